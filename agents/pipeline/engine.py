@@ -69,11 +69,11 @@ class Engine:
         self._services = services
         self._held: dict[int, OwnedPartition] = {}
         self.news = asyncio.Event()
-        clock, metrics = services.clock, services.metrics
+        common = (config, reader, channel, self, services.clock)
         self.intake = (
-            Intake(config, reader, channel, self, clock)
+            Intake(*common)
             if config.topics.frames is None
-            else PackedIntake(config, reader, frames, channel, self, clock, metrics)
+            else PackedIntake(*common, frames=frames, metrics=services.metrics)
         )
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
         self._flights = InFlightFlushes(

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -61,6 +62,7 @@ class FlushPace:
         self._crowded |= self._free - now > FLUSH_SECONDS
 
 
+@dataclass(eq=False)
 class InFlightFlushes:
     """The flushes of one collection, at most one in flight for each partition.
 
@@ -68,27 +70,21 @@ class InFlightFlushes:
     that is more often; all together by `pace`.
     """
 
-    def __init__(
-        self,
-        title: str,
-        config: CollectionConfig,
-        producer: LastingProducer,
-        identity: TopicIdentity,
-        owner: Owner,
-        pace: FlushPace,
-    ) -> None:
-        self._title = title
-        self._config = config
-        self._producer = producer
-        self._identity = identity
-        self._owner = owner
-        self._pace = pace
-        self._complaints = Complaints()
-        self._every_seconds = min(FLUSH_SECONDS, config.publish_every_seconds)
+    title: str
+    config: CollectionConfig
+    producer: LastingProducer
+    identity: TopicIdentity
+    owner: Owner
+    pace: FlushPace
+    _complaints: Complaints = field(default_factory=Complaints)
+
+    @property
+    def _every_seconds(self) -> float:
+        return min(FLUSH_SECONDS, self.config.publish_every_seconds)
 
     def start(self, held: OwnedPartition) -> None:
         """Flush a partition that is due or full, if it has something new and no flush in flight."""
-        due = time.monotonic() - held.flushed >= self._every_seconds and self._pace.open
+        due = time.monotonic() - held.flushed >= self._every_seconds and self.pace.open
         if due or held.state.full:
             self._start(held)
 
@@ -98,9 +94,9 @@ class InFlightFlushes:
         flush = held.state.flush()
         if flush is not None:
             held.flushed = time.monotonic()
-            self._pace.started(held.flushed)
+            self.pace.started(held.flushed)
             # An unexpected error stops the collection: its partition must not seem alive.
-            flying = run_contained(partial(self._fly, held, flush), self._owner.fail)
+            flying = run_contained(partial(self._fly, held, flush), self.owner.fail)
             held.flight = asyncio.create_task(flying)
 
     def soon(self, held: OwnedPartition) -> None:
@@ -143,21 +139,21 @@ class InFlightFlushes:
     async def _fly(self, held: OwnedPartition, flush: Flush) -> None:
         """Send one flush to the broker and wait for its outcome."""
         try:
-            with span("flush", self._title, partition=held.partition):
+            with span("flush", self.title, partition=held.partition):
                 error = await self.carry(held.partition, flush)
                 outcome = await self._settled(held) if error is None else None
             if error is not None:
-                what = f"collection {self._title}: partition {held.partition}"
+                what = f"collection {self.title}: partition {held.partition}"
                 self._complaints.note(held.partition, error, what)
             elif outcome is Settled.WON:
                 assert held.state.flushes.outcome is not None
                 seconds = time.monotonic() - held.flushed
-                self._owner.won(held, flush.next, held.state.flushes.outcome, seconds)
+                self.owner.won(held, flush.next, held.state.flushes.outcome, seconds)
                 self._complaints.over(held.partition)
                 return
-            self._owner.lost(held, refused=error is not None)
+            self.owner.lost(held, refused=error is not None)
         except SourceChangedError as error:
-            self._owner.fail(str(error))
+            self.owner.fail(str(error))
         finally:
             held.flight = None
 
@@ -180,8 +176,8 @@ class InFlightFlushes:
         Raises:
             SourceChangedError: before the head is sent.
         """
-        changelog, cells = self._config.topics.changelog, flush.cells
-        producer, name = self._producer, self._config.name
+        changelog, cells = self.config.topics.changelog, flush.cells
+        producer, name = self.producer, self.config.name
         try:
             with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
                 await asyncio.gather(
@@ -207,13 +203,13 @@ class InFlightFlushes:
             SourceChangedError: if one of them has been deleted or replaced.
             KafkaError: if the broker does not answer, or currently does not know one of them.
         """
-        name, topics = self._config.name, self._config.topics
+        name, topics = self.config.name, self.config.topics
         then = f"`ldpstream reset {name}` starts over with it"
-        await self._identity.check((topics.source, topics.changelog), then=then)
+        await self.identity.check((topics.source, topics.changelog), then=then)
 
     async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
         chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
         if chosen:
-            topics = self._config.topics
+            topics = self.config.topics
             topic = topics.late if kind == "late" else topics.rejected
-            await self._producer.send_all(topic, partition, chosen)
+            await self.producer.send_all(topic, partition, chosen)

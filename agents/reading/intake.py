@@ -11,6 +11,7 @@ reader pauses.
 import logging
 from bisect import bisect_left
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
 from typing import Final, Protocol
@@ -39,26 +40,17 @@ class Channel(Protocol):
         """Return whether it holds no call."""
 
 
+@dataclass(eq=False)
 class Intake:
-    """Takes in what is read of one collection's held partitions.
+    """Takes in what is read of one collection's held partitions."""
 
-    `end_offsets` are the source's end offsets last seen, by partition.
-    """
-
-    def __init__(
-        self,
-        config: CollectionConfig,
-        reader: SourceReader,
-        channel: Channel,
-        owner: Owner,
-        clock: Clock,
-    ) -> None:
-        self.end_offsets: dict[int, int] = {}
-        self._config = config
-        self._reader = reader
-        self._channel = channel
-        self._owner = owner
-        self._clock = clock
+    config: CollectionConfig
+    reader: SourceReader
+    channel: Channel
+    owner: Owner
+    clock: Clock
+    end_offsets: dict[int, int] = field(default_factory=dict)
+    """The source's end offsets last seen, by partition."""
 
     def begin(self, held: OwnedPartition) -> None:
         """Start reading for a loaded partition."""
@@ -75,12 +67,12 @@ class Intake:
         """Call for what waits if the partition was full or a call was lost; do so at every tick."""
         for session in (held.session, held.frames.session):
             if session is not None:
-                session.next(lost=self._channel.empty())
+                session.next(lost=self.channel.empty())
 
     def take(self, held: OwnedPartition, session: Session) -> None:
         """Take what has waited longest in a session, if there is room for it."""
         session.called = False
-        with contained(self._owner.fail):
+        with contained(self.owner.fail):
             if session.waiting and not self._blocked(held, session):
                 self._take(held, session, session.take())
                 session.next()
@@ -93,7 +85,7 @@ class Intake:
             self._outside(held, item)
             return
         self.end_offsets[held.partition] = item.end
-        short_seconds = session.short_for(item, self._clock.seconds())
+        short_seconds = session.short_for(item, self.clock.seconds())
         if short_seconds > SHORT_SECONDS:
             self._another(f"ends at offset {item.end}, before {item.start}")
         elif short_seconds >= 0:
@@ -107,15 +99,15 @@ class Intake:
         state, following = held.state, held.state.next
         known = bisect_left(batch.records, following, key=itemgetter(0))
         if known < len(batch.records):
-            fresh, now_ms = batch.rest(known), self._clock.now_ms()
+            fresh, now_ms = batch.rest(known), self.clock.now_ms()
             state.ingest(fresh.records, now_ms=now_ms, arrived=self._arrived(fresh, now_ms))
         state.read_to(batch.stop, end=batch.end, asked_ms=batch.asked_ms)
         if state.next > following:
-            self._owner.took(held)
+            self.owner.took(held)
 
     def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
         """Return when the records of a batch arrived."""
-        ahead_ms, since_ms = now_ms - self._clock.steady_ms(), batch.since_ms
+        ahead_ms, since_ms = now_ms - self.clock.steady_ms(), batch.since_ms
         return batch.dates.arrivals(
             since_ms=None if since_ms is None else since_ms + ahead_ms, now_ms=now_ms
         )
@@ -130,13 +122,13 @@ class Intake:
 
     def _skip(self, held: OwnedPartition, beginning: int) -> None:
         """Continue at an offset, because nothing before it is left."""
-        lost = held.state.skip_to(beginning, now_ms=self._clock.now_ms())
+        lost = held.state.skip_to(beginning, now_ms=self.clock.now_ms())
         if lost:
             log.error(
                 "collection %s: the retention of %s[%d] deleted offsets %d to %d before they were "
                 "read",
-                self._config.name,
-                self._config.topics.source,
+                self.config.name,
+                self.config.topics.source,
                 held.partition,
                 beginning - lost,
                 beginning - 1,
@@ -144,16 +136,16 @@ class Intake:
         self._read(held)
 
     def _another(self, how: str) -> None:
-        self._owner.fail(
-            f"topic {self._config.topics.source} {how}, which its state includes: it was created "
-            f"again; `ldpstream reset {self._config.name}` starts over with it"
+        self.owner.fail(
+            f"topic {self.config.topics.source} {how}, which its state includes: it was created "
+            f"again; `ldpstream reset {self.config.name}` starts over with it"
         )
 
     def _read(self, held: OwnedPartition) -> None:
         """Start a session at the next offset."""
         held.state.interrupted()
-        source = TopicPartition(self._config.topics.source, held.partition)
-        held.session = self._reader.begin(source, held.state.next, partial(self._call, held))
+        source = TopicPartition(self.config.topics.source, held.partition)
+        held.session = self.reader.begin(source, held.state.next, partial(self._call, held))
 
     def _call(self, held: OwnedPartition, session: Session) -> None:
         first = session.waiting[0]
@@ -161,4 +153,4 @@ class Intake:
             # Of thousands of partitions at rest each is probed every second or two.
             self.take(held, session)
         else:
-            self._channel.offer(partial(self.take, held, session))
+            self.channel.offer(partial(self.take, held, session))

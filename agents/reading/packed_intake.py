@@ -11,6 +11,7 @@ reports of other specs.
 """
 
 import logging
+from dataclasses import dataclass
 from enum import Enum
 from functools import partial
 from typing import Final
@@ -18,14 +19,12 @@ from typing import Final
 import numpy as np
 from aiokafka import TopicPartition
 
-from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.intake import SHORT_SECONDS, Channel, Intake
-from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
+from ldpstream.agents.reading.intake import SHORT_SECONDS, Intake
+from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
-from ldpstream.agents.served.clock import Clock
 from ldpstream.agents.state.packed import Packed, PackedError, PackedRecords, decode_packed
 
 SILENT_SECONDS: Final = 3.0
@@ -51,30 +50,22 @@ class Taken(Enum):
     """Some of it may have been taken; the rest waits until a flush has made room."""
 
 
+@dataclass(eq=False, kw_only=True)
 class PackedIntake(Intake):
     """Takes in the partitions of a collection with packed input."""
 
-    def __init__(
-        self,
-        config: CollectionConfig,
-        reader: SourceReader,
-        frames: SourceReader,
-        channel: Channel,
-        owner: Owner,
-        clock: Clock,
-        metrics: Metrics,
-    ) -> None:
-        super().__init__(config, reader, channel, owner, clock)
-        self._frames = frames
-        self._metrics = metrics
+    frames: SourceReader
+    metrics: Metrics
+
+    @property
+    def _silent_seconds(self) -> float:
         # An idle time shorter than the silence limit must be detected in time.
-        idle_ms = config.window.idle_ms
-        self._silent_seconds = min(SILENT_SECONDS, (idle_ms or 1_000_000) / 4000)
+        return min(SILENT_SECONDS, (self.config.window.idle_ms or 1_000_000) / 4000)
 
     def begin(self, held: OwnedPartition) -> None:
         """Start with a loaded partition: read the frames topic from the position in its head."""
         frames = held.frames
-        frames.heard = frames.own = self._clock.seconds()
+        frames.heard = frames.own = self.clock.seconds()
         frames.decided = held.decided
         self._read_frames(held)
 
@@ -84,12 +75,12 @@ class PackedIntake(Intake):
         if held.frames.session is not None:
             held.frames.session.end()
             held.frames.session = None
-        self._metrics.pack_lag(self._config.name, held.partition, None)
+        self.metrics.pack_lag(self.config.name, held.partition, None)
 
     def look(self, held: OwnedPartition) -> None:
         """Call for what waits; read the source if packed messages bring nothing of this state."""
         super().look(held)
-        frames, now = held.frames, self._clock.seconds()
+        frames, now = held.frames, self.clock.seconds()
         if frames.session is not None and frames.session.waiting and frames.hole is None:
             frames.heard = now
         silent = now - min(frames.heard, frames.own) > self._silent_seconds
@@ -107,7 +98,7 @@ class PackedIntake(Intake):
             # The frames topic begins above our position: the source has what is missing.
             self._read_frames(held, at=item.beginning)
         else:
-            short_seconds = session.short_for(item, self._clock.seconds())
+            short_seconds = session.short_for(item, self.clock.seconds())
             if short_seconds < 0:
                 self._messages(held, session, item)
             elif short_seconds > SHORT_SECONDS:
@@ -125,11 +116,11 @@ class PackedIntake(Intake):
 
     def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
         """Take what was read of the source; resume packed messages once a gap is filled."""
-        frames, state, now = held.frames, held.state, self._clock.seconds()
+        frames, state, now = held.frames, held.state, self.clock.seconds()
         before, hole = state.next, frames.hole
         super()._ingest(held, batch)
         if state.next > before:
-            self._metrics.packed(self._config.name, "reread", state.next - before)
+            self.metrics.packed(self.config.name, "reread", state.next - before)
         frames.note_own(now, held.decided)
         self._tell_lag(held)
         if hole is not None and state.next >= hole:
@@ -144,7 +135,7 @@ class PackedIntake(Intake):
         """Skip lost messages of the source only if they have not been packed either."""
         hole, following, beginning = held.frames.hole, held.state.next, outside.beginning
         if following < beginning and hole is None and not self._exhausted(held):
-            held.frames.heard = self._clock.seconds()
+            held.frames.heard = self.clock.seconds()
             super().end(held)
         elif following < beginning and hole is not None and hole <= beginning:
             if following < hole:
@@ -159,8 +150,8 @@ class PackedIntake(Intake):
         True when all of it has been read, or when the broker has not known it for a minute: by then
         it has been deleted.
         """
-        frames, now = held.frames, self._clock.seconds()
-        if self._frames.known(self._topic(held)):
+        frames, now = held.frames, self.clock.seconds()
+        if self.frames.known(self._topic(held)):
             frames.unknown = None
         elif frames.unknown is None:
             frames.unknown = now
@@ -179,14 +170,14 @@ class PackedIntake(Intake):
             self._refuse(partition, offset, error)
             return None
         self.end_offsets[partition] = max(packed.end, self.end_offsets.get(partition, 0))
-        before, now = state.next, self._clock.seconds()
-        taken = take(state, packed, now_ms=self._clock.now_ms())
+        before, now = state.next, self.clock.seconds()
+        taken = take(state, packed, now_ms=self.clock.now_ms())
         frames.note_own(now, held.decided)
         if state.next > before:
-            self._owner.took(held)
+            self.owner.took(held)
         if taken is Taken.FULL:
             return taken
-        self._metrics.packed(self._config.name, taken.value, 1)
+        self.metrics.packed(self.config.name, taken.value, 1)
         frames.packed = packed.next
         self._tell_lag(held)
         if taken is Taken.HOLE:
@@ -200,15 +191,15 @@ class PackedIntake(Intake):
         return taken
 
     def _refuse(self, partition: int, offset: int, error: PackedError) -> None:
-        self._metrics.packed(self._config.name, error.reason, 1)
+        self.metrics.packed(self.config.name, error.reason, 1)
         log.debug(
             "topic %s[%d], offset %d: unusable packed message: %s",
-            *(self._config.topics.frames, partition, offset, error),
+            *(self.config.topics.frames, partition, offset, error),
         )
 
     def _filled(self, held: OwnedPartition) -> None:
         """Resume at the packed message before which something was missing."""
-        held.frames.hole, held.frames.heard = None, self._clock.seconds()
+        held.frames.hole, held.frames.heard = None, self.clock.seconds()
         super().end(held)
         if held.frames.session is not None:
             held.frames.session.next()
@@ -220,17 +211,17 @@ class PackedIntake(Intake):
             held.state.frames_at(at)
         frames.hole, frames.at_end = None, False
         offset, call = held.state.work.frames, partial(self._call, held)
-        frames.session = self._frames.begin(self._topic(held), offset, call)
+        frames.session = self.frames.begin(self._topic(held), offset, call)
 
     def _tell_lag(self, held: OwnedPartition) -> None:
         packed = held.frames.packed
         if packed is not None:
             lag = max(0, self.end_offsets.get(held.partition, packed) - packed)
-            self._metrics.pack_lag(self._config.name, held.partition, lag)
+            self.metrics.pack_lag(self.config.name, held.partition, lag)
 
     def _topic(self, held: OwnedPartition) -> TopicPartition:
-        assert self._config.topics.frames is not None
-        return TopicPartition(self._config.topics.frames, held.partition)
+        assert self.config.topics.frames is not None
+        return TopicPartition(self.config.topics.frames, held.partition)
 
 
 def take(state: Partition, packed: Packed, *, now_ms: int) -> Taken:

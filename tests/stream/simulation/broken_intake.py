@@ -26,7 +26,7 @@ class ReadIsSent(Intake):
     """
 
     def _call(self, held: OwnedPartition, session: Session) -> None:
-        self._channel.offer(partial(self._receive, held, session, session.take()))
+        self.channel.offer(partial(self._receive, held, session, session.take()))
 
     def _receive(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
         session.called = False
