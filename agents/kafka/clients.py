@@ -39,6 +39,7 @@ _MAX_REQUEST_BYTES: Final = 4 << 20
 _TRANSACTION_MS: Final = 30_000
 # An answer takes three times its size while it is parsed; a larger batch is returned all the same.
 _READER_BYTES: Final = 1 << 20
+_ANSWER_BYTES: Final = 8 << 20
 _MEMBER_BYTES: Final = 4 << 20
 
 
@@ -82,7 +83,11 @@ def reader(
     Raises:
         ClientOptionError: for an option that no client knows.
     """
-    chosen = {"max_partition_fetch_bytes": _READER_BYTES, **_chosen(options, CONSUMER)}
+    chosen = {
+        "max_partition_fetch_bytes": _READER_BYTES,
+        "fetch_max_bytes": _ANSWER_BYTES,
+        **_chosen(options, CONSUMER),
+    }
     return BoundedConsumer(
         most_bytes=batch_bytes(options),
         group_id=None,
