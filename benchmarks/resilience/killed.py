@@ -27,7 +27,8 @@ from tests.brokers import broker
 from tests.lab import Lab
 from tests.processes import Worker, eventually
 
-from benchmarks.state.many import await_counted, seconds_until, send_singles, stored_heads
+from benchmarks.resilience.progress import winning_heads
+from benchmarks.state.many import await_counted, seconds_until, send_singles
 
 _BEFORE_SECONDS = 3.0
 _LOAD_SECONDS = 20.0
@@ -66,7 +67,7 @@ async def _measure(lab: Lab, given: argparse.Namespace, stack: ExitStack) -> int
             await await_counted(survivor, sent)
             workers[number % 2] = await asyncio.to_thread(_start, lab, stack)
     counted = int(workers[0].get("/api/collections/trips/status")["counted"])
-    heads = await stored_heads(lab)
+    heads = await winning_heads(lab)
     table = Table("kill", "partitions", "first", "median", "last", title_justify="left")
     table.title = "s from the kill of a worker until its partitions are counted again"
     for number, kill in enumerate(kills, 1):
