@@ -110,9 +110,7 @@ def prometheus(
     ]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     for name in config["rule_files"]:
-        (folder / name).write_text(
-            hurried((FOLDER / name).read_text(), ranges=ranges, holds=holds)
-        )
+        (folder / name).write_text(hurried((FOLDER / name).read_text(), ranges=ranges, holds=holds))
     port = free_ports(1)[0]
     server = Prometheus(f"http://127.0.0.1:{port}")
     command = [

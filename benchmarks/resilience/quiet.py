@@ -25,6 +25,7 @@ from tests.brokers import broker
 from tests.configuring import collection
 from tests.lab import Lab
 from tests.monitoring import Prometheus, prometheus
+from tests.ports import free_ports
 from tests.processes import PATIENCE_SECONDS
 
 HOUR_SECONDS: Final = 3_600
@@ -86,21 +87,22 @@ async def run(seconds: float, kind: str, folder: Path) -> int:
     token = folder / "read-token"
     token.write_text(TOKEN)
     factor = HOUR_SECONDS / seconds
-    bodies = {"trips": collection(partitions=2, window=WINDOW, extra=""), "ill": ILL}
+    packed = collection(partitions=2, window=WINDOW, extra='input = "frames"')
+    bodies = {"trips": packed, "ill": ILL}
     with broker(kind) as running, ExitStack() as stack:
         lab = configure(Lab(running, folder, collections=bodies))
         text = lab.file.read_text()
         lab.file.write_text(text.replace("[worker]", f'[worker]\ntoken = {{ file = "{token}" }}'))
         lab.reload()
         workers = [stack.enter_context(lab.worker()) for _ in range(2)]
-        packer = stack.enter_context(lab.packer("--http", "127.0.0.1:0"))
+        packed_at = f"127.0.0.1:{free_ports(1)[0]}"
+        stack.enter_context(lab.packer("--http", packed_at))
         gateway = stack.enter_context(started(lab))
-        found = {
+        targets = {
             "ldpstream": [one.url.removeprefix("http://") for one in workers],
             "ldpstream-gateway": [gateway.url.removeprefix("http://")],
-            "ldpstream-packer": [packer.url.removeprefix("http://")],
+            "ldpstream-packer": [packed_at],
         }
-        targets = {job: urls for job, urls in found.items() if all(urls)}
         stop, junk = asyncio.Event(), asyncio.Event()
         sending = asyncio.create_task(send(lab, gateway.url, stop, junk))
         server = stack.enter_context(

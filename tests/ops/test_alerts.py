@@ -1,7 +1,8 @@
 """Alerts of what only Apache Kafka does, made by the product itself and told by a real Prometheus.
 
 Records that retention deleted while the worker was away, and a machine whose clock is set wrong.
-What an embedded broker can do is in `test_prometheus`.
+What an embedded broker can do is in `test_prometheus`. And nothing alerts where nothing is wrong:
+`benchmarks.resilience.quiet`, shorter.
 """
 
 import asyncio
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from aiokafka import TopicPartition
+from benchmarks.resilience.quiet import run
 
 from tests.broker.trouble.test_clocks import set_clock, shifted
 from tests.brokers import broker, skip_without_kafka
@@ -78,3 +80,11 @@ async def test_what_retention_deleted_and_a_clock_that_is_wrong_alert(tmp_path: 
             finally:
                 stop.set()
                 await sending
+
+
+def test_nothing_alerts_without_trouble(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    skip_without_prometheus()
+    assert asyncio.run(run(20, "embedded", tmp_path)) == 0
+    quiet, junk = capsys.readouterr().out.splitlines()
+    assert ": fired nothing; " in quiet
+    assert junk.endswith("LdpstreamRejected fired")
