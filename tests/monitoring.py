@@ -25,7 +25,7 @@ from tests.ports import free_ports
 from tests.processes import PATIENCE_SECONDS
 
 FOLDER = Path(__file__).resolve().parents[1] / "docker" / "prometheus"
-_RANGES = 60
+RANGES = 60
 """Five minutes are five seconds."""
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
@@ -88,7 +88,7 @@ def prometheus(
     targets: Mapping[str, Sequence[str]],
     token: Path,
     holds: float,
-    ranges: float = _RANGES,
+    ranges: float = RANGES,
 ) -> Iterator[Prometheus]:
     """Run a server with the shipped configuration in `folder`, in a hurry.
 

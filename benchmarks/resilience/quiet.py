@@ -4,9 +4,10 @@
 
 Two workers, a gateway and a packer; devices upload honest reports of two collections, one of them
 with a prior that is right. The rules' hour passes in `--seconds`: every duration in them is divided
-by as much (3600: as they are). Whatever fired or only began to, at any time, is printed. At the
-end the messages of one collection are junk, so that what is measured can fail: that alert has to
-fire. Exits with 1 where any other did, or where it does not.
+by as much (3600: as they are), ranges by 60 at most, so that they hold several scrapes. Whatever
+fired or only began to, at any time, is printed. At the end the messages of one collection are junk,
+so that what is measured can fail: that alert has to fire. Exits with 1 where any other did, or
+where it does not.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from tests.broker.test_gateway import configure, post, started
 from tests.brokers import broker
 from tests.configuring import collection
 from tests.lab import Lab
-from tests.monitoring import Prometheus, prometheus
+from tests.monitoring import RANGES, Prometheus, prometheus
 from tests.ports import free_ports
 from tests.processes import PATIENCE_SECONDS
 
@@ -106,7 +107,9 @@ async def run(seconds: float, kind: str, folder: Path) -> int:
         stop, junk = asyncio.Event(), asyncio.Event()
         sending = asyncio.create_task(send(lab, gateway.url, stop, junk))
         server = stack.enter_context(
-            prometheus(folder, targets=targets, token=token, holds=factor, ranges=factor)
+            prometheus(
+                folder, targets=targets, token=token, holds=factor, ranges=min(factor, RANGES)
+            )
         )
         began = time.monotonic()
         up = "count(up == 1)"
@@ -120,7 +123,7 @@ async def run(seconds: float, kind: str, folder: Path) -> int:
         fired, pending = (seen(server, state, lasted) for state in ("firing", "pending"))
         counted = server.query("sum(ldpstream_reports_total)")[0]["value"][1]
         print(
-            f"{lasted:.0f} s with every duration divided by {factor:g}, {every} processes in "
+            f"{lasted:.0f} s with durations divided by {factor:g}, {every} processes in "
             f"{', '.join(targets)}, {int(counted):,} reports counted: "
             f"fired {', '.join(sorted(fired)) or 'nothing'}; "
             f"began and ended: {', '.join(sorted(pending - fired)) or 'nothing'}",
