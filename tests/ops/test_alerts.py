@@ -84,7 +84,7 @@ async def test_what_retention_deleted_and_a_clock_that_is_wrong_alert(tmp_path: 
 
 def test_nothing_alerts_without_trouble(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     skip_without_prometheus()
-    assert asyncio.run(run(20, "embedded", tmp_path)) == 0
+    assert asyncio.run(run(10, "embedded", tmp_path)) == 0
     quiet, junk = capsys.readouterr().out.splitlines()
     assert ": fired nothing; " in quiet
     assert junk.endswith("LdpstreamRejected fired")
