@@ -16,7 +16,7 @@ from ldpstream.agents.state.packed import Packed, encode_packed
 RETRY_SECONDS: Final = 1.0
 
 
-class Sender:
+class PackedSender:
     """Sends packed messages to the frames topics, with a producer that the caller starts.
 
     `topic_ids` are the ids of the source topics, 16 bytes, or empty if the broker has no ids.
