@@ -28,7 +28,7 @@ from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.whole_batches import Run, runs
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
-from ldpstream.agents.packing.sending import Sender
+from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.state.packed import Packed
 
 RECORDS_A_STEP: Final = 20_000
@@ -64,7 +64,7 @@ class Packer(ConsumerRebalanceListener):
     ) -> None:
         self._by_source = {c.topics.source: c for c in collections}
         self._consumer = consumer
-        self._sender = Sender(topic_ids, producer, metrics)
+        self._sender = PackedSender(topic_ids, producer, metrics)
         self._options = options
         self._metrics = metrics
         self._on_assigned = on_assigned

@@ -25,7 +25,7 @@ from tests.broker.test_gateway import configure, post, started
 from tests.brokers import broker
 from tests.configuring import collection
 from tests.lab import Lab
-from tests.monitoring import RANGES, Prometheus, prometheus
+from tests.ops.monitoring import RANGES, Prometheus, prometheus
 from tests.ports import free_ports
 from tests.processes import PATIENCE_SECONDS
 

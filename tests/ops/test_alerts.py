@@ -17,7 +17,7 @@ from benchmarks.resilience.quiet import run
 from tests.broker.trouble.test_clocks import set_clock, shifted
 from tests.brokers import broker, skip_without_kafka
 from tests.lab import Lab
-from tests.monitoring import prometheus, skip_without_prometheus
+from tests.ops.monitoring import prometheus, skip_without_prometheus
 from tests.processes import eventually
 
 pytestmark = pytest.mark.broker
