@@ -23,7 +23,7 @@ class Ledger:
         starts = times_ms // size_ms * size_ms
         for start in np.unique(starts).tolist():
             statistic = self.windows.setdefault(start, mechanism.empty())
-            mechanism.absorb(statistic, reports[starts == start])
+            mechanism.accumulate(statistic, reports[starts == start])
 
     @property
     def n(self) -> int:

@@ -46,7 +46,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     statistic = mechanism.empty()
     n = 0
     for chunk in read_reports(reports, collection.spec, chunk=CHUNK):
-        mechanism.absorb(statistic, chunk.reports)
+        mechanism.accumulate(statistic, chunk.reports)
         n += len(chunk.reports)
     totals = WindowTotals(0, 0, statistic, n, late=0, rejected=0)
     # Nothing can be added to a file that was read to its end: final, as a closed window is.

@@ -129,7 +129,7 @@ class OwnedCells:
 
     def count(self, pane: int, reports: Reports) -> None:
         """Add the reports counted in an open pane."""
-        few = self._mechanism.few(reports)
+        few = self._mechanism.sparse_counts(reports)
         if few is not None:
             added = sum(count for _, count in few)
             for chunk in self._counts.add_few(pane, few):
@@ -143,7 +143,7 @@ class OwnedCells:
     def _count_many(self, pane: int, reports: Reports) -> int:
         """Add reports as one dense statistic; return its sum."""
         delta = self._scratch
-        self._mechanism.absorb(delta, reports)
+        self._mechanism.accumulate(delta, reports)
         places = np.flatnonzero(delta)
         added = delta[places]
         delta[places] = 0

@@ -172,6 +172,6 @@ def estimate(
     chosen = asked_options(collection, asked, options)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, reports.reports)
+    mechanism.accumulate(statistic, reports.reports)
     totals = WindowTotals(0, 0, statistic, len(reports), late=0, rejected=0)
     return compose(collection, totals, window=None, final=True, options=chosen)

@@ -90,7 +90,7 @@ def _run(
         values = np.repeat(_places(own, asked, drawn), taking)
         statistic, n = mechanism.empty(), len(values)
         entropy = SeededEntropy(seed * words.rounds + asked.number)
-        mechanism.absorb(statistic, mechanism.privatize(values, entropy=entropy))
+        mechanism.accumulate(statistic, mechanism.privatize(values, entropy=entropy))
         if asked.number == words.rounds - 1:
             break
         shares = estimate_values(mechanism, statistic, n, method="normal").value

@@ -101,7 +101,7 @@ def measured_ratio(mechanism: Mechanism, shape: tuple[int, ...], repetitions: in
     sets = [range_values(shape, bounds) for bounds in random_ranges(shape, RANGES, 1)]
     ratios: Floats = np.zeros(len(sets))
     for counts, statistic in draw_by_privatizing(case, repetitions, 2):
-        errors = (mechanism.decoder().shares(statistic) - counts) / RESPONDENTS
+        errors = (mechanism.decoder().totals(statistic) - counts) / RESPONDENTS
         ratios += np.array([errors[members].sum() for members in sets]) ** 2
     predicted = predicted_set_variances(mechanism, RESPONDENTS, sets, shares=case.shares)
     return float((ratios / repetitions / predicted).mean())

@@ -196,7 +196,7 @@ class Listed:
         reports = mechanism.possible_reports()
         statistics = np.zeros((len(reports), mechanism.statistic_size), dtype=np.int64)
         for number, statistic in enumerate(statistics):
-            mechanism.absorb(statistic, reports[number : number + 1])
+            mechanism.accumulate(statistic, reports[number : number + 1])
         codes = _codes(mechanism, reports)
         return cls(reports, statistics, np.sort(codes), np.argsort(codes))
 

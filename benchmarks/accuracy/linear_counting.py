@@ -46,8 +46,8 @@ def measured_errors(mechanism: Matrix, seed: int) -> dict[str, float]:
     errors: list[NDArray[np.float64]] = []
     for _ in range(REPETITIONS):
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, mechanism.privatize(values, entropy=entropy))
-        errors.append(decoder.shares(statistic) - truth)
+        mechanism.accumulate(statistic, mechanism.privatize(values, entropy=entropy))
+        errors.append(decoder.totals(statistic) - truth)
     squares = np.stack(errors).T @ np.stack(errors) / REPETITIONS
     return {name: float((gram_of(name, size) * squares).sum()) for name in WORKLOADS}
 

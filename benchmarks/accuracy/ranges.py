@@ -133,7 +133,7 @@ def measure(
     """Return the measured error of the same, of statistics, and its standard error."""
     found = []
     for statistic in drawn:
-        off = np.cumsum(mechanism.decoder().shares(statistic) / n - shares)
+        off = np.cumsum(mechanism.decoder().totals(statistic) / n - shares)
         found.append(sum_over_ranges(off) / _ranges(mechanism.size))
     errors = np.array(found)
     error = math.sqrt(errors.mean())

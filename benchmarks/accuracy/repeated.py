@@ -58,7 +58,7 @@ def privatized(mechanism: Mechanism, counts: Integers, seed: int) -> Integers:
         reports = mechanism.privatize(np.repeat(values, rows.ravel()), entropy=entropy)
         for part in np.split(reports, np.cumsum(rows.sum(axis=1))[:-1]):
             statistic = mechanism.empty()
-            mechanism.absorb(statistic, part)
+            mechanism.accumulate(statistic, part)
             statistics.append(statistic)
     return np.stack(statistics)
 

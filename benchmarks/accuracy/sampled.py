@@ -91,7 +91,7 @@ def _estimated(
     mechanism: SubsetSelection, values: Integers, seed: int, sets: list[Integers]
 ) -> Floats:
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
     found = estimate_sets(mechanism, statistic, len(values), sets)
     return np.stack([found.value, found.se])
 

@@ -62,5 +62,5 @@ def draw_by_privatizing(
         counts = rng.multinomial(case.n, case.shares)
         values = np.repeat(np.arange(case.mechanism.size), counts)
         statistic = case.mechanism.empty()
-        case.mechanism.absorb(statistic, case.mechanism.privatize(values, entropy=entropy))
+        case.mechanism.accumulate(statistic, case.mechanism.privatize(values, entropy=entropy))
         yield counts, statistic

@@ -51,7 +51,7 @@ def errors(
     mechanism = kind(epsilon, grid_blocks(height, width, shape=counts.shape))
     values = np.repeat(np.arange(counts.size), counts.ravel())
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
     raw = estimate_values(mechanism, statistic, values.size).value
     in_blocks = project_blocks(raw, *known_totals(mechanism, statistic, values.size))
     truth = counts.ravel() / values.size

@@ -152,7 +152,7 @@ def check_priors(users: Users, epsilon: float) -> None:
     level = np.searchsorted(mechanism.prior.edges, users.priors, side="right") - 1
     statistic = mechanism.empty()
     values = 2 * level + users.chances.astype(np.int64)
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(SEED)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(SEED)))
     test = calibrate(mechanism, statistic, users.priors.size)
     flagged = test.flagged().size
     print(

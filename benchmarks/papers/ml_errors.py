@@ -102,7 +102,7 @@ def measured_errors(
     values, ranges = np.zeros(mechanism.size), np.zeros(RANGES)
     case = Case("", mechanism, "zipf", shares.ravel(), users)
     for counts, statistic in draw_by_privatizing(case, repetitions, seed):
-        errors = mechanism.decoder().shares(statistic) - counts
+        errors = mechanism.decoder().totals(statistic) - counts
         values += errors**2
         ranges += np.array([errors[members].sum() for members in sets]) ** 2
     return Errors(values / repetitions, ranges / repetitions)
@@ -121,6 +121,6 @@ def measured_inside(
     values, square = np.repeat(members, users), 0.0
     for _ in range(repetitions):
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, mechanism.privatize(values, entropy=entropy))
-        square += (float(mechanism.decoder().shares(statistic)[members].sum()) - users) ** 2
+        mechanism.accumulate(statistic, mechanism.privatize(values, entropy=entropy))
+        square += (float(mechanism.decoder().totals(statistic)[members].sum()) - users) ** 2
     return square / repetitions / users

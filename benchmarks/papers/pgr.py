@@ -133,8 +133,8 @@ def estimator(figure: Published) -> Estimator:
 
         def points(values: Integers, entropy: Entropy) -> Floats:
             statistic = mechanism.empty()
-            mechanism.absorb(statistic, mechanism.privatize(values, entropy=entropy))
-            return mechanism.decoder().shares(statistic)
+            mechanism.accumulate(statistic, mechanism.privatize(values, entropy=entropy))
+            return mechanism.decoder().totals(statistic)
 
         return points
     # Not `SubsetSelection`, which refuses blocks as large as these, but its very draws.

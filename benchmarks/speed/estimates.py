@@ -107,10 +107,10 @@ def ours(mechanism: Mechanism, name: str, payload: NDArray[np.uint8]) -> Floats:
     """Return the estimates of encoded reports: unbiased, bounded too, or projected."""
     statistic = mechanism.empty()
     reports, good = mechanism.decode(payload)
-    mechanism.absorb(statistic, reports[good])
+    mechanism.accumulate(statistic, reports[good])
     n = len(payload)
     if name == "unbiased":
-        return mechanism.decoder().shares(statistic) / n
+        return mechanism.decoder().totals(statistic) / n
     values = estimate_values(mechanism, statistic, n).value
     if name == "unbiased, with bounds":
         return values

@@ -51,13 +51,13 @@ def _measure(mechanism: Mechanism) -> float:
     """Return the seconds that decoding all single values takes, once everything is prepared."""
     statistic = mechanism.empty()
     values = np.linspace(0, mechanism.size - 1, _SAMPLE_REPORTS).astype(np.int64)
-    mechanism.absorb(statistic, mechanism.privatize(values))
+    mechanism.accumulate(statistic, mechanism.privatize(values))
     decoder = mechanism.decoder()
-    decoder.shares(statistic)
+    decoder.totals(statistic)
     fastest, spent = np.inf, 0.0
     for _ in range(_REPETITIONS):
         started = time.perf_counter()
-        decoder.shares(statistic)
+        decoder.totals(statistic)
         seconds = time.perf_counter() - started
         fastest, spent = min(fastest, seconds), spent + seconds
         if spent > _LONGEST_SECONDS:

@@ -50,7 +50,7 @@ class ChainPrefixes:
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m; the last one is everybody."""
         m, n = self.chain.noise.size, float(self.decoder.group_reports(statistic).sum())
-        shares = np.bincount(self.positions, self.decoder.shares(statistic), m)
+        shares = np.bincount(self.positions, self.decoder.totals(statistic), m)
         total = np.cumsum(shares, dtype=np.float64)
         total[-1] = n
         held = np.cumsum(np.bincount(self.positions, minlength=m)) / self.positions.size

@@ -74,7 +74,7 @@ def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:
         ValueError: where the statistic does not count n reports.
     """
     check_counts(mechanism, statistic, n)
-    return mechanism.decoder().shares(statistic)
+    return mechanism.decoder().totals(statistic)
 
 
 def value_sums(
@@ -253,5 +253,5 @@ def check_counts(mechanism: Mechanism, statistic: Statistic, n: int) -> None:
     if counted != n:
         raise ValueError(
             f"n: expected the {counted} reports that the statistic counts, got {n}; "
-            "a statistic is what absorb makes of reports, not the reports"
+            "a statistic is what accumulate makes of reports, not the reports"
         )

@@ -45,7 +45,7 @@ class HighLowDecoder(CountDecoder):
         S = self._positions
         return np.concatenate((walsh_hadamard(reports[:S]), reports[S:]))
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return c times the exact transform of the positions, or c times the plain count."""
         hidden = walsh_hadamard(statistic[: self._positions])
         sums = np.empty(self._hidden.size)

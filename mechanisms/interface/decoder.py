@@ -74,7 +74,7 @@ class Decoder(ABC):
     step: float | None = None
 
     @abstractmethod
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return the sums `sum_i h_x(y_i)` of every single value, float64 of shape `(k,)`.
 
         Divided by `n` this is the unbiased estimate of every value's share.

@@ -13,7 +13,7 @@ class DenseDecoder(CountDecoder):
         self._h = decoders
         self._q = channel
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return the sums of the values' decoders, `(k,)`."""
         return self._h @ statistic.astype(np.float64)
 

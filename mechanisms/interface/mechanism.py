@@ -207,18 +207,18 @@ class Mechanism(ABC):
         return np.zeros(self.statistic_size, dtype=np.int64)
 
     @abstractmethod
-    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+    def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         """Add n reports to a statistic in place; exact, associative, commutative."""
 
-    def few(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
-        """Return what n reports add, `(place, count)` each, where that is cheaper than `absorb`.
+    def sparse_counts(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
+        """Return `(place, count)` of what n reports add, where cheaper than `accumulate`.
 
         None if it is not, by default always.
         """
         del reports
         return None
 
-    def absorb_times(
+    def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
         """Add each of n reports as often as `times` says, int64 `(n,)`, >= 0, in place; exact.
@@ -226,7 +226,7 @@ class Mechanism(ABC):
         This general form takes memory for every repetition: mechanisms that count by weights
         override it.
         """
-        self.absorb(statistic, np.repeat(reports, times, axis=0))
+        self.accumulate(statistic, np.repeat(reports, times, axis=0))
 
     def count(self, statistic: Statistic) -> int:
         """Return the number of reports that a statistic holds."""

@@ -67,11 +67,11 @@ class SymbolMechanism(Mechanism):
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""
 
-    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+    def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         """Add reports, shape `(n,)`, to the counts in place."""
         statistic += np.bincount(reports, minlength=self.outputs)
 
-    def few(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
+    def sparse_counts(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
         """Return each symbol of a few reports with its number."""
         if len(reports) > _FEW:
             return None
@@ -81,7 +81,7 @@ class SymbolMechanism(Mechanism):
         """Return the sum of the counts."""
         return int(statistic.sum())
 
-    def absorb_times(
+    def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
         """Add to each report's count as often as `times` says, int64 `(n,)`, in place."""

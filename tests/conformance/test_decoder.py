@@ -32,7 +32,7 @@ def dense(mechanism: Mechanism) -> tuple[Matrix, Matrix]:
         for value, row in enumerate(mechanism.channel().rows):
             channel[value, list(row)] = [float(p) for p in row.values()]
         decoder = mechanism.decoder()
-        decoders = np.stack([decoder.shares(one) for one in singles(mechanism)], axis=1)
+        decoders = np.stack([decoder.totals(one) for one in singles(mechanism)], axis=1)
         for table in (channel, decoders):
             table.flags.writeable = False
         _DENSE[id(mechanism)] = channel, decoders
@@ -44,7 +44,7 @@ def singles(mechanism: Mechanism) -> list[NDArray[np.int64]]:
     reports = mechanism.possible_reports()
     statistics = [mechanism.empty() for _ in reports]
     for place, statistic in enumerate(statistics):
-        mechanism.absorb(statistic, reports[place : place + 1])
+        mechanism.accumulate(statistic, reports[place : place + 1])
     return statistics
 
 
@@ -57,7 +57,7 @@ def some_statistic(mechanism: Mechanism, seed: int, n: int) -> NDArray[np.int64]
     """The statistic of n reports of uniform values."""
     statistic = mechanism.empty()
     values = np.random.default_rng(seed).integers(0, mechanism.size, n)
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
     return statistic
 
 
@@ -88,10 +88,10 @@ def test_a_statistic_counts_its_reports(mechanism: Mechanism):
 def test_estimates_leave_the_statistic_as_it_is(mechanism: Mechanism):
     statistic = some_statistic(mechanism, 3, 50)
     before, decoder = statistic.copy(), mechanism.decoder()
-    first = decoder.shares(statistic)
+    first = decoder.totals(statistic)
     decoder.second_moments(statistic)
     assert np.array_equal(statistic, before)
-    assert np.array_equal(first, mechanism.decoder().shares(statistic))
+    assert np.array_equal(first, mechanism.decoder().totals(statistic))
 
 
 @EVERY_LISTED
@@ -151,7 +151,7 @@ def test_sums_over_counts_are_those_of_the_dense_decoders(mechanism: Mechanism):
     decoder = mechanism.decoder()
     statistic = np.random.default_rng(2).integers(0, 1000, mechanism.statistic_size)
     scale = np.abs(decoders).max() * statistic.sum()
-    assert close(decoder.shares(statistic), decoders @ statistic, scale)
+    assert close(decoder.totals(statistic), decoders @ statistic, scale)
     moments = decoder.second_moments(statistic)
     assert close(moments, decoders**2 @ statistic, np.abs(decoders).max() * scale)
 
@@ -183,7 +183,7 @@ def test_totals_of_sums_are_those_of_the_dense_decoders(mechanism: Mechanism):
     totals = np.array([decoder.total(weights, one) for one in singles(mechanism)])
     assert close(totals, weights @ decoders, scale)
     statistic = some_statistic(mechanism, 5, 400)
-    shares = decoder.shares(statistic)
+    shares = decoder.totals(statistic)
     assert close(np.array(decoder.total(weights, statistic)), weights @ shares, 400 * scale)
 
 

@@ -100,7 +100,7 @@ def test_no_reports_at_all_are_fine(mechanism: Mechanism):
     decoded, valid = mechanism.decode(np.zeros((0, mechanism.report_bytes), dtype=np.uint8))
     assert len(decoded) == len(valid) == 0
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, reports)
+    mechanism.accumulate(statistic, reports)
     assert statistic.shape == (mechanism.statistic_size,)
     assert not statistic.any()
 
@@ -111,11 +111,11 @@ def test_statistics_merge_exactly_in_any_order(mechanism: Mechanism):
     values = rng.integers(0, mechanism.size, 500)
     reports = mechanism.privatize(values, entropy=SeededEntropy(5))
     whole, backward, parts = mechanism.empty(), mechanism.empty(), mechanism.empty()
-    mechanism.absorb(whole, reports)
-    mechanism.absorb(backward, reports[::-1].copy())
+    mechanism.accumulate(whole, reports)
+    mechanism.accumulate(backward, reports[::-1].copy())
     for part in np.split(reports, [3, 77, 400]):
         shard = mechanism.empty()
-        mechanism.absorb(shard, part)
+        mechanism.accumulate(shard, part)
         parts += shard
     assert whole.dtype == np.int64
     assert np.array_equal(whole, backward)

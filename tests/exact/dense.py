@@ -24,7 +24,7 @@ class DenseDecoder(CountDecoder):
             # The right inverse of least norm keeps groups apart; only its rounding does not.
             self.decoders = self.decoders.round(13) * (groups[0][:, None] == groups[1][None, :])
 
-    def shares(self, statistic: Statistic):
+    def totals(self, statistic: Statistic):
         return self.decoders @ statistic
 
     def second_moments(self, statistic: Statistic):

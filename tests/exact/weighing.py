@@ -29,9 +29,9 @@ def spec_of(mechanism_id: str, weights: object, **keys: object) -> CollectionSpe
     return CollectionSpec.from_mapping("shop", table | {"weights": weights} | keys, base=Path())
 
 
-def absorbed(mechanism: Mechanism, reports: np.ndarray) -> np.ndarray:
+def accumulated(mechanism: Mechanism, reports: np.ndarray) -> np.ndarray:
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, reports)
+    mechanism.accumulate(statistic, reports)
     return statistic
 
 
@@ -39,4 +39,4 @@ def some_statistic(mechanism: Mechanism, n: int, seed: int = 1) -> tuple[np.ndar
     """Pairs of value and weight, and the statistic of their reports."""
     values = np.random.default_rng(seed).integers(0, mechanism.size, n)
     reports = mechanism.privatize(values, entropy=SeededEntropy(seed))
-    return values, absorbed(mechanism, reports)
+    return values, accumulated(mechanism, reports)

@@ -117,7 +117,7 @@ async def _check_counts(lab: Lab, fuzzed: Fuzzed) -> None:
                 statistic = windows.setdefault(
                     pane * lab.collection.window.pane_ms, mechanism.empty()
                 )
-                mechanism.absorb(statistic, np.repeat(mechanism.decode(row)[0], times))
+                mechanism.accumulate(statistic, np.repeat(mechanism.decode(row)[0], times))
     found = await lab.statistics()
     assert found
     for start, statistic in found.items():

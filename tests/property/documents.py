@@ -38,7 +38,7 @@ def totals(config: CollectionConfig, n: int, seed: int = 1) -> WindowTotals:
     mechanism = config.spec.mechanism
     values = np.random.default_rng(seed).binomial(mechanism.size - 1, 0.3, n)
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
     return WindowTotals(1_795_255_200_000, 1_795_258_800_000, statistic, n, late=3, rejected=5)
 
 

@@ -52,13 +52,13 @@ def test_reports_of_a_block_survive_and_say_which(
     assert valid.all()
     assert np.array_equal(decoded, reports)
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, decoded)
+    mechanism.accumulate(statistic, decoded)
     decoder = mechanism.decoder()
     of_block = np.bincount(blocks.of_value[values], minlength=blocks.count)
     assert np.array_equal(decoder.group_reports(statistic), of_block)
     alone = np.flatnonzero(blocks.sizes[blocks.of_value] == 1)
     counts = np.bincount(values, minlength=blocks.size)
-    assert np.array_equal(decoder.shares(statistic)[alone], counts[alone])
+    assert np.array_equal(decoder.totals(statistic)[alone], counts[alone])
 
 
 @KINDS
@@ -98,9 +98,9 @@ def test_sums_of_subsets_are_linear_and_blocks_exact(epsilon: float, blocks: Blo
     rng = np.random.default_rng(seed)
     statistic = mechanism.empty()
     values = rng.integers(0, blocks.size, 40)
-    mechanism.absorb(statistic, reports_of(mechanism, values, seed))
+    mechanism.accumulate(statistic, reports_of(mechanism, values, seed))
     decoder, weights = mechanism.decoder(), rng.normal(size=blocks.size)
-    shares = decoder.shares(statistic)
+    shares = decoder.totals(statistic)
     scale = 40 * max(1.0, np.abs(decoder.extremes()[1]).max()) * blocks.size
     total = decoder.total(weights, statistic)
     np.testing.assert_allclose(total, (weights * shares).sum(), atol=1e-12 * scale)

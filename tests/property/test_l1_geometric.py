@@ -41,7 +41,7 @@ def test_sums_over_counts_are_the_decoders_transposed(epsilon: float, shape: tup
     decoder, weights = mechanism.decoder(), vector(mechanism.size, seed)
     counts = np.random.default_rng(seed).integers(0, 100, mechanism.size)
     scale = np.abs(decoder.extremes()[1]).max() * counts.sum() * np.abs(weights).max()
-    direct, shares = (counts * decoder.decode(weights)).sum(), decoder.shares(counts)
+    direct, shares = (counts * decoder.decode(weights)).sum(), decoder.totals(counts)
     np.testing.assert_allclose((shares * weights).sum(), direct, atol=1e-10 * (1 + scale))
     np.testing.assert_allclose(shares.sum(), counts.sum(), atol=1e-11 * (1 + scale))
     assert (decoder.second_moments(counts) >= 0).all()

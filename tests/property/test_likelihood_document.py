@@ -181,7 +181,9 @@ def test_both_find_a_point_among_noise():
     config = collection({**STARTS, "epsilon": 0.1, "domain": bins})
     mechanism = config.spec.mechanism
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(np.full(5_000, 23), entropy=SeededEntropy(3)))
+    mechanism.accumulate(
+        statistic, mechanism.privatize(np.full(5_000, 23), entropy=SeededEntropy(3))
+    )
     given = WindowTotals(0, 60_000, statistic, 5_000, late=0, rejected=0)
     told, plain = (
         documents.answer(config, given, top=0, quantiles=(0.5,), method=method)["quantiles"][0]

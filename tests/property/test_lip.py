@@ -47,7 +47,7 @@ def collection(table: dict[str, Any], **more: Any) -> CollectionConfig:
 def totals(config: CollectionConfig, labels: list[Any]) -> WindowTotals:
     spec = config.spec
     statistic = spec.mechanism.empty()
-    spec.mechanism.absorb(statistic, spec.privatize(labels, entropy=SeededEntropy(7)))
+    spec.mechanism.accumulate(statistic, spec.privatize(labels, entropy=SeededEntropy(7)))
     return WindowTotals(0, 60_000, statistic, len(labels), late=0, rejected=0)
 
 

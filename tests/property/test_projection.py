@@ -74,7 +74,7 @@ def test_known_totals_are_the_blocks_shares_or_one():
     mechanism = MECHANISMS[2]
     reports = mechanism.privatize(np.array([0, 0, 1, 3, 4, 5, 5, 5]))
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, reports)
+    mechanism.accumulate(statistic, reports)
     groups, totals = known_totals(mechanism, statistic, 8)
     np.testing.assert_array_equal(totals, [2 / 8, 1 / 8, 5 / 8])
     np.testing.assert_array_equal(groups, [0, 1, 0, 2, 2, 2])

@@ -167,7 +167,7 @@ def test_subsets_of_one_user_are_drawn_as_their_channel_says():
         drawn = subset_counts(mechanism, counts, rng)
         for output, probability in channel.rows[value].items():
             statistic = mechanism.empty()
-            mechanism.absorb(statistic, reports[output : output + 1])
+            mechanism.accumulate(statistic, reports[output : output + 1])
             found = int((drawn == statistic).all(axis=1).sum())
             least, largest = binom.ppf([TAIL, 1.0 - TAIL], repetitions, float(probability))
             assert least <= found <= largest

@@ -128,7 +128,7 @@ def test_both_mechanisms_estimate_the_same_shares():
     estimates = []
     for mechanism in (L1Bits(1.0, (64,)), L1Geometric(1.0, (64,))):
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(8)))
+        mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(8)))
         estimates.append(estimate_values(mechanism, statistic, 20_000))
     bits, geometric = estimates
     error = np.hypot(bits.se, geometric.se)

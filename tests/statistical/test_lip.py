@@ -37,7 +37,9 @@ def draw(mechanism: Lip, priors: np.ndarray, told: np.ndarray, seed: int):
     values = 2 * (level * budgets + rng.integers(0, budgets, priors.size)) + bits
     statistic = mechanism.empty()
     # Another seed: the same would make the same stream as numpy's generator above.
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed + 10**6)))
+    mechanism.accumulate(
+        statistic, mechanism.privatize(values, entropy=SeededEntropy(seed + 10**6))
+    )
     return bits, statistic
 
 

@@ -55,7 +55,7 @@ def test_total_errors_agree_with_the_prediction(name: str):
     truth = RANGES @ np.bincount(values, minlength=SIZE)
     decoder, squares = mechanism.decoder(), 0.0
     for statistic in statistics(mechanism, values, 31):
-        squares += ((RANGES @ decoder.shares(statistic) - truth) ** 2).sum()
+        squares += ((RANGES @ decoder.totals(statistic) - truth) ** 2).sum()
     predicted = predicted_total_error(mechanism, N, "ranges")
     assert abs(squares / REPETITIONS / predicted - 1.0) < 0.22
 
@@ -84,7 +84,7 @@ def drawn(mechanism: Matrix) -> list[tuple[np.ndarray, np.ndarray]]:
     for seed in range(COVERED):
         values = rng.choice(SIZE, 400, p=SHARES)
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+        mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
         repetitions.append((np.bincount(values, minlength=SIZE), statistic))
     return repetitions
 

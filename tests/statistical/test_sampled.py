@@ -37,7 +37,7 @@ def test_bounds_of_an_attribute_cover_the_share_among_all_who_report(epsilon: fl
         values = rng.choice(len(SHARES), (3, DEVICES), p=SHARES)
         drawn = domain.drawn(list(values), entropy)  # type: ignore[attr-defined]  # (of records)
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, mechanism.randomise(drawn, entropy))
+        mechanism.accumulate(statistic, mechanism.randomise(drawn, entropy))
         totals = WindowTotals(0, 0, statistic, DEVICES, late=0, rejected=0)
         own, options = of_attribute(collection, "b", totals, collection.options)
         truth = np.bincount(values[1], minlength=len(SHARES)) / DEVICES

@@ -63,7 +63,7 @@ def estimated(
 ) -> Estimate:
     mechanism = BlockHadamard(epsilon, Blocks.one(SIZE))
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=entropy))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=entropy))
     return estimate_values(mechanism, statistic, values.size, **options)
 
 

@@ -53,7 +53,7 @@ class BlockDecoder(DisclosedBlocks):
             start += count * order
         return slots[..., self._slot_of_report]
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return `c T[row]` of each value, T the exact integer transform of its block's counts."""
         transformed = self._transform(statistic)
         totals = np.empty(self._layout.blocks.size)

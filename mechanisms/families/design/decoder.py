@@ -80,7 +80,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         """Return the entry of each of these values' blocks: `(blocks,)` -> `(q,)`."""
         return sums[self._layout.blocks.of_value[at]]
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return `(S_x - other N_j)/(own - other)`, S_x the exact number of supporting reports."""
         supporting = self._sum(self._to_values, statistic)
         in_block, tables = self.group_reports(statistic), self._tables
@@ -91,7 +91,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         sums = np.empty(self._place.size)
         for at in parts(sums.size):
             of_block = self._in_block(in_block, at)
-            sums[at] = tables.shares(self._kind(at), supporting[self._slot(at)], of_block)
+            sums[at] = tables.totals(self._kind(at), supporting[self._slot(at)], of_block)
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:

@@ -88,7 +88,7 @@ class SupportTables:
             other_noise=table(lambda s: s.other_noise),
         )
 
-    def shares(self, kinds: Integers, supporting: Statistic, in_block: Statistic) -> Floats:
+    def totals(self, kinds: Integers, supporting: Statistic, in_block: Statistic) -> Floats:
         """Return `step S + low N` of values of these kinds, out of `supporting` and `in_block`.
 
         S is the number of reports that support a value, N that of its block: int64 `(q,)` each.

@@ -207,11 +207,11 @@ class L1Bits(StepMechanism):
         unused = payload[:, -1] & ~self._used[-1]
         return payload, unused == 0
 
-    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+    def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         """Add the products of the entries of reports, uint8 `(n, report_bytes)`, in place."""
         add_products(statistic, reports, self.extents)
 
-    def absorb_times(
+    def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
         """Add the products, each as often as `times` says, int64 `(n,)` in 0..2^24, in place."""

@@ -40,7 +40,7 @@ class L1BitsDecoder(ChainDecoder):
         # 1/t^2 - 1 in floating point would lose its digits.
         self._noise = 4 * threshold * (WORD - threshold) / contrast**2
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return the differences of the sums along every dimension: `(Rt[x] - Rt[x - 1]) / 2`."""
         return self._each(statistic, self._share)
 

@@ -28,7 +28,7 @@ class L1GeometricDecoder(CountDecoder):
         self._axes = tuple(axes)
         self._shape = tuple(axis.length for axis in axes)
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return `(Q^-1)^T N`."""
         return self._each(statistic, GeometricAxis.solve_transposed)
 

@@ -31,7 +31,7 @@ class LipDecoder(CountDecoder):
         noise = np.array([[t * (WORD - t) / (r - q) ** 2 for t in (q, r)] for q, r in thresholds])
         self._quietest, self._noisiest = noise.min(axis=1), noise.max(axis=1)
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return the sums of the values' decoders, level by level."""
         return self._sum(self._h, statistic)
 

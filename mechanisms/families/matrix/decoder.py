@@ -30,7 +30,7 @@ class MatrixDecoder(LinearDecoder):
     group: Integers
     count: int
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return the sums of every single value's decoder."""
         sums, reports = self._parts(statistic)
         out = self.offsets * reports[self.group]
@@ -40,7 +40,7 @@ class MatrixDecoder(LinearDecoder):
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return estimates of `sum_i (Q h_x^2)[x_i]`: each report's noise, and `w^2 = w`."""
-        return self.shares(statistic) + self.group_reports(statistic)[self.group] * self._own_noise
+        return self.totals(statistic) + self.group_reports(statistic)[self.group] * self._own_noise
 
     def extremes(self) -> tuple[Floats, Floats]:
         """Return the extremes over all reports: every row on its own reaches both ends."""

@@ -216,7 +216,7 @@ class Matrix(Mechanism):
         """Decode uint8 of shape `(n, report_bytes)`; rows outside the ranges are marked False."""
         return self._codec.decode(payload)
 
-    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+    def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         """Add n reports: the rows' sums, and their number, in each report's group."""
         table = statistic.reshape(self._groups, -1)
         if self._groups == 1:

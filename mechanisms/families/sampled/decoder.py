@@ -21,9 +21,9 @@ class SampledDecoder(Decoder):
         pairs = zip(self._parts, self._slices, strict=True)
         return np.concatenate([found(part, statistic[own]) for part, own in pairs])
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return the sums of the values' decoders, which are 0 at other attributes' reports."""
-        return self._of_values(statistic, lambda part, own: part.shares(own))
+        return self._of_values(statistic, lambda part, own: part.totals(own))
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return the sums of their squares."""

@@ -226,30 +226,30 @@ class Sampled(Mechanism):
                 found.append((number, here, np.ascontiguousarray(own)))
         return found
 
-    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+    def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         """Add n reports to the statistics of their attributes, in place; exact."""
         for number, _, own in self._by_attribute(reports):
             part = self.parts[number]
-            part.absorb(statistic[self.slices[number]], part.decode(own)[0])
+            part.accumulate(statistic[self.slices[number]], part.decode(own)[0])
 
-    def few(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
+    def sparse_counts(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
         """Return what each attribute's mechanism does, moved to where its statistic lies."""
         found: list[tuple[int, int]] = []
         for number, _, own in self._by_attribute(reports):
             part = self.parts[number]
-            counts = part.few(part.decode(own)[0])
+            counts = part.sparse_counts(part.decode(own)[0])
             if counts is None:
                 return None
             found += [(self.slices[number].start + place, count) for place, count in counts]
         return found
 
-    def absorb_times(
+    def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
         """Add each of n reports as often as `times` says, int64 `(n,)`, >= 0, in place; exact."""
         for number, here, own in self._by_attribute(reports):
             part = self.parts[number]
-            part.absorb_times(statistic[self.slices[number]], part.decode(own)[0], times[here])
+            part.accumulate_times(statistic[self.slices[number]], part.decode(own)[0], times[here])
 
     def count(self, statistic: Statistic) -> int:
         """Return the number of reports of all attributes."""

@@ -52,13 +52,13 @@ class SubsetDecoder(LinearDecoder):
         means: Floats = np.bincount(of_value, weights, count) / self._blocks.sizes
         return means, weights - means[of_value]
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return `step I_x + low N_j`, I_x being the number of reports that hold x."""
         held, reports = self._split(statistic)
         sums = np.empty(held.size)
         for at in parts(held.size):
             in_block = reports[self._blocks.of_value[at]]
-            sums[at] = self._tables.shares(self._kind(at), held[at], in_block)
+            sums[at] = self._tables.totals(self._kind(at), held[at], in_block)
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:

@@ -196,7 +196,7 @@ class SubsetSelection(BlockMechanism):
         """
         return payload, self.layout.valid(payload)
 
-    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+    def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         """Add n reports to the counts in place."""
         if len(reports):
             statistic += self.layout.count(reports)

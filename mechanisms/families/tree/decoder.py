@@ -31,9 +31,9 @@ class TreeDecoder(DisclosedBlocks):
             values = self._by_block[self._first[of_kind][:, None] + np.arange(max(1, tree.size))]
             yield decoder, values, layout.starts[of_kind][:, None] + np.arange(tree.order)
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return the sums of the values' decoders."""
-        return self._of_values(lambda decoder, reports: decoder.shares(statistic[reports]))
+        return self._of_values(lambda decoder, reports: decoder.totals(statistic[reports]))
 
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return the sums of their squares; of trees of some 1,500 values or more about that."""

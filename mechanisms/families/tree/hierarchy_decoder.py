@@ -157,7 +157,7 @@ class HierarchyDecoder:
         cut = (slice(None), *(slice(extent) for extent in self._tree.extents))
         return np.ascontiguousarray(pyramid[self._tree.heights][cut]).reshape(b, -1)
 
-    def shares(self, counts: Statistic) -> Floats:
+    def totals(self, counts: Statistic) -> Floats:
         """Return `sum_y N[y] h_x(y)` of every value, counts `(b, order)` -> `(b, m)`."""
         if not self._tree.extents:
             return counts.astype(np.float64)
@@ -194,7 +194,7 @@ class HierarchyDecoder:
             return listed
         levels = np.stack([counts[:, lv.reports].sum(axis=1) for lv in self._levels], axis=1)
         uniform = np.einsum("bo,ro->br", levels, of.squares)
-        near = self.shares(counts).reshape(-1, *self._tree.extents)
+        near = self.totals(counts).reshape(-1, *self._tree.extents)
         for axis, extent in enumerate(self._tree.extents, start=1):
             pairs = np.add.reduceat(near, np.arange(0, extent, 2), axis=axis)
             near = np.repeat(pairs, 2, axis=axis).take(np.arange(extent), axis=axis)

@@ -210,15 +210,15 @@ class PublicWeights(Mechanism):
         _, valid = self._values_of(payload)
         return payload, valid & (self._weights_of(payload) <= self.largest)
 
-    def absorb(self, statistic: Statistic, reports: Reports) -> None:
+    def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         """Add reports once, times their weights, and times the squares of these, in place."""
         if not len(reports):
             return
         own, weights = self._values_of(reports)[0], self._weights_of(reports)
         plain, weighted, squared = self.powers(statistic)
-        self.values.absorb(plain, own)
-        self.values.absorb_times(weighted, own, weights)
-        self.values.absorb_times(squared, own, weights**2)
+        self.values.accumulate(plain, own)
+        self.values.accumulate_times(weighted, own, weights)
+        self.values.accumulate_times(squared, own, weights**2)
 
     def count(self, statistic: Statistic) -> int:
         """Return the number of reports, whatever their weights."""

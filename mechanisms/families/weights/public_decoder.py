@@ -23,9 +23,9 @@ class PairDecoder(LinearDecoder):
         self._values = values
         self._weights = weights
 
-    def shares(self, statistic: Statistic) -> Floats:
+    def totals(self, statistic: Statistic) -> Floats:
         """Return the values' sums over the reports of each weight."""
-        parts = [self._values.shares(part) for part in self._by_weight(statistic)]
+        parts = [self._values.totals(part) for part in self._by_weight(statistic)]
         return np.stack(parts, axis=1).ravel()
 
     def second_moments(self, statistic: Statistic) -> Floats:

@@ -147,5 +147,5 @@ def _run(
     if window.idle_ms is not None and record.timestamp + IDLE_SLACK_MS >= closes_ms:
         truth.ambiguous += int(good.sum())
     truth.n += int(good.sum())
-    mechanism.absorb(truth.panes.setdefault(start, mechanism.empty()), reports[good])
+    mechanism.accumulate(truth.panes.setdefault(start, mechanism.empty()), reports[good])
     return max(clock, time_ms)

@@ -87,7 +87,7 @@ def first_statistics(name: str) -> dict[int, NDArray[np.int64]]:
     statistic, found = mechanism.empty(), {}
     for n in range(1, 51):
         report = mechanism.privatize(values[n - 1 : n], entropy=SeededEntropy(n))
-        mechanism.absorb(statistic, report)
+        mechanism.accumulate(statistic, report)
         if n in (1, 2, 50):
             found[n] = statistic.copy()
     return found

@@ -18,7 +18,7 @@ SPOTTED = Blocks(np.arange(70) * 7 % 5 // 2)
 
 def counted(mechanism: Mechanism, values: np.ndarray, seed: int = 1) -> Statistic:
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
     return statistic
 
 

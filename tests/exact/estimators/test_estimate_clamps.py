@@ -160,7 +160,7 @@ def test_hardly_any_noise_does_not_make_a_population_known(mechanism: Mechanism)
     # 200 reports of two values: of the others there may be one respondent in 200 all the same.
     n, values = 200, np.repeat([2, 3], 100)
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(4)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(4)))
     sets = [np.array([1]), np.array([4, 5]), np.arange(6)]
     respondents = estimate_sets(mechanism, statistic, n, sets).se
     assert (respondents < 0.1 / n).all()

@@ -161,7 +161,7 @@ def test_plug_ins_of_single_values_err_by_the_slope_times_the_error(name: str):
     for n in (1, 7, 200):
         users = rng.integers(0, mechanism.size, n)
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, mechanism.privatize(users, entropy=SeededEntropy(n)))
+        mechanism.accumulate(statistic, mechanism.privatize(users, entropy=SeededEntropy(n)))
         shares = np.bincount(users, minlength=mechanism.size) / n
         sums = value_sums(mechanism, statistic, n)
         truth = predicted_value_variances(mechanism, n, range(mechanism.size), shares=shares)

@@ -58,7 +58,7 @@ def all_data(mechanism: SymbolMechanism) -> tuple[NDArray[np.int64], NDArray[np.
     single = []
     for report in range(len(reports)):
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, reports[report : report + 1])
+        mechanism.accumulate(statistic, reports[report : report + 1])
         single.append(statistic)
     chosen = combinations_with_replacement(range(len(single)), N)
     counts = np.array([np.bincount(c, minlength=len(single)) for c in chosen])
@@ -130,5 +130,5 @@ def test_the_figures_of_the_guide(epsilon: float, n: int, number: int):
     mechanism = BlockHadamard(epsilon, Blocks.one(16))
     statistic = np.zeros(mechanism.statistic_size, dtype=np.int64)
     values = np.arange(n) % 16
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
     assert abs(forged_reports(estimate_values(mechanism, statistic, n)).min() - number) <= 1

@@ -40,7 +40,7 @@ METHODS = [
 def reports(mechanism: Mechanism, n: int) -> np.ndarray:
     statistic = mechanism.empty()
     values = np.random.default_rng(1).integers(0, mechanism.size, n)
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
     return statistic
 
 
@@ -85,7 +85,7 @@ def test_blocks_whose_weights_hardly_differ_are_no_more_exact_than_others():
     mechanism, n = BlockHadamard(1.0, PAIRED), 300
     statistic = mechanism.empty()
     values = np.repeat([0, 1], [100, 200])
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(2)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(2)))
     # Nobody reported the second block, where weights differ a thousand million times as much.
     weights = np.array([[0.0, 1e-9, 0.0, 1.0], [0.0, 1e-9, 0.0, 1e-9]])
     for method in ("normal", "bernstein", "anytime", "anytime-exact"):
@@ -99,7 +99,7 @@ def test_blocks_whose_weights_hardly_differ_are_no_more_exact_than_others():
 def test_a_population_whose_reports_are_all_of_one_block_is_not_known_exactly(weight: float):
     mechanism, n = BlockHadamard(1.0, PAIRED), 1_001
     statistic, values = mechanism.empty(), np.zeros(1_001, dtype=np.int64)
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
     # Every report of the first block says exactly this much; rounding is no variance.
     weights = np.array([[weight, weight, 1.0, 1.0], [0.0, 0.0, weight, weight]])
     found = estimate_linear(mechanism, statistic, n, weights, estimand="population")

@@ -25,7 +25,7 @@ def reports_of(mechanism: Lip, users: list[int]):
     rows = mechanism.channel().rows
     for chosen in product(*(rows[user].items() for user in users)):
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, np.array([report for report, _ in chosen]))
+        mechanism.accumulate(statistic, np.array([report for report, _ in chosen]))
         yield statistic, math.prod((p for _, p in chosen), start=Fraction(1))
 
 
@@ -66,7 +66,7 @@ def test_the_bayesian_estimate_is_the_posterior_mean(prior: float, epsilon: floa
         mean = float(posterior @ np.array(sums))
         spread = float(posterior @ (np.array(sums) - mean) ** 2)
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, np.array(reports))
+        mechanism.accumulate(statistic, np.array(reports))
         found = estimate_mmse(mechanism, statistic, n)
         assert found.value * n == pytest.approx(mean, rel=1e-9)
         assert found.se * n == pytest.approx(math.sqrt(spread), rel=1e-9)
@@ -163,7 +163,7 @@ def test_many_levels_of_few_reports_are_tested_together():
     statistic = mechanism.empty()
     words = rng.random(2000)
     shares = np.array(mechanism.thresholds, dtype=float)[level, bits.astype(int)] / WORD
-    mechanism.absorb(statistic, 2 * level + (words < shares))
+    mechanism.accumulate(statistic, 2 * level + (words < shares))
     test = calibrate(mechanism, statistic, 2000)
     assert test.flagged().size == 0
     assert test.together["too low"] < 1e-6

@@ -34,7 +34,7 @@ FIELDS = ("value", "se", "low", "high", "influence")
 def counted(mechanism: Mechanism, n: int) -> Statistic:
     values = np.random.default_rng(n).binomial(mechanism.size - 1, 0.3, n)
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(n)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(n)))
     return statistic
 
 
@@ -73,7 +73,7 @@ def test_values_of_one_share_are_bounded_once(method: Method):
     for mechanism in (BlockHadamard(1.0, blocks), ProjectiveGeometry(1.0, blocks)):
         for n, family in ((0, None), (60, None), (60, 1_000)):
             statistic = counted(mechanism, n)
-            distinct = Distinct.of(mechanism.decoder(), mechanism.decoder().shares(statistic))
+            distinct = Distinct.of(mechanism.decoder(), mechanism.decoder().totals(statistic))
             assert distinct is not None
             assert distinct.values.size <= 61
             options: Any = {"method": method, "simultaneous": n > 0, "family": family}
@@ -91,7 +91,7 @@ def test_a_step_is_given_where_a_share_tells_all_of_its_value(name: str):
         columns = (low, high, *reading.noise_extremes())
         assert all((column == column[0]).all() for column in columns)
         assert reading.step == pytest.approx(high[0] - low[0], rel=1e-12)
-        steps = reading.shares(counted(INSTANCES[name], 40)) / reading.step
+        steps = reading.totals(counted(INSTANCES[name], 40)) / reading.step
         np.testing.assert_allclose(steps - steps[0], np.rint(steps - steps[0]), atol=1e-9)
 
 
@@ -99,7 +99,7 @@ def test_a_step_is_given_where_a_share_tells_all_of_its_value(name: str):
 def test_what_bounds_are_made_of_is_the_same_of_some_values(name: str):
     mechanism = INSTANCES[name]
     reading, statistic = mechanism.decoder(), counted(mechanism, 40)
-    shares = reading.shares(statistic)
+    shares = reading.totals(statistic)
     columns = (reading.second_moments(statistic), *reading.extremes(), *reading.noise_extremes())
     decoded = Decoded(statistic, shares, reading.group_reports(statistic))
     for values in lists(mechanism.size):
@@ -132,9 +132,9 @@ def test_the_length_of_parts_changes_no_bit(name: str, monkeypatch: Any):
     statistic = counted(mechanism, 40)
     weights = np.linspace(-1.0, 2.0, mechanism.size)
     whole = mechanism.decoder()
-    kept = whole.shares(statistic).tobytes(), whole.noise(weights).tobytes()
+    kept = whole.totals(statistic).tobytes(), whole.noise(weights).tobytes()
     monkeypatch.setattr(decoder, "PART", 3)
-    assert (whole.shares(statistic).tobytes(), whole.noise(weights).tobytes()) == kept
+    assert (whole.totals(statistic).tobytes(), whole.noise(weights).tobytes()) == kept
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64])

@@ -15,7 +15,7 @@ def test_a_block_that_nobody_reported_may_still_exist(n: int):
     mechanism = SubsetSelection(0.3, Blocks(np.array([0, 0, 1, 1, 1, 1])))
     statistic = mechanism.empty()
     values = np.zeros(n, dtype=np.int64)
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
     keywords = {"method": "bernstein", "confidence": 0.95}
     people = estimate_values(mechanism, statistic, n, estimand="population", **keywords)
     # A block of share 3/n is unseen with probability 0.05: its noise must fit into the bounds.

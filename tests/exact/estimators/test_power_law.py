@@ -50,7 +50,7 @@ def test_disclosed_totals_are_kept_and_no_reports_say_nothing():
     mechanism = BlockHadamard(1.0, Blocks(np.repeat([0, 1, 2], [1, 9, 30])))
     reports = mechanism.privatize(np.random.default_rng(6).integers(0, 40, 5_000))
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, reports)
+    mechanism.accumulate(statistic, reports)
     shares = share_sums(mechanism, statistic, 5_000) / 5_000
     found = project_power(mechanism, statistic, 5_000, shares)
     groups, totals = known_totals(mechanism, statistic, 5_000)

@@ -116,7 +116,7 @@ def test_the_values_alone_are_estimated_as_their_own_mechanism_does(kind: type, 
     mechanism = kind(1.0, (*shape, LARGEST + 1), weighted=True)
     values = np.random.default_rng(1).integers(0, mechanism.size, 400)
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
     alone, summed = mechanism.marginal(statistic)
     assert alone == kind(1.0, shape)
     assert alone.marginal(summed) is None
@@ -137,7 +137,7 @@ def test_sums_of_weights_have_no_bias(kind: type):
         decoded = []
         for y in range(len(reports)):
             statistic = mechanism.empty()
-            mechanism.absorb(statistic, reports[y : y + 1])
+            mechanism.accumulate(statistic, reports[y : y + 1])
             decoded.append(estimate_weights(mechanism, statistic, 1, [members], largest=2).value[0])
         means.append([sum(float(p) * decoded[y] for y, p in row.items()) for row in rows])
     np.testing.assert_allclose(means[0], [0, 0, 0, 0, 1, 2, 0, 0, 0], atol=1e-12)

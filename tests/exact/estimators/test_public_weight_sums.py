@@ -10,7 +10,7 @@ from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.weights import estimate_public_weights, weight_sums
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights
 from ldpstream.mechanisms.families.weights.public import PublicWeights
-from tests.exact.weighing import KINDS, SETS, absorbed, some_statistic, weighted
+from tests.exact.weighing import KINDS, SETS, accumulated, some_statistic, weighted
 from tests.seeded import SeededEntropy
 
 
@@ -20,7 +20,7 @@ def test_sums_and_their_noise_have_no_bias(kind: type[PublicWeights], shape: tup
     """Over the exact channel: means w 1{x in the set}, w 1{x} again; squared errors w^2 v(x)."""
     mechanism = weighted(kind, shape, 3)
     rows, reports = mechanism.channel().rows, mechanism.possible_reports()
-    singles = [absorbed(mechanism, reports[y : y + 1]) for y in range(len(reports))]
+    singles = [accumulated(mechanism, reports[y : y + 1]) for y in range(len(reports))]
     found = [weight_sums(mechanism, one, SETS, "respondents") for one in singles]
     totals = np.stack([one.total for one in found])
     noise = np.stack([one.squares - one.offset for one in found])
@@ -68,7 +68,7 @@ def test_equal_weights_give_the_shares_times_the_weight(
     """All weights the largest: estimates and bounds are those of shares, times the weight."""
     mechanism = weighted(kind, (5,), 7)
     pairs = np.random.default_rng(5).integers(0, 5, 500) * 8 + 7
-    statistic = absorbed(mechanism, mechanism.privatize(pairs, entropy=SeededEntropy(5)))
+    statistic = accumulated(mechanism, mechanism.privatize(pairs, entropy=SeededEntropy(5)))
     alone, plain = mechanism.marginal(statistic)
     options: dict[str, Any] = {"estimand": estimand, "method": method}
     found = estimate_public_weights(mechanism, statistic, 500, **options)
@@ -94,7 +94,7 @@ def test_what_the_reports_tell_exactly(kind: type[PublicWeights]):
     expected = (pairs % 10).std(ddof=1) / math.sqrt(200)
     assert drawn.se[0] == pytest.approx(expected, rel=1e-9)
     values = pairs // 10 * 10
-    nothing = absorbed(mechanism, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    nothing = accumulated(mechanism, mechanism.privatize(values, entropy=SeededEntropy(1)))
     found = estimate_public_weights(mechanism, nothing, 200)
     assert not np.stack([found.value, found.se, found.low, found.high]).any()
     drawn = estimate_public_weights(mechanism, nothing, 200, whole, estimand="population")
@@ -106,7 +106,7 @@ def test_a_population_may_have_heavier_weights(kind: type[PublicWeights]):
     """All respondents have the weight 1: the worst noise of others is that of the largest."""
     mechanism = weighted(kind, (4,), 9)
     pairs = np.arange(60) % 4 * 10 + 1
-    statistic = absorbed(mechanism, mechanism.privatize(pairs, entropy=SeededEntropy(1)))
+    statistic = accumulated(mechanism, mechanism.privatize(pairs, entropy=SeededEntropy(1)))
     own = weight_sums(mechanism, statistic, SETS, "respondents")
     drawn = weight_sums(mechanism, statistic, SETS, "population")
     assert own.heaviest is None

@@ -20,7 +20,7 @@ EPSILON = 1.0
 def statistic_of(mechanism: Mechanism, n: int) -> Statistic:
     statistic = mechanism.empty()
     values = np.random.default_rng(1).integers(0, mechanism.size, n)
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
     return statistic
 
 
@@ -103,6 +103,6 @@ def test_the_noise_on_a_line_is_known_whatever_the_reports():
     for seed in range(5):
         statistic = mechanism.empty()
         values = np.full(n, seed)
-        mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+        mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
         found = estimate_sets(mechanism, statistic, n, [np.arange(2, 5), np.arange(4)])
         np.testing.assert_allclose(found.se**2 * n, [2 * unit(), unit()], rtol=1e-9)

@@ -102,7 +102,7 @@ def test_the_fast_decoder_equals_a_dense_one_in_a_large_block():
     geometry, support = mechanism.geometry(3000), mechanism.design(3000).support
     values = np.random.default_rng(2).integers(0, 3000, 5000)
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
     vectors = geometry.vectors(np.arange(geometry.points))
     backward = vectors[:3000, ::-1]
     orthogonal = np.concatenate(
@@ -110,7 +110,7 @@ def test_the_fast_decoder_equals_a_dense_one_in_a_large_block():
     )
     own, other = float(support.own), float(support.other)
     dense = (orthogonal - other * 5000) / (own - other)
-    np.testing.assert_allclose(mechanism.decoder().shares(statistic), dense, atol=1e-8)
+    np.testing.assert_allclose(mechanism.decoder().totals(statistic), dense, atol=1e-8)
 
 
 def is_prime(q: int) -> bool:

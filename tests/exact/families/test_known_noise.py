@@ -88,7 +88,7 @@ def asked(mechanism: Mechanism, n: int, confidence: float, method: Method) -> Es
     """Return the bounds of a value, of users of three."""
     users = np.repeat([0, 2, SIZE - 1], [n // 5, n // 3, n - n // 5 - n // 3])
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(users, entropy=SeededEntropy(n)))
+    mechanism.accumulate(statistic, mechanism.privatize(users, entropy=SeededEntropy(n)))
     return estimate_sets(mechanism, statistic, n, [VALUE], confidence=confidence, method=method)
 
 

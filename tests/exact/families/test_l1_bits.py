@@ -70,7 +70,7 @@ def test_reports_decode_as_defined(mechanism: L1Bits):
     rows = mechanism.possible_reports()
     for y, report in enumerate(reports(mechanism)):
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, rows[y : y + 1])
+        mechanism.accumulate(statistic, rows[y : y + 1])
         for bounds in ranges:
             weights = np.zeros(mechanism.size)
             weights[range_values(mechanism.shape, bounds)] = 1.0
@@ -137,7 +137,7 @@ def test_weights_that_are_no_boxes_have_outward_spans():
     decoder, totals = mechanism.decoder(), []
     for y in range(len(rows)):
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, rows[y : y + 1])
+        mechanism.accumulate(statistic, rows[y : y + 1])
         totals.append(decoder.total(weights, statistic))
     least, largest = decoder.span(weights)
     assert least < min(totals) - 0.1

@@ -18,7 +18,7 @@ def test_the_statistic_sums_products_of_signs(shape: tuple[int, ...]):
     values[100:] = mechanism.size - 1
     rows = mechanism.privatize(values, entropy=SeededEntropy(1))
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, rows)
+    mechanism.accumulate(statistic, rows)
     bits = np.unpackbits(rows, axis=1, bitorder="little")
     assert not bits[:, mechanism.report_bits :].any()
     expected = np.zeros(shape, dtype=np.int64)
@@ -37,10 +37,10 @@ def test_more_reports_than_one_matrix_product_takes():
     mechanism = L1Bits(50.0, (2, 2))
     values = np.random.default_rng(2).integers(0, 4, 150_000)
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values))
+    mechanism.accumulate(statistic, mechanism.privatize(values))
     counts = np.bincount(values, minlength=4)
     # At eps = 50 nothing is ever flipped.
-    found = mechanism.decoder().shares(statistic)
+    found = mechanism.decoder().totals(statistic)
     np.testing.assert_allclose(found, counts, rtol=1e-12)
     assert mechanism.count(statistic) == 150_000
 
@@ -51,7 +51,7 @@ def test_a_dimension_of_one_value_changes_nothing():
     assert (flat.report_bytes, flat.statistic_size) == (1, 5)
     statistic = np.array([-3, 4, -1, 1, 9])
     np.testing.assert_array_equal(
-        flat.decoder().shares(statistic), line.decoder().shares(statistic)
+        flat.decoder().totals(statistic), line.decoder().totals(statistic)
     )
 
 

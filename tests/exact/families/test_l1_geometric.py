@@ -108,7 +108,7 @@ def test_a_dimension_of_one_value_changes_nothing():
     flat, line = L1Geometric(1.0, (1, 5, 1)), L1Geometric(1.0, (5,))
     assert flat.channel() == line.channel()
     counts = np.array([4, 0, 9, 1, 2])
-    np.testing.assert_array_equal(flat.decoder().shares(counts), line.decoder().shares(counts))
+    np.testing.assert_array_equal(flat.decoder().totals(counts), line.decoder().totals(counts))
 
 
 def test_a_large_domain_is_decoded_without_a_matrix():

@@ -144,7 +144,7 @@ def test_exact_rows_disclose_groups_and_count_them():
     assert mechanism._realised.group.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     assert mechanism.rows.count == 2
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(np.array([0, 1, 1, 3, 0])))
+    mechanism.accumulate(statistic, mechanism.privatize(np.array([0, 1, 1, 3, 0])))
     assert sorted(mechanism.decoder().group_reports(statistic).tolist()) == [1, 4]
     halves = mechanism.decoder().noise(np.array([1.0, 1.0, 0.0, 0.0]))
     assert not halves.any()

@@ -244,16 +244,16 @@ def test_few_reports_and_weighted_ones_add_up_the_same():
     values = np.random.default_rng(1).integers(0, mechanism.size, 12)
     reports = mechanism.privatize(values, entropy=SeededEntropy(1))
     whole, weighed = mechanism.empty(), mechanism.empty()
-    mechanism.absorb(whole, reports)
-    found = mechanism.few(reports)
+    mechanism.accumulate(whole, reports)
+    found = mechanism.sparse_counts(reports)
     assert found is not None
     few = mechanism.empty()
     for place, count in found:
         few[place] += count
     assert np.array_equal(few, whole)
-    mechanism.absorb_times(weighed, reports, np.arange(12))
+    mechanism.accumulate_times(weighed, reports, np.arange(12))
     repeated = mechanism.empty()
-    mechanism.absorb(repeated, np.repeat(reports, np.arange(12), axis=0))
+    mechanism.accumulate(repeated, np.repeat(reports, np.arange(12), axis=0))
     assert np.array_equal(weighed, repeated)
     assert sum(mechanism.counts(whole)) == mechanism.count(whole) == 12
 

@@ -84,7 +84,7 @@ def test_weights_that_are_equal_in_a_block_have_no_noise():
     assert not mechanism.decoder().noise(weights).any()
     statistic = mechanism.empty()
     values = np.arange(300)
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
     found = estimate_sets(mechanism, statistic, 300, [np.arange(40), np.arange(280, 300)])
     assert found.value.tolist() == pytest.approx([40 / 300, 20 / 300], rel=1e-12)
     assert found.se.tolist() == [0.0, 0.0]

@@ -88,7 +88,7 @@ def test_the_threshold_decides_who_holds_the_own_value(mechanism: SubsetSelectio
             batches = [[word]] if size == 1 else [[word], halves(list(range(1, size + 1)))]
             report = mechanism.privatize(np.array([value]), entropy=Scripted(*batches))
             statistic = mechanism.empty()
-            mechanism.absorb(statistic, report)
+            mechanism.accumulate(statistic, report)
             assert statistic[value] == (holds or size == 1)
 
 
@@ -97,9 +97,9 @@ def test_many_values_at_once_are_counted_as_one_by_one():
     values = np.random.default_rng(1).integers(0, 12, 700)
     reports = mechanism.privatize(values, entropy=SeededEntropy(2))
     together, apart = mechanism.empty(), mechanism.empty()
-    mechanism.absorb(together, reports)
+    mechanism.accumulate(together, reports)
     for row in reports:
-        mechanism.absorb(apart, row[None])
+        mechanism.accumulate(apart, row[None])
     assert np.array_equal(together, apart)
     of_block = np.bincount(UNEQUAL.of_value[values], minlength=5)
     assert together[12:].tolist() == of_block.tolist()

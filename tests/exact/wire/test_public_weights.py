@@ -9,7 +9,7 @@ from ldpstream.mechanisms import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.families.weights.public import LARGEST_PUBLIC_WEIGHT, PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.frame import decode_frame
-from tests.exact.weighing import IDS, KINDS, PLAIN, absorbed, spec_of, weighted
+from tests.exact.weighing import IDS, KINDS, PLAIN, accumulated, spec_of, weighted
 from tests.seeded import SeededEntropy
 
 
@@ -117,10 +117,10 @@ def test_the_largest_sums_are_exact(kind: type[PublicWeights]):
     own, _ = mechanism.values.decode(reports[:, : mechanism.values.report_bytes])
     expected = [[0] * 15 for _ in range(3)]
     for place, weight in enumerate(weights.tolist()):
-        single = absorbed(mechanism.values, own[place : place + 1]).tolist()
+        single = accumulated(mechanism.values, own[place : place + 1]).tolist()
         for power, sums in enumerate(expected):
             sums[:] = [s + weight**power * y for s, y in zip(sums, single, strict=True)]
-    assert mechanism.powers(absorbed(mechanism, reports)).tolist() == expected
+    assert mechanism.powers(accumulated(mechanism, reports)).tolist() == expected
     assert LARGEST_PUBLIC_WEIGHT**2 << 39 < 1 << 63
 
 
@@ -130,8 +130,8 @@ def test_repetitions_are_added_as_if_written_out(kind: type[PublicWeights]):
     reports = values.privatize(np.arange(12).repeat(3), entropy=SeededEntropy(3))
     times = np.random.default_rng(3).integers(0, 9, 36)
     found, general = values.empty(), values.empty()
-    values.absorb_times(found, reports, times)
-    Mechanism.absorb_times(values, general, reports, times)
+    values.accumulate_times(found, reports, times)
+    Mechanism.accumulate_times(values, general, reports, times)
     assert np.array_equal(found, general)
 
 
@@ -141,7 +141,7 @@ def test_the_values_alone_are_those_of_their_own_mechanism(kind: type[PublicWeig
     mechanism = weighted(kind, shape, 100)
     values = np.random.default_rng(1).integers(0, mechanism.size, 400)
     reports = mechanism.privatize(values, entropy=SeededEntropy(1))
-    alone, statistic = mechanism.marginal(absorbed(mechanism, reports))
+    alone, statistic = mechanism.marginal(accumulated(mechanism, reports))
     assert alone == PLAIN[kind](1.0, shape)
     own = alone.privatize(values // 101, entropy=SeededEntropy(1))
-    assert np.array_equal(statistic, absorbed(alone, own))
+    assert np.array_equal(statistic, accumulated(alone, own))

@@ -40,7 +40,7 @@ def bounds(config: CollectionConfig, *, days: int, n: int = 4_000, **asked: str)
     values = np.repeat(np.arange(3), [n // 2, n // 4, n // 4])
     mechanism = config.spec.mechanism
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
     totals = WindowTotals(0, days * DAY_MS, statistic, n, late=0, rejected=0)
     words = {word: [text] for word, text in {"top": "all", **asked}.items()}
     options = read_options(config.options, config.spec, words)

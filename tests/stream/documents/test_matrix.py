@@ -61,7 +61,7 @@ def test_sums_of_groups_add_up_and_may_be_negative(served: Served):
     expected = mechanism.empty()
     for partition in range(2):
         reports = served.config.spec.privatize(labels(partition), entropy=SeededEntropy(partition))
-        mechanism.absorb(expected, reports)
+        mechanism.accumulate(expected, reports)
     found = totals(served.context, served.replicas, START_MS, START_MS + MINUTE_MS)
     assert np.array_equal(found.statistic, expected)
     assert found.n == mechanism.count(found.statistic) == 1800

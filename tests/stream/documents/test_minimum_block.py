@@ -81,7 +81,7 @@ def statistic_of(spec: CollectionSpec, blocks: list[int], seed: int = 1) -> np.n
     values = [block * 3 + i % 3 for block, n in enumerate(blocks) for i in range(n)]
     statistic = spec.mechanism.empty()
     reports = spec.mechanism.privatize(np.array(values), entropy=SeededEntropy(seed))
-    spec.mechanism.absorb(statistic, reports)
+    spec.mechanism.accumulate(statistic, reports)
     return statistic
 
 

@@ -43,7 +43,7 @@ def document(config: CollectionConfig, *, n: int = 400, **keywords: Any) -> dict
     mechanism = config.spec.mechanism
     statistic = mechanism.empty()
     values = np.arange(n) % mechanism.size
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
     totals = WindowTotals(0, 3_600_000, statistic, n, late=0, rejected=0)
     asked: dict[str, Any] = {"window": (0, 3_600_000), "final": True, **keywords}
     return json.loads(compose(config, totals, **asked).to_json())

@@ -37,7 +37,7 @@ def document(config: CollectionConfig, *, hours: int = 1, **asked: str) -> Estim
     values = np.repeat(np.arange(3), [500, 300, 200])
     mechanism = config.spec.mechanism
     statistic = mechanism.empty()
-    mechanism.absorb(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
     totals = WindowTotals(0, hours * HOUR_MS, statistic, 1_000, late=0, rejected=0)
     words = {word: [text] for word, text in asked.items()}
     options = read_options(config.options, config.spec, words)

@@ -56,8 +56,8 @@ def pipeline() -> Pipeline:
     return made
 
 
-def absorbed(served: Served, panes: range) -> np.ndarray:
-    """The statistic of the same reports, absorbed at once."""
+def accumulated(served: Served, panes: range) -> np.ndarray:
+    """The statistic of the same reports, accumulated at once."""
     mechanism = served.config.spec.mechanism
     statistic = mechanism.empty()
     for partition in range(2):
@@ -65,7 +65,7 @@ def absorbed(served: Served, panes: range) -> np.ndarray:
             seed = 10 * partition + minute
             labels = late_hours(seed, 300)
             reports = served.config.spec.privatize(labels, entropy=SeededEntropy(seed))
-            mechanism.absorb(statistic, reports)
+            mechanism.accumulate(statistic, reports)
     return statistic
 
 
@@ -75,7 +75,7 @@ def test_panes_add_up_to_the_statistic_of_all_reports(pipeline: Pipeline):
         start, end = (START_MS + edge * MINUTE_MS for edge in (panes.start, panes.stop))
         found = totals(hours.context, hours.replicas, start, end)
         assert found.n == 600 * len(panes)
-        assert np.array_equal(found.statistic, absorbed(hours, panes))
+        assert np.array_equal(found.statistic, accumulated(hours, panes))
         assert found.statistic.min() < -30 * len(panes)
         assert found.statistic[-1] == found.n
     cells = [
@@ -104,7 +104,7 @@ def test_a_report_with_an_unused_bit_is_rejected_alone(pipeline: Pipeline):
     assert (after.n, after.rejected) == (before.n + 4, before.rejected + 1)
     added = after.statistic - before.statistic
     expected = spec.mechanism.empty()
-    spec.mechanism.absorb(expected, payload[[0, 1, 3, 4]])
+    spec.mechanism.accumulate(expected, payload[[0, 1, 3, 4]])
     assert np.array_equal(added, expected)
 
 

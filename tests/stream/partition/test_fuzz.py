@@ -110,7 +110,7 @@ def check_counts(context: Context, replica: Replica, expected: Expected) -> None
     for pane, reports in panes.items():
         table = np.frombuffer(b"".join(reports), dtype=np.uint8).reshape(len(reports), -1)
         statistic = mechanism.empty()
-        mechanism.absorb(statistic, mechanism.decode(table)[0])
+        mechanism.accumulate(statistic, mechanism.decode(table)[0])
         got = totals(context, [replica], pane * pane_ms, (pane + 1) * pane_ms)
         assert got.n == len(reports)
         np.testing.assert_array_equal(got.statistic, statistic)

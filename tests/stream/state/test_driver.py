@@ -54,7 +54,7 @@ def test_a_final_is_what_the_statistic_of_its_reports_gives() -> None:
     decoded = decode_frame(frame, fingerprint=spec.fingerprint, report_bytes=spec.report_bytes)
     reports, valid = spec.mechanism.decode(decoded.payload)
     assert valid.all()
-    spec.mechanism.absorb(statistic, reports)
+    spec.mechanism.accumulate(statistic, reports)
     made.advance("2h")
     span = made.now_ms - 7_200_000, made.now_ms - 3_600_000
     totals = WindowTotals(*span, statistic, 41, late=0, rejected=0)
