@@ -1,7 +1,7 @@
 """Channels given as a table: every probability a multiple of 2^-64, with the policy they keep."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -12,9 +12,13 @@ from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import is_whole
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
+from ldpstream.mechanisms.channels.certificate import (
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
 from ldpstream.mechanisms.channels.channel import Channel
-from ldpstream.mechanisms.channels.prior_certificate import certify_prior
+from ldpstream.mechanisms.exact.dyadic import exp_floor, log_estimate
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
@@ -26,21 +30,23 @@ MAX_OUTPUTS = 1 << 16
 
 @dataclass(frozen=True)
 class DesignedChannel:
-    """`weights[x][y]` is `P(y | x)` in units of 2^-64; `prior` is the design prior, k shares.
+    """`weights[x][y]` is `P(y | x)` in units of 1/total; `prior` is the design prior, k shares.
 
-    `record` says how it was designed (workload, predicted variance, gap); it plays no part
-    in what the channel does. Equal by content.
+    `total` is 2^64 but for permanent draws that such a channel follows from. `record` says how it
+    was designed (workload, predicted variance, gap); it plays no part in what the channel does.
+    Equal by content.
 
     Raises:
         SpecError: if a row is not that of the policy's size, holds a negative entry or does not
-            sum to 2^64, an output has no probability for any value, the prior is not a distribution
-            above 0, or different distributions of values give the same reports.
+            sum to the total, an output has no probability for any value, the prior is not a
+            distribution above 0, or different distributions of values give the same reports.
     """
 
     policy: Policy
     weights: tuple[tuple[int, ...], ...]
     prior: tuple[float, ...]
     record: Mapping[str, Json] = field(default_factory=dict, compare=False)
+    total: int = WORD
 
     def __post_init__(self) -> None:
         size = self.policy.size
@@ -53,8 +59,8 @@ class DesignedChannel:
                 raise SpecError(f"weights[{value}]", f"{self.outputs} entries, got {len(row)}")
             if not all(is_whole(weight) and weight >= 0 for weight in row):
                 raise SpecError(f"weights[{value}]", "whole numbers of at least 0")
-            if sum(row) != WORD:
-                share = float(Fraction(sum(row), WORD))
+            if sum(row) != self.total:
+                share = float(Fraction(sum(row), self.total))
                 raise SpecError(f"weights[{value}]", f"a sum of 2^64, got {share:.17g} of it")
         if not all(any(column) for column in zip(*self.weights, strict=True)):
             raise SpecError("weights", "reports that some value can make")
@@ -78,7 +84,7 @@ class DesignedChannel:
     @cached_property
     def matrix(self) -> Floats:
         """`Q`, each entry correctly rounded: float64 `(k, outputs)`."""
-        return np.array(self.weights, dtype=np.float64) / WORD
+        return np.array(self.weights, dtype=np.float64) / self.total
 
     @cached_property
     def probabilities(self) -> Floats:
@@ -97,7 +103,7 @@ class DesignedChannel:
         """The channel in exact rationals."""
         return Channel(
             tuple(
-                {y: Fraction(weight, WORD) for y, weight in enumerate(row) if weight}
+                {y: Fraction(weight, self.total) for y, weight in enumerate(row) if weight}
                 for row in self.weights
             ),
             self.outputs,
@@ -121,3 +127,36 @@ class DesignedChannel:
             "prior": list(self.prior),
             "weights": [[hex(weight) for weight in row] for row in self.weights],
         }
+
+
+def certify_prior(
+    mechanism: str,
+    policy: PriorPolicy,
+    weights: Sequence[Sequence[int]],
+    disclosed: list[str],
+) -> Certificate:
+    """Prove or refute `e^-eps <= P(x | y) / prior[x] <= e^eps` at every value and report, exactly.
+
+    `weights[x][y]` is proportional to `P(y | x)`. The violation named is the largest.
+    """
+    worst, violation = Fraction(1), None
+    for output, column in enumerate(zip(*weights, strict=True)):
+        ratio, value = policy.worst_ratio(column)
+        if ratio is None:
+            violation = f"value {value} at output {output}, which it cannot make"
+            break
+        if ratio > worst:
+            worst = ratio
+            if ratio > exp_floor(policy.budget):
+                violation = (
+                    f"value {value} at output {output}: loss {log_estimate(ratio):.6g} "
+                    f"above the budget {policy.epsilon:.6g}"
+                )
+    return certify_by_structure(
+        mechanism,
+        policy,
+        {policy.budget: worst},
+        disclosed,
+        violation=violation,
+        proof="enumeration",
+    )

@@ -8,7 +8,6 @@ and less than z itself.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final, Self
 
 MOST_COUNTED: Final = 64
@@ -63,14 +62,8 @@ class Blend:
         return (others + more * (self.inside - 1 + grown)) / (others + more * self.inside)
 
 
-@lru_cache(maxsize=4096)
-def worst_ratio(blends: tuple[Blend, ...], reports: int) -> Fraction:
-    """Return the largest ratio of any of the blocks, of m >= 1 reports."""
-    return max(blend.ratio(reports) for blend in blends)
-
-
 def epochs_touched(windows: int, epoch: int) -> int:
-    """Return how many epochs of so many windows any `windows` >= 1 in a row touch at most.
+    """Return how many epochs of this many windows any `windows` >= 1 in a row touch at most.
 
     >>> [epochs_touched(windows, 24) for windows in (1, 2, 25, 26, 365)]
     [1, 2, 2, 3, 17]
