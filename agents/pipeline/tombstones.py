@@ -30,8 +30,13 @@ log = logging.getLogger(__name__)
 async def collect_tombstones(engine: Engine, producer: LastingProducer) -> None:
     """Sweep the partitions that an engine holds, until cancelled."""
     changelog, sent = engine.config.topics.changelog, dict[int, set[bytes]]()
+    swept = time.monotonic()
     while True:
-        await _until_due(engine)
+        await asyncio.sleep(_LOOK_SECONDS)
+        every_seconds = scaled_interval(_EVERY_SECONDS, len(engine.held), most=_MOST_SECONDS)
+        many = any(engine.replicas[p].dead_records >= _MANY_RECORDS for p in engine.held)
+        if time.monotonic() - swept < every_seconds and not many:
+            continue
         dirty = [p for p in engine.held if engine.replicas[p].dead_records]
         # What was sent and is still dead has not been read back yet.
         sent = {p: engine.replicas[p].still_dead(sent.get(p, set())) for p in dirty}
@@ -51,15 +56,4 @@ async def collect_tombstones(engine: Engine, producer: LastingProducer) -> None:
         else:
             for partition, keys in due.items():
                 sent[partition].update(keys)
-
-
-async def _until_due(engine: Engine) -> None:
-    """Wait some seconds, longer for many partitions, but not if one has much to delete."""
-    begun = time.monotonic()
-    while True:
-        await asyncio.sleep(_LOOK_SECONDS)
-        every_seconds = scaled_interval(_EVERY_SECONDS, len(engine.held), most=_MOST_SECONDS)
-        if time.monotonic() - begun >= every_seconds or any(
-            engine.replicas[partition].dead_records >= _MANY_RECORDS for partition in engine.held
-        ):
-            return
+        swept = time.monotonic()

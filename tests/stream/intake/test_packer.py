@@ -120,13 +120,13 @@ def metrics(left_out: Callable[[str, int], None]) -> PackMetrics:
 
 
 def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
+    counts = metrics(told.count_left_out)
     return Packer(
-        city(),
-        {SOURCE.topic: ID},
+        by_source={SOURCE.topic: city()[0]},
         consumer=cast("AIOKafkaConsumer", consumer),
-        producer=cast("LastingProducer", told),
+        sender=Sender({SOURCE.topic: ID}, cast("LastingProducer", told), counts),
         options=PackOptions(linger_ms=linger_ms, limit_bytes=1_000),
-        metrics=metrics(told.count_left_out),
+        metrics=counts,
         on_assigned=lambda: None,
     )
 
