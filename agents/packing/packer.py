@@ -107,7 +107,7 @@ class Packer(ConsumerRebalanceListener):
     async def _step(self) -> None:
         await self._take_over()
         await self._to_beginnings()
-        open_ = [s for s in self._shares.values() if not (self._full(s) or s.astray)]
+        open_ = [s for s in self._shares.values() if not (s.full or s.astray)]
         if not open_:
             await self._wait()
         else:
@@ -124,7 +124,7 @@ class Packer(ConsumerRebalanceListener):
             self._pace(sum(map(len, found.values())), chain.from_iterable(taken.values()))
         now = time.monotonic()
         for share in self._shares.values():
-            if self._due(share, now):
+            if share.due(now):
                 self._launch(share)
         if now - self._committed > COMMIT_SECONDS:
             await self._commit()
@@ -143,8 +143,9 @@ class Packer(ConsumerRebalanceListener):
         else:
             self.consumer.seek(source, offset)
         answers = Answers(self.consumer.last_poll_timestamp(source), steady_ms())
-        collection = self.by_source[source.topic]
-        self._shares[source] = AssignedPartition(collection, source, answers, offset, offset)
+        self._shares[source] = AssignedPartition(
+            self.by_source[source.topic], source, self.options, answers, offset, offset
+        )
 
     async def _wait(self) -> None:
         """Wait until there is something to read, or a partition is assigned."""
@@ -195,17 +196,9 @@ class Packer(ConsumerRebalanceListener):
 
     # --- writing --------------------------------------------------------------------------------
 
-    def _full(self, share: AssignedPartition) -> bool:
-        return share.full(self.options.limit_bytes)
-
-    def _due(self, share: AssignedPartition, now: float) -> bool:
-        waited = (now - share.began) * 1000 >= self.options.linger_ms / 2
-        soon = waited or share.astray or self._full(share)
-        return share.flight is None and bool(share.runs) and soon
-
     def _launch(self, share: AssignedPartition) -> None:
         end, held = self.consumer.highwater(share.source) or 0, share.records
-        cut = list(share.cut(end=end, limit_bytes=self.options.limit_bytes))
+        cut = list(share.cut(end=end))
         left_out = held - sum(len(packed.records) for packed in cut)
         self.metrics.left_out(share.collection.name, left_out)
         share.flight = asyncio.create_task(self._fly(share, cut, share.packed_to, end))
