@@ -219,6 +219,9 @@ class _QuietThread(AIOKafkaConsumerThread):
 
 
 class _QuietConsumer(Consumer):
+    async def verify_all_partitions_active(self) -> None:
+        """Look for none that stand still: this client fetches nothing of what it is assigned."""
+
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
         return _QuietThread(self, loop=self.loop, beacon=self.beacon)
 

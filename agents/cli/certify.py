@@ -143,9 +143,10 @@ def _hold(spec: CollectionSpec, hold: Hold, drawn: Certificate) -> Json:
 def _windows(collection: CollectionConfig, windows: int) -> Json:
     """Return what the reports of any `windows` in a row lose together.
 
-    "exact" is by the budgets, a sum over reports or epochs' draws; where reports are randomised
+    "exact" is by the budgets, a sum over reports or epochs' draws. Where reports are randomised
     again "low" and "high" bound the logarithm of the largest ratio at any outputs of the realised
-    mechanism, which is less.
+    mechanism, which is less; of `l1-geometric` there is only "high". "step" says the same of two
+    neighbours, where budgets are those of steps.
     """
     spec, spread = collection.spec, collection.spread
     charges = windows if spread is None else spread.most(windows)
@@ -160,10 +161,18 @@ def _windows(collection: CollectionConfig, windows: int) -> Json:
         "loss": {"exact": str(loss), "float": float_above(loss)},
     }
     if spec.hold is not None and spec.hold.chain is not None:
-        low, high = spec.hold.loss(windows)
-        most = float_above(loss)
-        found["loss"] = {"exact": str(loss), "float": most, "low": low, "high": min(high, most)}
+        chain, most = spec.hold.chain, float_above(loss)
+        bounds = _bounds(spec.hold.loss(windows, steps=chain.steps), chain.exact)
+        high = min(bounds["high"], most)
+        found["loss"] = {"exact": str(loss), "float": most, **bounds, "high": high}
+        if chain.steps > 1:
+            found["step"] = {**_bounds(spec.hold.loss(windows), chain.exact)}
     return found
+
+
+def _bounds(ends: tuple[float, float], exact: bool) -> dict[str, float]:
+    low, high = ends
+    return {"low": low, "high": high} if exact else {"high": high}
 
 
 def _spread(spread: SpreadConfig, spec: CollectionSpec) -> Json:

@@ -56,7 +56,7 @@ class Summary:
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """All values of all documents, beside the truth."""
+        """All values of all documents, with the truth."""
         return [
             one
             for document in self.documents.values()

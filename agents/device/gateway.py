@@ -44,7 +44,6 @@ class Gateway:
         self._sending: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        """Begin."""
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -112,7 +112,7 @@ class EstimateDocument(Part):
     simultaneous: bool = Field(
         default=False,
         description="Whether the bounds of the distribution hold all together, over the whole "
-        "domain. A list shorter than the domain was chosen by looking, so its bounds always do; "
+        "domain. A list shorter than the domain is post-selected, so its bounds always do; "
         "those of ranges and of quantiles do, each list over itself, where it was asked for",
     )
     projection: Projection = Field(default="none", description="Post-processing, by name")

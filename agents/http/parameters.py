@@ -51,7 +51,7 @@ FORMAT: Final = Parameter(
 )
 FINGERPRINT: Final = Parameter(
     "fingerprint",
-    "Of the collection's spec, or of one that it accepts beside it; its own if not given",
+    "Of the collection's spec, or of another one that it accepts; its own if not given",
 )
 STATUS: Final = (FINGERPRINT,)
 WINDOWS: Final = (
@@ -139,7 +139,7 @@ def read_page(query: MultiMapping[str]) -> Page:
     """Return which windows of a span are asked for.
 
     Raises:
-        AnswerError: 400, for a number that is none within the limits, or contradicting parameters.
+        AnswerError: 400, for an invalid number, or contradicting parameters.
     """
     given = [name for name in ("last", "all", "limit", "after") if name in query]
     forward = "limit" in query or "after" in query

@@ -22,6 +22,7 @@ from aiokafka.consumer.fetcher import FetchResult
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
 
+from ldpstream.agents.kafka.fetch_sessions import fetch_news
 from ldpstream.agents.kafka.unreadable import WrappedBatch, on_fetch
 
 BATCH_BYTES: Final = 4 << 20
@@ -76,7 +77,7 @@ def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
 
 
 class BoundedConsumer(AIOKafkaConsumer):
-    """A consumer that decompresses within bounds from its start."""
+    """A consumer that decompresses within bounds, and fetches in sessions, from its start."""
 
     def __init__(self, *topics: str, most_bytes: int, **options: Any) -> None:
         super().__init__(*topics, **options)  # type: ignore[no-untyped-call]  # (aiokafka has no types)
@@ -85,6 +86,7 @@ class BoundedConsumer(AIOKafkaConsumer):
     async def start(self) -> None:
         """Start the consumer and install the bounds."""
         await super().start()  # type: ignore[no-untyped-call]  # (aiokafka has no types)
+        fetch_news(self)
         bound(self, most_bytes=self._most_bytes)
 
 

@@ -28,7 +28,7 @@ from ldpstream.agents.kafka.answers import Answers, steady_ms
 from ldpstream.agents.kafka.whole_batches import Run, runs
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
-from ldpstream.agents.packing.sending import Sender
+from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.state.packed import Packed
 
 RECORDS_A_STEP: Final = 20_000
@@ -53,7 +53,7 @@ class Packer(ConsumerRebalanceListener):
     by_source: Mapping[str, CollectionConfig]
     """The collections by their source topics."""
     consumer: AIOKafkaConsumer
-    sender: Sender
+    sender: PackedSender
     options: PackOptions
     metrics: PackMetrics
     on_assigned: Callable[[], None]

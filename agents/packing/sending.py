@@ -18,7 +18,7 @@ RETRY_SECONDS: Final = 1.0
 
 
 @dataclass(frozen=True)
-class Sender:
+class PackedSender:
     """Sends packed messages to the frames topics, with a producer that the caller starts.
 
     `topic_ids` are the ids of the source topics, 16 bytes, or empty if the broker has no ids.

@@ -14,7 +14,6 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import Config
-from ldpstream.agents.kafka.awaited import wait_for_broker
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
@@ -22,6 +21,7 @@ from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.control import ControlError, decode_control
+from ldpstream.agents.pipeline.awaited import wait_for_broker
 from ldpstream.agents.pipeline.clock_watch import STEP_SECONDS, ClockWatch
 from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
@@ -165,9 +165,9 @@ class Pipeline:
                 self._spawn(watching, self._fail)
         for engine in self._all:
             self._spawn(Publisher(engine, services).run, engine.fail)
-            self._spawn(partial(collect_tombstones, engine, services.producer), engine.fail)
         self._spawn(partial(keep_ticking, self._all, services.pace), self._fail)
         self._spawn(partial(keep_checking_topics, self._all), self._fail)
+        self._spawn(partial(collect_tombstones, self._all, services.producer), self._fail)
         self._spawn(services.progress.run, self._fail)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:

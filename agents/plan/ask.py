@@ -29,7 +29,7 @@ ZIPF: Final = "zipf"
 
 
 class PriorError(ValueError):
-    """A prior that is none: the message names the file, the line and what was expected."""
+    """An invalid prior: the message names the file, the line and what was expected."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,7 @@ def ask(
     domain, estimated = spec.domain.estimated, spec.domain.estimated_indices
     shares, text = read_prior(prior, domain)
     if estimated is not None:
-        # What devices give beside the value is as likely as anything else beside it.
+        # What devices give with the value is as likely as anything else they might.
         shares = (shares / np.bincount(estimated))[estimated]
     workload = PlannedWorkload(
         shape=domain.shape,

@@ -73,7 +73,7 @@ def _nearness(asked: PlanRequest, best: Candidate, optimum: Optimum) -> str:
 
 
 def times(candidate: Candidate, best: Candidate) -> str:
-    """Return a candidate's error beside the best one's, such as `1.27 times that error`."""
+    """Return a candidate's error compared with the best one's, such as `1.27 times that error`."""
     if best.variance <= 0.0:
         return "the same error" if candidate.variance <= 0.0 else "an error at all"
     ratio = ratio_text(math.sqrt(candidate.variance / best.variance))

@@ -45,7 +45,7 @@ class Central:
         return {"reports": self.reports, "delta": self.delta, "losses": losses, "trust": TRUST}
 
     def sentences(self) -> tuple[str, ...]:
-        """Return it in words."""
+        """Return the loss in words, a sentence each."""
         budget = max(one.budget for one in self.losses)
         exponent = Fraction(self.epsilon)
         return (

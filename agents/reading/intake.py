@@ -145,4 +145,9 @@ class Intake:
         held.session = self.reader.begin(source, held.state.next, partial(self._call, held))
 
     def _call(self, held: OwnedPartition, session: Session) -> None:
-        self.channel.offer(partial(self.take, held, session))
+        first = session.waiting[0]
+        if isinstance(first, Batch) and not first.records:
+            # Of thousands of partitions at rest each is probed every second or two.
+            self.take(held, session)
+        else:
+            self.channel.offer(partial(self.take, held, session))

@@ -234,8 +234,12 @@ class SourceReader:
                     await self._outside(session)
             return False
         # No suspension between a fetch and reading its positions: they belong together.
+        now_ms = self._now_ms()
         for partition, session in list(self._sessions.items()):
-            if partition not in waiting:
+            if partition in waiting or self._sessions.get(partition) is not session:
+                continue
+            new = session.answers.look(self._consumer.last_poll_timestamp(partition), now_ms)
+            if new or partition in found:
                 batch = await self._batch(session, found.get(partition, ()))
                 # A probe that has to wait is outdated when it is taken.
                 if batch is not None and (batch.stop > batch.start or not session.waiting):
@@ -267,15 +271,17 @@ class SourceReader:
     async def _batch(
         self, session: Session, found: Sequence[ConsumerRecord[bytes, bytes]]
     ) -> Batch | None:
-        """Return what is new of a partition, None if nothing is."""
+        """Return what an answer has brought of a partition; None if its end is not known."""
         partition = session.partition
         end = self._consumer.highwater(partition)
-        new = session.answers.look(self._consumer.last_poll_timestamp(partition), self._now_ms())
-        if end is None or not (new or found):
+        if end is None:
             return None
         start, stop = session.position, await self._consumer.position(partition)
         session.position = stop
         since_ms = session.answers.read(start, stop, end=end)
+        if not found:
+            asked_ms = session.answers.asked_ms
+            return Batch(start=start, stop=stop, end=end, asked_ms=asked_ms)
         dates = session.answers.dates(
             [record.timestamp for record in found],
             appended=all(record.timestamp_type == _APPENDED for record in found),
@@ -287,7 +293,7 @@ class SourceReader:
             asked_ms=session.answers.asked_ms,
             records=[(record.offset, record.value) for record in found],
             dates=dates,
-            since_ms=since_ms if found else None,
+            since_ms=since_ms,
         )
 
     async def _outside(self, session: Session) -> None:

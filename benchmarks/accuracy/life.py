@@ -78,6 +78,13 @@ RULES: Final = (
     Rule("sampled, spread 6 of 24, 12 windows", 12, first=6, spread=(6, 24), attributes=True),
 )
 EPSILONS: Final = {"block-hadamard": (0.5, 2.0), "randomized-response": (1.0, 5.0)}
+AGAIN: Final = {
+    "l1-bits": (0.5,),
+    "l1-geometric": (0.5,),
+    "optimal": (1.0,),
+    "subset-selection": (1.0,),
+}
+"""Whose reports are randomised again by chains of other kinds: by the rules of such draws alone."""
 SETS: Final = {"0.4": [0], "0.2": [2], "0.05": [4], "range": [1, 2]}
 WEIGHTS: Final = {name: indicator(SIZE, np.array(members)) for name, members in SETS.items()}
 MEAN: Final = np.arange(SIZE) / (SIZE - 1.0)
@@ -108,9 +115,14 @@ class Setting:
         return "respondents", "population", "active"
 
     @property
+    def epsilons(self) -> tuple[float, ...]:
+        """Those of the mechanism."""
+        return (EPSILONS | AGAIN)[self.mechanism]
+
+    @property
     def cells(self) -> int:
         """How many `run` returns."""
-        queries = len(EPSILONS[self.mechanism]) * len(self.estimands) * (len(WEIGHTS) + 1)
+        queries = len(self.epsilons) * len(self.estimands) * (len(WEIGHTS) + 1)
         return queries + (self.rule.spread is not None)
 
     def run(self, repetitions: int, devices: int) -> Iterator[Cell]:
@@ -118,7 +130,7 @@ class Setting:
         rule, name, kind = self.rule, self.mechanism, (self.changing, self.newcomers)
         seed = zlib.crc32(f"{rule.name}/{name}/{kind}".encode())
         rng, entropy = np.random.default_rng([seed, 1]), SeededEntropy(seed)
-        collections = {epsilon: rule.collection(name, epsilon) for epsilon in EPSILONS[name]}
+        collections = {epsilon: rule.collection(name, epsilon) for epsilon in self.epsilons}
         drawn: dict[float, list[Drawn]] = {epsilon: [] for epsilon in collections}
         for start in range(0, repetitions, _CHUNK):
             crowd = draw_crowd(
@@ -255,8 +267,8 @@ def settings(rules: Iterable[Rule]) -> list[Setting]:
     """Return all settings; in one window values do not change, and newcomers have come."""
     return [
         Setting(rule, name, changing, newcomers)
-        for rule, name, changing, newcomers in product(rules, EPSILONS, BOTH, BOTH)
-        if rule.panes > 1 or not changing
+        for rule, name, changing, newcomers in product(rules, EPSILONS | AGAIN, BOTH, BOTH)
+        if (rule.panes > 1 or not changing) and (name in EPSILONS or rule.permanent is not None)
     ]
 
 

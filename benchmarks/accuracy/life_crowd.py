@@ -8,6 +8,7 @@ them reaches a statistic. Held ones follow the ledger's rule pane by pane.
 
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +29,8 @@ SHARES: Final = np.array([0.4, 0.25, 0.2, 0.1, 0.05])
 NEWCOMERS: Final = np.array([0.1, 0.15, 0.25, 0.2, 0.3])
 """Shares of devices that come in the middle of a span: others than those of who was there."""
 SIZE: Final = SHARES.size
+CHANNEL: Final = Path(__file__).parents[2] / "tests/vectors/channels/classical.json"
+"""Of so many values, with epsilon 1 for all pairs."""
 HOUR_MS: Final = 3_600_000
 ATTRIBUTE: Final = "mode"
 _CHANGES: Final = 0.5
@@ -57,6 +60,9 @@ class Rule:
         """Return the collection as a configuration file would have it."""
         keys: dict[str, Any] = {"mechanism": mechanism, "epsilon": epsilon}
         keys["domain"] = {"size": SIZE}
+        if mechanism == "optimal":
+            keys["channel"] = str(CHANNEL)
+            del keys["epsilon"]
         if self.attributes:
             others = {"age": {"size": 4}, "home": {"values": ["rented", "owned"]}}
             keys["domain"] = {"attributes": {**others, ATTRIBUTE: {"size": SIZE}}}
@@ -166,7 +172,43 @@ def fresh_statistics(
 ) -> Integers:
     """Return the statistics of reports of this many values, `(r, k)`, each drawn afresh."""
     rows = _rows(mechanism)
-    return np.asarray(sum(rng.multinomial(reported[:, x], row) for x, row in enumerate(rows)))
+    counts = np.asarray(sum(rng.multinomial(reported[:, x], row) for x, row in enumerate(rows)))
+    return counts @ Listed.of(mechanism).statistics
+
+
+@dataclass(frozen=True)
+class Listed:
+    """All reports of a mechanism, by their numbers in its channel.
+
+    `statistics` are those of one report each, `(outputs, size)`; `codes` are their bytes as a
+    number, ascending, and `numbers` whose they are.
+    """
+
+    reports: NDArray[Any]
+    statistics: Integers
+    codes: Integers
+    numbers: Integers
+
+    @classmethod
+    @cache
+    def of(cls, mechanism: Mechanism) -> "Listed":
+        """Return those of a mechanism with few reports, of at most 8 bytes."""
+        reports = mechanism.possible_reports()
+        statistics = np.zeros((len(reports), mechanism.statistic_size), dtype=np.int64)
+        for number, statistic in enumerate(statistics):
+            mechanism.absorb(statistic, reports[number : number + 1])
+        codes = _codes(mechanism, reports)
+        return cls(reports, statistics, np.sort(codes), np.argsort(codes))
+
+    def numbered(self, mechanism: Mechanism, reports: NDArray[Any]) -> Integers:
+        """Return the numbers of reports, one a row."""
+        return self.numbers[np.searchsorted(self.codes, _codes(mechanism, reports))]
+
+
+def _codes(mechanism: Mechanism, reports: NDArray[Any]) -> Integers:
+    table = np.zeros((len(reports), 8), dtype=np.uint8)
+    table[:, : mechanism.report_bytes] = mechanism.encode(reports)
+    return table.view("<i8")[:, 0].astype(np.int64)
 
 
 def held_statistics(
@@ -174,7 +216,8 @@ def held_statistics(
 ) -> tuple[Integers, Integers]:
     """Return how often each locked value was reported, `(r, k)`, and the statistics."""
     panes, *shape = crowd.values.shape
-    ends = np.cumsum(_rows(hold.permanent), axis=1)[:, :-1]
+    drawing, listed = hold.permanent, Listed.of(hold.permanent)
+    ends = np.cumsum(_rows(drawing), axis=1)[:, :-1]
     offset = rng.integers(hold.windows, size=shape)
     epoch, locked, permanent = (np.full(shape, -1) for _ in range(3))
     values, reports = np.empty((panes, *shape), np.int64), np.zeros((panes, *shape), np.int64)
@@ -187,6 +230,8 @@ def held_statistics(
         values[pane] = locked
         taken = crowd.taken[pane]
         sent = permanent[taken]
-        reports[pane][taken] = sent if hold.chain is None else hold.chain.again(sent, entropy)
-    statistics = _counted(reports, crowd.taken, hold.permanent.statistic_size)
-    return _counted(values, crowd.taken, SIZE), statistics
+        if hold.chain is not None:
+            sent = listed.numbered(drawing, hold.chain.again(listed.reports[sent], entropy))
+        reports[pane][taken] = sent
+    sums = _counted(reports, crowd.taken, len(listed.reports)) @ listed.statistics
+    return _counted(values, crowd.taken, SIZE), sums

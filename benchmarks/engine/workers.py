@@ -105,7 +105,7 @@ async def _declare(lab: Lab) -> None:
     async with lab.admin() as admin:
         while True:
             try:
-                await declare_topics(admin, lab.collection, replication_factor=1)
+                await declare_topics(admin, [lab.collection], replication_factor=1)
             except TopicError as error:
                 print(f"  {error}; once more", file=sys.stderr, flush=True)
             else:

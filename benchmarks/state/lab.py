@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.brokers import Broker
 from tests.processes import Worker
 from tests.seeded import SeededEntropy
 
+from benchmarks.launch import launch
 from ldpstream.agents.config import load_config
 from ldpstream.agents.document.compose import final_content
 from ldpstream.agents.kafka import clients
@@ -33,7 +33,6 @@ START_MS = 1_287_000_000_000 // HOUR_MS * HOUR_MS
 OPEN = 'grace = "9000d", idle = "off"'
 KEPT = 'grace = "0s", idle = "off", retention = "9000d"'
 _PANES_A_FLUSH = 50
-_WORKER = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
 _numbers = itertools.count()
 
 
@@ -94,13 +93,7 @@ publish = {{ every = "5s", top = 5 }}
 
     def start_worker(self) -> Worker:
         """Start a worker process; the caller has to kill it."""
-        return Worker(
-            subprocess.Popen(
-                [sys.executable, "-c", _WORKER, "worker", "-c", str(self.file)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-        )
+        return launch(self.file, stderr=subprocess.PIPE)
 
     def frames(self, reports: int, *, kinds: int = 1, seed: int = 1) -> list[Reports]:
         """Return, for each of `kinds` draws, what makes a frame of any hour: see `frame`."""
@@ -119,7 +112,7 @@ publish = {{ every = "5s", top = 5 }}
         admin = clients.admin(self.config.kafka.bootstrap, self.config.kafka.options)
         await admin.start()
         try:
-            return await declare_topics(admin, self.collection, replication_factor=1)
+            return await declare_topics(admin, [self.collection], replication_factor=1)
         finally:
             await admin.close()
 

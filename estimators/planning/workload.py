@@ -38,7 +38,7 @@ class QuerySets:
 
     @property
     def exact(self) -> bool:
-        """Whether these are all."""
+        """Whether no query is left out."""
         return self.count == self.total
 
     def thin(self, most: int) -> "QuerySets":

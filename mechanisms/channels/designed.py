@@ -30,21 +30,23 @@ MAX_OUTPUTS = 1 << 16
 
 @dataclass(frozen=True)
 class DesignedChannel:
-    """`weights[x][y]` is `P(y | x)` in units of 2^-64; `prior` is the design prior, k shares.
+    """`weights[x][y]` is `P(y | x)` in units of 1/total; `prior` is the design prior, k shares.
 
-    `record` says how it was designed (workload, predicted variance, gap); it plays no part
-    in what the channel does. Equal by content.
+    `total` is 2^64 but for permanent draws that such a channel follows from. `record` says how it
+    was designed (workload, predicted variance, gap); it plays no part in what the channel does.
+    Equal by content.
 
     Raises:
         SpecError: if a row is not that of the policy's size, holds a negative entry or does not
-            sum to 2^64, an output has no probability for any value, the prior is not a distribution
-            above 0, or different distributions of values give the same reports.
+            sum to the total, an output has no probability for any value, the prior is not a
+            distribution above 0, or different distributions of values give the same reports.
     """
 
     policy: Policy
     weights: tuple[tuple[int, ...], ...]
     prior: tuple[float, ...]
     record: Mapping[str, Json] = field(default_factory=dict, compare=False)
+    total: int = WORD
 
     def __post_init__(self) -> None:
         size = self.policy.size
@@ -57,8 +59,8 @@ class DesignedChannel:
                 raise SpecError(f"weights[{value}]", f"{self.outputs} entries, got {len(row)}")
             if not all(is_whole(weight) and weight >= 0 for weight in row):
                 raise SpecError(f"weights[{value}]", "whole numbers of at least 0")
-            if sum(row) != WORD:
-                share = float(Fraction(sum(row), WORD))
+            if sum(row) != self.total:
+                share = float(Fraction(sum(row), self.total))
                 raise SpecError(f"weights[{value}]", f"a sum of 2^64, got {share:.17g} of it")
         if not all(any(column) for column in zip(*self.weights, strict=True)):
             raise SpecError("weights", "reports that some value can make")
@@ -82,7 +84,7 @@ class DesignedChannel:
     @cached_property
     def matrix(self) -> Floats:
         """`Q`, each entry correctly rounded: float64 `(k, outputs)`."""
-        return np.array(self.weights, dtype=np.float64) / WORD
+        return np.array(self.weights, dtype=np.float64) / self.total
 
     @cached_property
     def probabilities(self) -> Floats:
@@ -101,7 +103,7 @@ class DesignedChannel:
         """The channel in exact rationals."""
         return Channel(
             tuple(
-                {y: Fraction(weight, WORD) for y, weight in enumerate(row) if weight}
+                {y: Fraction(weight, self.total) for y, weight in enumerate(row) if weight}
                 for row in self.weights
             ),
             self.outputs,

@@ -8,7 +8,6 @@ and less than z itself.
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Final, Self
 
 MOST_COUNTED: Final = 64
@@ -61,12 +60,6 @@ class Blend:
         others = self.unlikely * (self.order - 1 + grown)
         more = self.likely - self.unlikely
         return (others + more * (self.inside - 1 + grown)) / (others + more * self.inside)
-
-
-@lru_cache(maxsize=4096)
-def worst_ratio(blends: tuple[Blend, ...], reports: int) -> Fraction:
-    """Return the largest ratio of any of the blocks, of m >= 1 reports."""
-    return max(blend.ratio(reports) for blend in blends)
 
 
 def epochs_touched(windows: int, epoch: int) -> int:

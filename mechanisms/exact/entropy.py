@@ -5,6 +5,7 @@ dyadic rationals without any rounding of their own (docs/theory.md section 9).
 """
 
 import os
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Protocol
 
@@ -48,16 +49,31 @@ def bernoulli_each(entropy: Entropy, thresholds: Words) -> NDArray[np.bool_]:
 def bernoulli_rational(entropy: Entropy, probability: Fraction, n: int) -> NDArray[np.bool_]:
     """Return `n` draws, True with a probability in 0..1, exactly: bool `(n,)`.
 
-    One word for each decides by the first 64 binary digits; then, in order, another word for each
-    that was equal to them by the next 64, until all are decided.
+    As `choose_rational` of one end.
     """
-    if n == 0 or probability in (0, 1):
-        return np.full(n, probability == 1)
-    digits, rest = divmod(probability * WORD, 1)
+    drawn: NDArray[np.bool_] = choose_rational(entropy, (probability,), n) == 0
+    return drawn
+
+
+def choose_rational(entropy: Entropy, ends: Sequence[Fraction], n: int) -> NDArray[np.int64]:
+    """Return in which part of 0..1 each of `n` uniform numbers falls, exactly: int64 `(n,)`.
+
+    `ends` ascend: part i is what lies below the i-th and not below the one before. One word for
+    each number decides by the first 64 binary digits of the ends; then, for one end after the
+    other and in order, another word for each that was equal to it by the next 64.
+    """
+    below = sum(end <= 0 for end in ends)
+    out = np.full(n, below, dtype=np.int64)
+    split = [divmod(end * WORD, 1) for end in ends if 0 < end < 1]
+    if not n or not split:
+        return out
     words = entropy.words(n)
-    out: NDArray[np.bool_] = words < np.uint64(digits)
-    equal = np.flatnonzero(words == np.uint64(digits))
-    out[equal] = bernoulli_rational(entropy, rest, equal.size)
+    digits = np.array([first for first, _ in split], dtype=np.uint64)
+    out += np.searchsorted(digits, words, side="left")
+    for word in np.unique(digits[np.isin(digits, words)]):
+        here = np.flatnonzero(words == word)
+        rests = [rest for first, rest in split if first == word]
+        out[here] += choose_rational(entropy, rests, here.size)
     return out
 
 

@@ -22,9 +22,11 @@ from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_en
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
+from ldpstream.mechanisms.interface.chain import not_above
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.dense_decoder import DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
+from ldpstream.mechanisms.interface.mixture_chain import MixtureChain
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.policies.policy import BinaryPolicy
@@ -62,13 +64,7 @@ class Binary(SymbolMechanism):
             raise SpecError(
                 f"{settings.path}.domain", f"2 values with binary, got {settings.domain.size}"
             )
-        given = settings.keys.get("epsilon")
-        if not isinstance(given, list) or len(given) != 2:
-            raise SpecError(path, f"a list of two numbers above 0, got {describe(given)}")
-        first, second = (
-            read_epsilon(value, f"{path}[{place}]", infinite=True)
-            for place, value in enumerate(given)
-        )
+        first, second = _read_two(settings.keys.get("epsilon"), path)
         try:
             return cls(first, second)
         except SpecError as error:
@@ -127,6 +123,37 @@ class Binary(SymbolMechanism):
         ones = (words <= last[values]) & (np.array(self.thresholds, dtype=object) > 0)[values]
         return ones.astype(np.int64)
 
+    def chain(self, epsilon: object) -> tuple[Self, MixtureChain]:
+        """Return the mechanism of a permanent draw, and how reports follow from it.
+
+        `M = Q1^-1 Q`: whatever keeps smaller budgets is a garbling of the channel that is optimal
+        for larger ones (Blackwell, of two values). Of two rows it is a mixture: a report stays with
+        the difference of the probabilities of report 1, else is 1 as often as M sends it for 0.
+        """
+        key = "hold.epsilon"
+        permanent = type(self)(*_read_two(epsilon, key))
+        budgets = [(self.first, permanent.first), (self.second, permanent.second)]
+        for place, (own, larger) in enumerate(budgets):
+            if larger < own:
+                raise SpecError(f"{key}[{place}]", f"at least epsilon[{place}], which is {own:g}")
+            if math.isinf(larger) and not math.isinf(own):
+                raise SpecError(f"{key}[{place}]", "a finite number, as epsilon has")
+        if all(own == larger for own, larger in budgets):
+            raise not_above(f"{self.first:g}, {self.second:g}")
+        (q, r), (q1, r1) = self.thresholds, permanent.thresholds
+        keep = Fraction(r - q, r1 - q1)
+        one = Fraction(q * r1 - r * q1, WORD * (r1 - q1))
+        others = (1 - keep - one, one)
+        if min(others) < 0 or keep >= 1:
+            raise SpecError(key, "both further above epsilon: 64 bits leave nothing between")
+        rows = permanent.channel().rows
+        extremes = [
+            (y, rows[x].get(y, Fraction(0)), rows[z].get(y, Fraction(0)))
+            for x, z, _ in permanent.policy.constraints()
+            for y in (0, 1)
+        ]
+        return permanent, MixtureChain(keep, others, tuple(e for e in extremes if e[1] > e[2]))
+
     def decoder(self) -> CountDecoder:
         """Return the decoder `h_1(y) = (1{y = 1} - q) / (r - q)`, `h_0 = 1 - h_1`."""
         q, r = self.thresholds
@@ -139,3 +166,12 @@ class Binary(SymbolMechanism):
         """Return which value a report may reveal, if one budget is infinite."""
         unprotected = self.policy.unprotected
         return [] if unprotected is None else [unprotected]
+
+
+def _read_two(given: object, path: str) -> tuple[float, float]:
+    if not isinstance(given, list) or len(given) != 2:
+        raise SpecError(path, f"a list of two numbers above 0, got {describe(given)}")
+    first, second = (
+        read_epsilon(value, f"{path}[{place}]", infinite=True) for place, value in enumerate(given)
+    )
+    return first, second

@@ -31,7 +31,7 @@ from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_thr
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive, sign_order
 from ldpstream.mechanisms.families.high_low_decoder import HighLowDecoder
-from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
+from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
@@ -154,7 +154,7 @@ class HighLow(SymbolMechanism):
         high = Fraction(2 * self.threshold, WORD * self.positions)
         return high, Fraction(2, self.positions) - high
 
-    def chain(self, epsilon: object) -> tuple[Self, Chain]:
+    def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
         """Return the mechanism of a permanent draw, and how reports follow from it.
 
         Plain reports too are replaced by a uniform position: against a value that has one a
@@ -164,7 +164,7 @@ class HighLow(SymbolMechanism):
         order = self.positions
         blend = blend_of((order, order // 2), permanent.levels, self.levels[0])
         places = np.array([0]), np.array([order])
-        return permanent, Chain(*places, {order: blend})
+        return permanent, BlockChain(*places, {order: blend})
 
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration up to 64 values, by structure at any size.

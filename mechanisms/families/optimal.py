@@ -7,19 +7,23 @@ multiples of 2^-64 so that the policy holds exactly. A certificate proves that a
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import canonical_json
+from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.channel_file import load_channel
 from ldpstream.mechanisms.channels.designed import DesignedChannel
-from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.exact.entropy import Entropy, choose_rational
+from ldpstream.mechanisms.families.optimal_held import SharedChain, held_channel
 from ldpstream.mechanisms.interface.dense_decoder import DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
@@ -140,6 +144,11 @@ class Optimal(SymbolMechanism):
             intervals.append((outputs, ends))
         return tuple(intervals)
 
+    def chain(self, epsilon: object) -> "tuple[Optimal, SharedChain]":
+        """Return the mechanism of a permanent draw, and how reports follow from it."""
+        design, share, chain = held_channel(self.design, epsilon)
+        return Permanent(design, self, read_epsilon(epsilon, "hold.epsilon"), share), chain
+
     def decoder(self) -> TableDecoder:
         """Return the decoder of least variance for the design prior, unbiased for all others."""
         return self._decoder
@@ -152,3 +161,34 @@ class Optimal(SymbolMechanism):
         """Return what the policy leaves unprotected."""
         unprotected = self.policy.unprotected
         return [] if unprotected is None else [unprotected]
+
+
+@dataclass(frozen=True)
+class Permanent(Optimal):
+    """The draw that reports of `like` follow from: its channel less a share of what all share."""
+
+    like: Optimal
+    epsilon: float
+    share: int
+
+    def parameters(self) -> Mapping[str, Json]:
+        """Return the file's, with the largest budget and the share in units of 2^-64."""
+        return {**self.like.parameters(), "epsilon": self.epsilon, "share": hex(self.share)}
+
+    def tables(self) -> Mapping[str, Json]:
+        """Return those of the file, from which this channel follows."""
+        return self.like.tables()
+
+    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+        """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
+
+        By ascending value `choose_rational` of the ends of its reports, those that it cannot give
+        included.
+        """
+        reports = np.empty(len(values), dtype=np.int64)
+        for value in np.unique(values).tolist():
+            here = np.flatnonzero(values == value)
+            row = self.design.weights[value]
+            ends = [Fraction(end, self.design.total) for end in accumulate(row[:-1])]
+            reports[here] = choose_rational(entropy, ends, here.size)
+        return reports

@@ -5,11 +5,14 @@ leaves in each window follows from it alone, by M. Each report by itself is one 
 bounds and formats know nothing of it (docs/theory.md, section 11).
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.canonical import Json
@@ -19,8 +22,31 @@ from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_rational, uniform_below_each
 
 
+class Chain(ABC):
+    """M: what a window sends for a permanent report, and what the reports of an epoch lose.
+
+    `steps` is over how many steps losses add up, 1 where they are those of any two values; `exact`
+    says that some values lose `ratio`, none of which loses more.
+    """
+
+    steps: int = 1
+    exact: ClassVar[bool] = True
+
+    @abstractmethod
+    def again(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
+        """Return what is sent for permanent reports, one a row, in the form of `Mechanism`."""
+
+    @abstractmethod
+    def canonical(self) -> Sequence[Json]:
+        """Return the probabilities that devices need, as exact fractions."""
+
+    @abstractmethod
+    def ratio(self, reports: int) -> Fraction:
+        """Return the largest ratio of two values, a step apart, at m >= 1 reports of one draw."""
+
+
 @dataclass(frozen=True, eq=False)
-class Chain:
+class BlockChain(Chain):
     """M of reports that are one symbol: the same one, or a uniform one of its block.
 
     Block j has the reports from `starts[j]` on, of which `orders[j]` are drawn uniformly, int64
@@ -55,6 +81,10 @@ class Chain:
         """Return each order with its probability, as an exact fraction: what devices need."""
         return [[order, str(self.blends[order].keep)] for order in sorted(self.blends)]
 
+    def ratio(self, reports: int) -> Fraction:
+        """Return the largest ratio of two values of a block."""
+        return max(blend.ratio(reports) for blend in self.blends.values())
+
 
 def read_larger(given: object, epsilon: float) -> float:
     """Return the budget of a permanent draw.
@@ -64,8 +94,13 @@ def read_larger(given: object, epsilon: float) -> float:
     """
     larger = read_epsilon(given, "hold.epsilon")
     if larger <= epsilon:
-        raise SpecError("hold.epsilon", f"more than epsilon, which is a report's: {epsilon:g}")
+        raise not_above(f"{epsilon:g}")
     return larger
+
+
+def not_above(epsilon: str) -> SpecError:
+    """Return the error of a permanent draw whose budget is not above that of a report."""
+    return SpecError("hold.epsilon", f"more than epsilon, which is a report's: {epsilon}")
 
 
 def blend_of(
@@ -79,4 +114,9 @@ def blend_of(
     try:
         return Blend.between(*reports, permanent=permanent, once=once)
     except ValueError:
-        raise SpecError("hold.epsilon", "further from epsilon: both draw alike") from None
+        raise too_near() from None
+
+
+def too_near() -> SpecError:
+    """Return the error of a permanent draw that 64 bits do not tell from a report."""
+    return SpecError("hold.epsilon", "further from epsilon: both draw alike")

@@ -81,7 +81,7 @@ class Mechanism(ABC):
         raise SpecError(
             "hold.epsilon",
             f"no such key with {self.id}, whose reports are not randomised again: hold = H repeats "
-            "them; block-hadamard, high-low, projective-geometry and randomized-response have both",
+            "them",
         )
 
     @property

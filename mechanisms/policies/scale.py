@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget
@@ -11,8 +12,10 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 
 
-def scaled(policy: Policy, factor: float) -> Policy:
+def scaled(policy: Policy, factor: float | Fraction) -> Policy:
     """Return the policy with every budget times a finite factor above 0; infinity stays.
+
+    Budgets that are exact stay so with an exact factor.
 
     Raises:
         SpecError: for an invalid factor, or a policy whose budgets are no free parameters.
@@ -23,10 +26,10 @@ def scaled(policy: Policy, factor: float) -> Policy:
     if not (math.isfinite(factor) and factor > 0):
         raise SpecError("factor", f"a finite number above 0, got {factor}")
     if isinstance(policy, BlockPolicy | HighLowPolicy | MetricPolicy):
-        return replace(policy, epsilon=policy.epsilon * factor)
+        return replace(policy, epsilon=policy.epsilon * float(factor))
     if isinstance(policy, BinaryPolicy):
-        return BinaryPolicy(policy.first * factor, policy.second * factor)
-    exact = budget(factor)
+        return BinaryPolicy(policy.first * float(factor), policy.second * float(factor))
+    exact = factor if isinstance(factor, Fraction) else budget(factor)
     if isinstance(policy, MatrixPolicy):
         rows = (tuple(e if e is None else e * exact for e in row) for row in policy.entries)
         return MatrixPolicy(tuple(rows))

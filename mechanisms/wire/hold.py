@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
@@ -21,10 +22,8 @@ from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.held import (
     MOST_COUNTED,
-    Blend,
     epochs_touched,
     split_windows,
-    worst_ratio,
 )
 from ldpstream.mechanisms.exact.dyadic import log_bounds
 from ldpstream.mechanisms.exact.entropy import Entropy
@@ -80,15 +79,11 @@ class Hold:
         return self.permanent.encode(self.chain.again(reports, entropy))
 
     def ratio(self, reports: int) -> Fraction | None:
-        """Return the largest ratio of two values at m >= 1 reports of one epoch.
+        """Return the largest ratio of two values, a step apart, at m >= 1 reports of one epoch.
 
         None without a chain: then it is that of one report, whatever m is.
         """
-        return None if self.chain is None else worst_ratio(self._blends, reports)
-
-    @property
-    def _blends(self) -> tuple[Blend, ...]:
-        return () if self.chain is None else tuple(self.chain.blends.values())
+        return None if self.chain is None else _ratio(self.chain, reports)
 
     def worst_split(self, windows: int) -> dict[int, int]:
         """Return how many epochs have how many of any `windows` >= 1 in a row, at worst.
@@ -97,7 +92,8 @@ class Hold:
         product of the epochs' ratios is largest, over all places of the first epoch's end: it need
         not lie beyond `MOST_COUNTED` windows, from where on an epoch loses no more.
         """
-        if self.chain is None:
+        chain = self.chain
+        if chain is None:
             return split_windows(windows, self.windows, 1)
         splits = [
             split_windows(windows, self.windows, first)
@@ -109,15 +105,21 @@ class Hold:
             product = Fraction(1)
             for reports, times in split.items():
                 times -= shared * (reports == self.windows)
-                product *= worst_ratio(self._blends, reports) ** times
+                product *= _ratio(chain, reports) ** times
             return product
 
         return max(splits, key=beyond_shared)
 
-    def loss(self, windows: int) -> tuple[float, float]:
-        """Return floats between which that product's logarithm lies, where there is a chain."""
+    def loss(self, windows: int, *, steps: int = 1) -> tuple[float, float]:
+        """Return floats between which the logarithm of that product lies, `steps` times.
+
+        Raises:
+            ValueError: without a chain.
+        """
+        if self.chain is None:
+            raise ValueError("expected reports that are randomised again")
         parts = [
-            (times, log_bounds(worst_ratio(self._blends, reports)))
+            (steps * times, log_bounds(_ratio(self.chain, reports)))
             for reports, times in self.worst_split(windows).items()
         ]
         # Products of floats with whole numbers, summed exactly, are off by their last digits.
@@ -140,6 +142,11 @@ class Hold:
             f"which reports of an epoch of {self.windows:,} windows may be one device's: they are "
             "drawn around one permanent report, the same one most of the time"
         )
+
+
+@lru_cache(maxsize=4096)
+def _ratio(chain: Chain, reports: int) -> Fraction:
+    return chain.ratio(reports)
 
 
 def epoch_offset(secret: bytes, fingerprint: bytes, windows: int) -> int:

@@ -2,31 +2,51 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
+import numpy as np
+
 from ldpstream.mechanisms import CollectionSpec
+from ldpstream.mechanisms.families.l1.bit_chain import BitChain
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.l1.geometric_chain import GeometricChain
+from ldpstream.mechanisms.families.subset.chain import SubsetChain
+from ldpstream.mechanisms.interface.chain import BlockChain
+from ldpstream.mechanisms.interface.mixture_chain import MixtureChain
 from tests.exact.wire.test_vectors import spec_of
 
 Rows = list[list[Fraction]]
-FAMILIES = {
-    "randomized-response": "",
-    "block-hadamard": "",
-    "projective-geometry": "",
-    "high-low": 'sensitive = ["bus", "walk"]\n',
-}
 THREE = 'domain = { values = ["bus", "train", "walk"] }'
+ORDERED = "domain = { size = 3 }"
+FAMILIES = {
+    "randomized-response": THREE,
+    "block-hadamard": THREE,
+    "projective-geometry": THREE,
+    "high-low": f'{THREE}\nsensitive = ["bus", "walk"]',
+    "subset-selection": THREE,
+    "binary": "domain = { size = 2 }",
+    "optimal": f'{ORDERED}\nchannel = "channels/asymmetric.json"',
+    "l1-bits": ORDERED,
+    "l1-geometric": ORDERED,
+}
+"""Those whose reports are randomised again, of three values or two."""
+EPSILON = {"binary": "[1.0, 0.6]", "optimal": None}
+PERMANENT = {"binary": "[2.0, 1.5]"}
 
 
 def held(
     mechanism: str = "randomized-response",
     hold: str = "{ windows = 4, epsilon = 2.0 }",
-    domain: str = THREE,
+    domain: str | None = None,
 ) -> CollectionSpec:
-    extra = FAMILIES.get(mechanism, "") if domain == THREE else ""
+    epsilon = EPSILON.get(mechanism, "1.0")
+    hold = hold.replace("= 2.0 }", f"= {PERMANENT.get(mechanism, '2.0')} }}")
     return spec_of(
         {
-            "toml": f'[collection.modes]\nmechanism = "{mechanism}"\nepsilon = 1.0\n{domain}\n'
-            f"{extra}hold = {hold}\n"
+            "toml": f'[collection.modes]\nmechanism = "{mechanism}"\n'
+            + (f"epsilon = {epsilon}\n" if epsilon else "")
+            + f"{domain or FAMILIES.get(mechanism, THREE)}\nhold = {hold}\n"
         }
     )
 
@@ -39,21 +59,58 @@ def matrix(spec: CollectionSpec, *, permanent: bool) -> Rows:
 
 
 def again(spec: CollectionSpec) -> Rows:
-    """Return M of a spec: the report again, or a uniform one of its block."""
-    chain, outputs = spec.hold.chain, spec.mechanism.channel().outputs
+    """Return M of a spec, as docs/wire.md says how it is drawn."""
+    chain, outputs = spec.hold.chain, range(spec.mechanism.channel().outputs)
     if chain is None:
-        return [[Fraction(int(y == z)) for y in range(outputs)] for z in range(outputs)]
+        return [[Fraction(int(y == z)) for y in outputs] for z in outputs]
+    if isinstance(chain, MixtureChain):
+        return [_kept(z, chain.keep, chain.others) for z in outputs]
+    if isinstance(chain, BitChain):
+        flips = [[int(y ^ z).bit_count() for y in outputs] for z in outputs]
+        bits, stay = spec.mechanism.report_bits, chain.stay
+        return [[stay ** (bits - n) * (1 - stay) ** n for n in row] for row in flips]
+    if isinstance(chain, GeometricChain):
+        return moved(chain, spec.mechanism.epsilon)
+    if isinstance(chain, SubsetChain):
+        blocks = chain.layout.block_of(spec.mechanism.possible_reports()).tolist()
+        return [
+            _kept(z, *_uniform(chain, [block == blocks[z] for block in blocks])) for z in outputs
+        ]
     rows = []
-    for z in range(outputs):
-        block = max(j for j, start in enumerate(chain.starts.tolist()) if start <= z)
-        start, order = int(chain.starts[block]), int(chain.orders[block])
-        keep = chain.keep(order)
-        row = [Fraction(0)] * outputs
-        for y in range(start, start + order):
-            row[y] = (1 - keep) / order
-        row[z] += keep
-        rows.append(row)
+    for z in outputs:
+        block = int(np.searchsorted(chain.starts, z, side="right")) - 1
+        places = np.arange(chain.orders[block]) + chain.starts[block]
+        rows.append(_kept(z, *_uniform(chain, [y in places for y in outputs])))
     return rows
+
+
+def _uniform(
+    chain: BlockChain | SubsetChain, inside: list[bool]
+) -> tuple[Fraction, list[Fraction]]:
+    """Return the probability to stay, and those of a uniform report of a block otherwise."""
+    order = sum(inside)
+    of_order = {blend.order: blend.keep for blend in chain.blends.values()}
+    keep = of_order[order] if order > 1 else Fraction(1)
+    return keep, [(1 - keep) / order if there else Fraction(0) for there in inside]
+
+
+def _kept(z: int, keep: Fraction, others: Sequence[Fraction]) -> list[Fraction]:
+    return [other + keep * (y == z) for y, other in enumerate(others)]
+
+
+def moved(chain: GeometricChain, epsilon: float) -> Rows:
+    """Return the product over the axes of what moves a coordinate again."""
+    axes = []
+    for length in chain.extents:
+        rows = L1Geometric(epsilon, (length,)).channel().rows
+        keeps = [chain.keep[z in (0, length - 1)] for z in range(length)]
+        axes.append(
+            [
+                _kept(z, keep, [(1 - keep) * rows[z][y] for y in range(length)])
+                for z, keep in enumerate(keeps)
+            ]
+        )
+    return [[math.prod(p) for p in itertools.product(*rows)] for rows in itertools.product(*axes)]
 
 
 def of_epoch(first: Rows, second: Rows, reports: int) -> list[dict[tuple[int, ...], Fraction]]:

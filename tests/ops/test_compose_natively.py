@@ -97,7 +97,7 @@ def start(command: list[str], config: Path) -> Forked:
 
 
 async def upload(gateway: Worker, config: Path) -> None:
-    """Upload a report and something that is none, over and over."""
+    """Upload a report and an invalid one, over and over."""
     spec = load_config(config, environment={}).collections["checkins"].spec
     url = f"{gateway.url}/v1/collections/checkins/reports"
     async with ClientSession() as session:

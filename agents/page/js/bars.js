@@ -1,4 +1,4 @@
-// Shares with whiskers, drawn as boxes: the row of a table beside the numbers.
+// Shares with whiskers, drawn as boxes: the row of a table, next to the numbers.
 
 /** @typedef {import("./format.js").Bounded} Bounded */
 /** @typedef {Bounded & {share: number | null}} Bar */

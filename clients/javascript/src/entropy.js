@@ -28,18 +28,28 @@ export function bernoulliEach(entropy, thresholds) {
   return thresholds.map((threshold, i) => words[i] < threshold);
 }
 
-// True with a rational probability, exactly: a word decides by its first 64 binary digits, and where
-// it equals them the next one by the next 64.
-export function bernoulliRational(entropy, { numerator, denominator }) {
-  let rest = numerator;
-  if (rest >= denominator) return true;
-  while (rest > 0n) {
-    const digits = (rest << 64n) / denominator;
+// True with a rational probability, exactly.
+export function bernoulliRational(entropy, probability) {
+  return choose(entropy, [probability]) === 0;
+}
+
+// In which part of 0..1 a uniform number falls, exactly: `ends` are rationals that ascend. A word
+// decides by their first 64 binary digits, and where it equals those of some the next one by their
+// next 64.
+export function choose(entropy, ends) {
+  let below = 0;
+  let open = ends.map(({ numerator, denominator }) => ({ rest: numerator, denominator }));
+  for (;;) {
+    below += open.filter(({ rest }) => rest <= 0n).length;
+    open = open.filter(({ rest, denominator }) => rest > 0n && rest < denominator);
+    if (open.length === 0) return below;
     const [word] = entropy.words(1);
-    if (word !== digits) return word < digits;
-    rest = (rest << 64n) % denominator;
+    const digits = open.map(({ rest, denominator }) => (rest << 64n) / denominator);
+    below += digits.filter((first) => first < word).length;
+    open = open
+      .filter((_, i) => digits[i] === word)
+      .map(({ rest, denominator }) => ({ rest: (rest << 64n) % denominator, denominator }));
   }
-  return false;
 }
 
 // One word for each 64 coins: its bits from the lowest on.

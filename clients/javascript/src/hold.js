@@ -1,15 +1,11 @@
 // `hold`: one permanent report an epoch, from which those of its windows follow (docs/wire.md, "Hold";
 // the vectors are tests/vectors/hold.json).
 
-import { bernoulliRational, uniformBelow } from "./entropy.js";
 import { SpecError } from "./errors.js";
 import { build } from "./mechanisms/index.js";
-import { littleEndian } from "./mechanisms/symbols.js";
-import { isAbove, rational, readRational } from "./rational.js";
 import { below, wordsOf } from "./spread.js";
 
 const MAX_HELD_WINDOWS = 1_000_000;
-const ONE = rational(1);
 
 // What a spec holds: `windows` an epoch, `permanent` the mechanism that draws once, `loss` what that
 // draw loses at most, and `send(report, entropy)`, which returns the report of a window.
@@ -22,29 +18,11 @@ export async function readHold(spec, values, tables, own) {
     return { windows, permanent: own.mechanism, loss: own.loss, send: (report) => report };
   }
   const { mechanism, loss } = await build(spec.mechanism, permanent, values, tables);
-  const { blocks, reportBytes } = own.mechanism;
-  const same = blocks !== undefined && JSON.stringify(blocks) === JSON.stringify(mechanism.blocks);
-  if (!same) throw new SpecError("hold.permanent", "the reports of the mechanism itself");
-  const kept = new Map(keep.map(([order, text]) => [order, readRational(text)]));
-  const orders = [...new Set(blocks.orders)].filter((order) => order > 1);
-  if (!orders.every((order) => kept.get(order) && isAbove(ONE, kept.get(order)))) {
-    throw new SpecError("hold.keep", "a probability for each number of reports of a block");
+  const { chain } = own.mechanism;
+  if (chain === undefined || chain.form !== mechanism.chain?.form) {
+    throw new SpecError("hold.permanent", "the reports of the mechanism itself");
   }
-  const send = (report, entropy) =>
-    littleEndian(again(blocks, kept, numberOf(report), entropy), reportBytes);
-  return { windows, permanent: mechanism, loss, send };
-}
-
-// The same report, or a uniform one of its block.
-function again({ starts, orders }, kept, report, entropy) {
-  const block = starts.filter((start) => start <= report).length - 1;
-  const stays = bernoulliRational(entropy, kept.get(orders[block]) ?? ONE);
-  const [drawn] = uniformBelow(entropy, orders[block], 1);
-  return stays ? report : starts[block] + drawn;
-}
-
-function numberOf(report) {
-  return report.reduceRight((number, byte) => number * 256 + byte, 0);
+  return { windows, permanent: mechanism, loss, send: chain.sender(keep, mechanism) };
 }
 
 // The epoch `[startMs, endMs)` of the window that starts then: each device's begin elsewhere.

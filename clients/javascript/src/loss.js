@@ -17,7 +17,7 @@ const LOSSES = new Map([
   ["l1-bits", ofMetric],
   ["l1-geometric", ofMetric],
   ["lip", ({ thresholds }) => largest(thresholds.map(([q, r]) => ofLevel(BigInt(q), BigInt(r))))],
-  ["optimal", (_, { policy }) => ofPolicy(policy)],
+  ["optimal", ({ epsilon }, { policy }) => (epsilon === undefined ? ofPolicy(policy) : budget(epsilon))],
   ["matrix", ({ policy }, rows) => (SAME.has(policy.kind) ? budget(policy.epsilon) : ofRows(rows))],
 ]);
 

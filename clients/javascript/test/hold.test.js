@@ -115,6 +115,16 @@ test("what cannot be held is refused", async () => {
     const changed = { ...document, canonical, fingerprint: undefined };
     await assert.rejects(Collection.load(changed), SpecError);
   }
+  for (const name of ["subset-selection", "binary", "l1-bits", "l1-geometric"]) {
+    const { canonical, tables } = documentOf(name);
+    for (const keep of ["[]", '["1/2","1/3","1"]']) {
+      const changed = { canonical: canonical.replace(/"keep":.*?,"permanent"/, `"keep":${keep},"permanent"`), tables };
+      await assert.rejects(Collection.load(changed), SpecError, `${name} ${keep}`);
+    }
+  }
+  const { canonical, tables } = documentOf("optimal");
+  const none = canonical.replace(/"share":"[^"]*"/, '"share":"0x0"');
+  await assert.rejects(Collection.load({ canonical: none, tables }), /hold.permanent: expected a share/);
   const storage = new Memory();
   await ledgerOf(storage, repeated).release(repeated, 1, { timeMs: START_MS });
   const state = JSON.parse(storage.items.get("ldpstream.ledger"));

@@ -23,7 +23,7 @@ from ldpstream.mechanisms.exact.walsh import move_to_sign, positive
 from ldpstream.mechanisms.families.block.decoder import BlockDecoder
 from ldpstream.mechanisms.families.block.layout import BlockLayout
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
-from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
+from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 
@@ -98,7 +98,7 @@ class BlockHadamard(BlockSymbols):
         drawn = positions.view(np.int64) & layout.mask[values]
         return layout.offset[values] + move_to_sign(layout.row[values], drawn, wanted)
 
-    def chain(self, epsilon: object) -> tuple[Self, Chain]:
+    def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
         """Return the mechanism of a permanent draw, and how reports follow from it."""
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
         orders = {order for order in self.layout.orders.tolist() if order > 1}
@@ -106,7 +106,7 @@ class BlockHadamard(BlockSymbols):
             order: blend_of((order, order // 2), permanent.levels(order), self.levels(order)[0])
             for order in orders
         }
-        return permanent, Chain(self.layout.starts, self.layout.orders, blends)
+        return permanent, BlockChain(self.layout.starts, self.layout.orders, blends)
 
     def levels(self, order: int) -> tuple[Fraction, Fraction]:
         """Return the probability of a position with sign +1, and of one with sign -1."""

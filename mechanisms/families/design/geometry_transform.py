@@ -119,7 +119,7 @@ class _Tables:
     in_rows: bool
 
     def empty(self, shape: tuple[int, ...]) -> Table:
-        """Return a new one."""
+        """Return a new table, whose entries are not set."""
         if not self.in_rows:
             return np.empty(shape, dtype=self.dtype)
         return np.moveaxis(np.empty((*shape[1:], shape[0]), dtype=self.dtype), -1, 0)

@@ -15,7 +15,7 @@ from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import Incidence
-from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
+from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 
 
@@ -86,7 +86,7 @@ class DesignMechanism(BlockSymbols):
         """Return the mechanism with another budget and the designs of this one."""
         return replace(self, epsilon=epsilon)
 
-    def chain(self, epsilon: object) -> tuple[Self, Chain]:
+    def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
         """Return the mechanism of a permanent draw, and how reports follow from it."""
         permanent = self.stronger(read_larger(epsilon, self.epsilon))
         pairs = zip(self.layout.designs, permanent.layout.designs, strict=True)
@@ -97,7 +97,7 @@ class DesignMechanism(BlockSymbols):
             for once, held in pairs
             if once.outside
         }
-        return permanent, Chain(self.layout.starts, self.layout.orders, blends)
+        return permanent, BlockChain(self.layout.starts, self.layout.orders, blends)
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""

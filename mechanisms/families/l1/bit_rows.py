@@ -4,10 +4,12 @@ Bit i of a row is bit `i mod 8`, counted from the lowest, of byte `i div 8`; bit
 width are 0.
 """
 
+from fractions import Fraction
+
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 
 Bytes = NDArray[np.uint8]
 
@@ -36,27 +38,30 @@ def unpack(rows: Bytes, width: int) -> Bytes:
     return np.unpackbits(rows, axis=1, count=width, bitorder="little")
 
 
-def packed_bernoulli(entropy: Entropy, threshold: int, n: int) -> Bytes:
-    """Return `n` bytes of independent bits, each 1 with probability exactly `threshold / 2^64`.
+def packed_bernoulli(entropy: Entropy, probability: Fraction, n: int) -> Bytes:
+    """Return `n` bytes of independent bits, each 1 with exactly this probability, below 1.
 
-    `threshold` lies in `0..2^64 - 1`. Each bit compares a uniform 64-bit number with the threshold,
-    digit by digit from the highest: a digit below the threshold's decides for 1, one above it for
-    0. Half of the bits are decided by every digit, so 64 of them cost some 8 words instead of 64. A
-    word holds one digit of 64 bits; only those of which a bit is undecided draw another.
+    Each bit compares a uniform number with the probability, binary digit by digit from the highest:
+    a digit below the probability's decides for 1, one above it for 0, and so do all that are left
+    once it has ended, which it has after a multiple of 64. Half of the bits are decided by every
+    digit, so 64 of them cost some 8 words instead of 64. A word holds one digit of 64 bits; only
+    those of which a bit is undecided draw another.
     """
     count = -(-n // 8)
     ones = np.zeros(count, dtype=np.uint64)
     undecided = np.full(count, ~np.uint64(0))
-    active = np.arange(count)
-    for place in reversed(range(64)):
-        if not active.size:
-            break
-        digits, still = entropy.words(active.size), undecided[active]
-        if threshold >> place & 1:
-            ones[active] |= still & ~digits
-            still &= digits
-        else:
-            still &= ~digits
-        undecided[active] = still
-        active = active[still != 0]
+    active, rest = np.arange(count), probability
+    while active.size and rest:
+        threshold, rest = divmod(rest * WORD, 1)
+        for place in reversed(range(64)):
+            if not active.size:
+                break
+            digits, still = entropy.words(active.size), undecided[active]
+            if threshold >> place & 1:
+                ones[active] |= still & ~digits
+                still &= digits
+            else:
+                still &= ~digits
+            undecided[active] = still
+            active = active[still != 0]
     return ones.astype("<u8", copy=False).view(np.uint8)[:n]

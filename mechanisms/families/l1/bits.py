@@ -8,10 +8,10 @@ for free.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,13 @@ from ldpstream.mechanisms.channels.certificate import (
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
-from ldpstream.mechanisms.families.l1.bit_rows import ones_from, packed_bernoulli, row_bytes
+from ldpstream.mechanisms.families.l1.bit_chain import BitChain, flip
+from ldpstream.mechanisms.families.l1.bit_rows import ones_from, row_bytes
 from ldpstream.mechanisms.families.l1.bits_decoder import L1BitsDecoder
 from ldpstream.mechanisms.families.l1.sign_sums import add_products
 from ldpstream.mechanisms.families.l1.step import StepMechanism
 from ldpstream.mechanisms.families.l1.step_certificate import certify_steps
+from ldpstream.mechanisms.interface.chain import blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
 
@@ -160,13 +162,24 @@ class L1Bits(StepMechanism):
         A report's coins, 1 where an entry is kept, come from `bit_rows.packed_bernoulli`, over many
         reports at once.
         """
+        keep = Fraction(self.threshold, WORD)
         reports = np.empty((len(values), self.report_bytes), dtype=np.uint8)
         step = max(1, _CHUNK_BYTES // self.report_bytes)
         for start in range(0, len(values), step):
             plain = self._plain(values[start : start + step])
-            kept = packed_bernoulli(entropy, self.threshold, plain.size).reshape(plain.shape)
-            reports[start : start + step] = plain ^ (~kept & self._used)
+            reports[start : start + step] = flip(plain, keep, self._used, entropy)
         return reports
+
+    def chain(self, epsilon: object) -> tuple[Self, BitChain]:
+        """Return the mechanism of a permanent draw, and how reports follow from it.
+
+        Each bit is flipped again, by itself. A step of one coordinate changes one bit, so two
+        values lose what their steps do together, exactly.
+        """
+        permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
+        held = Fraction(permanent.threshold, WORD)
+        blend = blend_of((2, 1), (held, 1 - held), Fraction(self.threshold, WORD))
+        return permanent, BitChain(blend, self._used, self.report_bits)
 
     def _plain(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
         """Return the rows of values before any flip: ones from the coordinate on, by dimension."""

@@ -7,12 +7,12 @@ epsilon times the sizes is small. `E = epsilon * |x - x'|_p` is kept with less f
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, reduce
 from itertools import product
 from operator import mul
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,9 +28,11 @@ from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, geometric_thresh
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
 from ldpstream.mechanisms.families.l1.geometric_axis import GeometricAxis
+from ldpstream.mechanisms.families.l1.geometric_chain import GeometricChain
 from ldpstream.mechanisms.families.l1.geometric_decoder import L1GeometricDecoder
 from ldpstream.mechanisms.families.l1.step import StepMechanism
 from ldpstream.mechanisms.families.l1.step_certificate import certify_steps
+from ldpstream.mechanisms.interface.chain import read_larger, too_near
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
@@ -126,6 +128,15 @@ class L1Geometric(StepMechanism, SymbolMechanism):
     @cached_property
     def _noise(self) -> TwoSidedGeometric:
         return TwoSidedGeometric((self.threshold,), max(self.extents))
+
+    def chain(self, epsilon: object) -> tuple[Self, GeometricChain]:
+        """Return the mechanism of a permanent draw, and how reports follow from it."""
+        permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
+        if permanent.threshold >= self.threshold:
+            raise too_near()
+        steps = sum(self.extents) - len(self.extents)
+        alpha, larger = (Fraction(one.threshold, WORD) for one in (self, permanent))
+        return permanent, GeometricChain(alpha, larger, self.extents, self._noise, steps)
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries, by tridiagonal inverses."""

@@ -238,9 +238,7 @@ class Matrix(Mechanism):
         """Return the group of the value if exact rows distinguish groups."""
         if self._groups == 1:
             return []
-        return [
-            f"which of {self._groups} groups the value is in: the policy lets them be told apart"
-        ]
+        return [f"which of {self._groups} groups the value is in: the policy does not hide it"]
 
 
 _TIE: Final = 1e-6

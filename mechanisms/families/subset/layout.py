@@ -61,7 +61,7 @@ class SubsetLayout:
 
     def valid(self, reports: Payload) -> NDArray[np.bool_]:
         """Return which reports some value can produce: a block, and as many of its values."""
-        blocks = self._block_of(reports)
+        blocks = self.block_of(reports)
         exists = blocks < self.blocks.count
         blocks = np.where(exists, blocks, 0)
         masks = reports[:, self.block_bytes :]
@@ -73,7 +73,7 @@ class SubsetLayout:
     def count(self, reports: Payload) -> Indices:
         """Return the statistic of reports: int64 `(k + blocks,)`."""
         held = np.zeros(self.blocks.size, dtype=np.int64)
-        blocks = self._block_of(reports)
+        blocks = self.block_of(reports)
         order = np.argsort(blocks, kind="stable")
         step = max(1, _BATCH_BITS // (8 * self.mask_bytes))
         for first in range(0, len(reports), step):
@@ -92,7 +92,8 @@ class SubsetLayout:
         slots = (self._starts[present][:, None] + places)[inside]
         held[self._values[slots]] += sums[inside]
 
-    def _block_of(self, reports: Payload) -> Indices:
+    def block_of(self, reports: Payload) -> Indices:
+        """Return the number of each report's block, int64 `(n,)`."""
         table = np.zeros((len(reports), 8), dtype=np.uint8)
         table[:, : self.block_bytes] = reports[:, : self.block_bytes]
         return table.view("<i8")[:, 0].astype(np.int64, copy=False)

@@ -24,9 +24,16 @@ from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_lar
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_each
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
+from ldpstream.mechanisms.families.subset.chain import SubsetChain
 from ldpstream.mechanisms.families.subset.decoder import SubsetDecoder
 from ldpstream.mechanisms.families.subset.layout import SubsetLayout
-from ldpstream.mechanisms.families.subset.subsets import Subsets, best_subsets, draw_subsets
+from ldpstream.mechanisms.families.subset.subsets import (
+    Subsets,
+    best_subsets,
+    draw_subsets,
+    stronger_subsets,
+)
+from ldpstream.mechanisms.interface.chain import blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports, Statistic
 
@@ -194,6 +201,24 @@ class SubsetSelection(BlockMechanism):
         if len(reports):
             statistic += self.layout.count(reports)
 
+    def chain(self, epsilon: object) -> tuple["SubsetSelection", SubsetChain]:
+        """Return the mechanism of a permanent draw, of subsets as large, and what follows from it.
+
+        Of K subsets those that hold the value are likely: a report is the permanent subset, else a
+        uniform one.
+        """
+        permanent = Stronger(read_larger(epsilon, self.epsilon), self.blocks, self)
+        blends = {
+            once.size: blend_of(
+                (comb(once.size, once.chosen), comb(once.size - 1, once.chosen - 1)),
+                (held.likely, held.unlikely),
+                once.likely,
+            )
+            for once, held in zip(self.subsets, permanent.subsets, strict=True)
+            if once.size > 1
+        }
+        return permanent, SubsetChain(self.layout, self.subsets, blends)
+
     def decoder(self) -> LinearDecoder:
         """Return the decoder of linear queries."""
         return self._decoder
@@ -201,3 +226,15 @@ class SubsetSelection(BlockMechanism):
     @cached_property
     def _decoder(self) -> SubsetDecoder:
         return SubsetDecoder(self.layout, self.subsets)
+
+
+@dataclass(frozen=True)
+class Stronger(SubsetSelection):
+    """Subsets as large as those of another budget: what permanent draws share with reports."""
+
+    like: SubsetSelection
+
+    @cached_property
+    def subsets(self) -> tuple[Subsets, ...]:
+        """The subsets of each different size of block, by ascending size."""
+        return tuple(stronger_subsets(budget(self.epsilon), one) for one in self.like.subsets)

@@ -92,6 +92,14 @@ def best_subsets(epsilon: Fraction, size: int) -> Subsets:
     return min(usable, key=lambda s: s.support.mean_noise(size), default=realised[0])
 
 
+def stronger_subsets(epsilon: Fraction, like: Subsets) -> Subsets:
+    """Return as many values of a block as `like` chooses, drawn with another budget."""
+    size, chosen = like.size, like.chosen
+    return (
+        like if size == 1 else Subsets(size, chosen, set_threshold(epsilon, chosen, size - chosen))
+    )
+
+
 def draw_subsets(
     entropy: Entropy, subsets: Subsets, places: NDArray[np.int64], wanted: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:

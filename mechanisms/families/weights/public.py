@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final, Self
+from typing import Final, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,6 +84,19 @@ class PublicWeights(Mechanism):
         int64 of shape `(3, values.statistic_size)`, a view.
         """
         return statistic.reshape(3, -1)
+
+    def chain(self, epsilon: object) -> NoReturn:
+        """Refuse: the weight is sent as it is, in every window.
+
+        Raises:
+            SpecError: always.
+        """
+        del epsilon
+        raise SpecError(
+            "hold.epsilon",
+            "no such key with public weights, which are repeated as they are: hold = H repeats "
+            "the whole report",
+        )
 
     @property
     def weights(self) -> int:

@@ -1,5 +1,7 @@
 """Packed coins decide by exact comparisons, and `l1-bits` draws them as docs/wire.md specifies."""
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,7 @@ def test_a_coin_is_one_where_its_number_is_below_the_threshold(threshold: int):
     prefixes = [threshold ^ (1 << place) for place in range(0, 64, 3)]
     numbers = [u for u in (*near, *prefixes) if 0 <= u < WORD][:64]
     numbers += rng.integers(0, WORD, 64 - len(numbers), dtype=np.uint64).tolist()
-    packed = packed_bernoulli(Digits(numbers), threshold, 8)
+    packed = packed_bernoulli(Digits(numbers), Fraction(threshold, WORD), 8)
     assert unpack(packed[None], 64)[0].tolist() == [u < threshold for u in numbers]
 
 

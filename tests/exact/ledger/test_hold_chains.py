@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.exact.entropy import WORD, bernoulli_rational
+from ldpstream.mechanisms.exact.entropy import WORD, bernoulli_rational, choose_rational
 from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.hold import epoch_offset
 from tests.exact.held import again, held
@@ -16,13 +16,29 @@ from tests.seeded import SeededEntropy
 VECTOR = read("hold.json")
 
 
-def test_sent_reports_are_drawn_as_said():
-    """Each of 3 reports 20,000 times: within 6 standard errors."""
-    spec = held(domain="domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }")
-    second, n = again(spec), 20_000
+BLOCKS = "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "domain"),
+    [
+        ("randomized-response", BLOCKS),
+        ("subset-selection", BLOCKS),
+        ("binary", None),
+        ("optimal", None),
+        ("l1-bits", "domain = { sizes = [3, 2] }"),
+        ("l1-geometric", "domain = { sizes = [4, 2] }"),
+    ],
+)
+def test_sent_reports_are_drawn_as_said(mechanism: str, domain: str | None):
+    """Each report 20,000 times: within 6 standard errors."""
+    spec = held(mechanism, domain=domain)
+    second, n, reports = again(spec), 20_000, spec.mechanism.possible_reports()
+    number = {report.tobytes(): y for y, report in enumerate(reports)}
     for z, row in enumerate(second):
-        found = spec.hold.chain.again(np.full(n, z), SeededEntropy(z))
-        counts = np.bincount(found, minlength=len(row))
+        found = spec.hold.chain.again(np.repeat(reports[z : z + 1], n, axis=0), SeededEntropy(z))
+        places = [number[report.tobytes()] for report in found]
+        counts = np.bincount(places, minlength=len(row))
         for y, p in enumerate(row):
             assert abs(counts[y] - n * float(p)) <= 6 * math.sqrt(n * float(p * (1 - p))) + 1e-9
 
@@ -47,6 +63,12 @@ def test_rational_coins_are_exact():
     # Those that are equal draw again in order, after all have drawn.
     source = Given(third, 0, third, WORD - 1, 0)
     assert bernoulli_rational(source, Fraction(1, 3), 3).tolist() == [False, True, True]
+    # Of several ends: those at 0 lie below every number, those at 1 above.
+    near = Fraction(third, WORD) + Fraction(1, WORD**2)
+    source = Given(third - 1, third, third + 1, third, 7, WORD - 1)
+    ends = [Fraction(0), near, Fraction(1, 3), Fraction(1)]
+    assert choose_rational(source, ends, 4).tolist() == [1, 2, 3, 3]
+    assert not source.left
     assert bernoulli_rational(Given(), Fraction(0), 2).tolist() == [False, False]
     assert bernoulli_rational(Given(), Fraction(1), 2).tolist() == [True, True]
 

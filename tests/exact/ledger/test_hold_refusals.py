@@ -43,14 +43,48 @@ def test_what_cannot_be_held_is_refused(hold: str, said: str):
         held(hold=hold)
 
 
-@pytest.mark.parametrize("mechanism", ["subset-selection", "l1-bits", "l1-geometric", "tree"])
-def test_mechanisms_without_a_chain_say_what_to_write(mechanism: str):
-    domain = "domain = { sizes = [4] }" if mechanism != "subset-selection" else THREE
+LINE = "domain = { sizes = [4] }"
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "domain", "said"),
+    [
+        ("tree", LINE, "tree"),
+        ("matrix", f'{LINE}\nstrategy = "prefix"\npolicy = {{ metric = "l1" }}', "matrix"),
+        ("l1-bits", f"{LINE}\nweights = {{ public = 3 }}", "public weights"),
+        ("l1-geometric", f"{LINE}\nweights = {{ public = 3 }}", "public weights"),
+        ("optimal", 'domain = { size = 4 }\nchannel = "channels/lip.json"', "a channel for priors"),
+    ],
+)
+def test_mechanisms_without_a_chain_say_what_to_write(mechanism: str, domain: str, said: str):
     with pytest.raises(
-        SpecError, match=f"hold.epsilon: expected no such key with {mechanism}.*hold = H"
+        SpecError, match=f"hold.epsilon: expected no such key with {said}.*hold = H"
     ):
         held(mechanism, domain=domain)
     assert held(mechanism, "4", domain).hold.chain is None
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "epsilon", "said"),
+    [
+        ("binary", "2.00", r"hold\.epsilon: expected a list of two numbers above 0"),
+        ("binary", "[1.0, 0.6]", r"hold\.epsilon: expected more than epsilon.*: 1, 0\.6"),
+        (
+            "binary",
+            "[2.0, 0.5]",
+            r"hold\.epsilon\[1\]: expected at least epsilon\[1\], which is 0\.6",
+        ),
+        ("binary", "[inf, 0.6]", r"hold\.epsilon\[0\]: expected a finite number, as epsilon has"),
+        ("binary", "[1.0, 2.0]", "expected both further above epsilon"),
+        ("l1-bits", "1.0", "expected more than epsilon"),
+        ("l1-geometric", "0.9", "expected more than epsilon"),
+        ("optimal", "1.0", "expected more than epsilon"),
+        ("subset-selection", "0.5", "expected more than epsilon"),
+    ],
+)
+def test_draws_that_tell_no_more_than_a_report_are_refused(mechanism: str, epsilon: str, said: str):
+    with pytest.raises(SpecError, match=said):
+        held(mechanism, f"{{ windows = 4, epsilon = {epsilon} }}")
 
 
 def test_priors_are_not_held():

@@ -12,7 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ldpstream.mechanisms import CollectionSpec
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError
+from ldpstream.mechanisms.policies.spending import largest_loss
+from tests.exact.held import FAMILIES, held
 from tests.exact.ledgers import HOUR_MS, START_MS, content, open_ledger, spec
 
 FOUR = "hold = 4\n"
@@ -168,6 +171,31 @@ def test_two_levels_keep_the_draw_and_send_another_report_at_times(tmp_path: Pat
     assert abs(same / 40 - expected) < 6 * np.sqrt(expected * (1 - expected) / 40)
     assert 0 < same < 40
     assert len(drawn) > 1
+
+
+@pytest.mark.parametrize("mechanism", FAMILIES)
+def test_every_chain_is_drawn_once_an_epoch_and_charged_what_the_draw_costs(
+    tmp_path: Path, mechanism: str
+):
+    one = held(mechanism, "{ windows = 4, epsilon = 2.0 }")
+    label, valid = one.domain.label(0), set()
+    for report in one.mechanism.encode(one.mechanism.possible_reports()):
+        valid.add(report.tobytes())
+    for _ in range(2):
+        # The second time they come from the file.
+        with open_ledger(tmp_path, one, budget=100) as ledger:
+            found = payloads(ledger, one, range(12), label)
+            assert ledger.spent().total == len(epochs(tmp_path)) * largest_loss(one.charged)
+            assert largest_loss(one.charged) == largest_loss(one.hold.permanent.policy)
+        assert set(found) <= valid
+        assert found == payloads_kept(tmp_path, one)
+
+
+def payloads_kept(folder: Path, one: CollectionSpec) -> list[bytes]:
+    """Return what the file has of 12 windows."""
+    with open_ledger(folder, one, budget=100) as ledger:
+        rows = [ledger._store.find(one.fingerprint, START_MS + n * HOUR_MS) for n in range(12)]
+    return [row.report for row in rows]
 
 
 def test_forgotten_draws_are_gone_and_give_no_second_one(tmp_path: Path):

@@ -138,7 +138,7 @@ def test_sensitive_values_steps_and_priors():
     assert "1 of 7 values are sensitive: no report is more than 2.72 times likelier" in high_low
     line = say("l1-geometric", "epsilon = 0.1\ndomain = { size = 11 }")
     assert "Two values one step apart are indistinguishable up to a factor 1.11" in line
-    assert "told apart up to a factor 2.72." in line
+    assert "distinguishable up to a factor 2.72." in line
     straight = 'epsilon = 0.1\ndomain = { grid = [5, 7] }\npolicy = { metric = "l2" }'
     assert "Distances are straight ones" in say("l1-geometric", straight)
     weighted = "epsilon = 0.1\ndomain = { size = 5 }\nweights = { %s = 3 }"

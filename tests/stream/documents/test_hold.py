@@ -76,6 +76,27 @@ def test_certify_says_what_any_windows_lose(tmp_path: Path, extra: str, epoch: i
     assert config.privacy.disclosed == tuple(found["disclosed"])
 
 
+@pytest.mark.parametrize("mechanism", ["l1-bits", "l1-geometric"])
+def test_certify_says_what_a_step_loses_where_budgets_are_those_of_steps(
+    tmp_path: Path, mechanism: str
+):
+    """3 values: opposite ends are two steps apart; of geometric noise only what is never lost."""
+    text = MODES.replace("randomized-response", mechanism)
+    text = text.replace('{ values = ["bus", "train", "walk"] }', "{ sizes = [3] }") + TWO
+    hold = load_config(configured(tmp_path, text)).collections["modes"].spec.hold
+    ran = invoke("certify", "-c", configured(tmp_path, text), "--windows", "3")
+    (found,) = json.loads(ran.stdout)["collections"]
+    said, step = found["windows"]["loss"], found["windows"]["step"]
+    parts = hold.worst_split(3).items()
+    exact = math.log(math.prod(hold.ratio(m) ** times for m, times in parts))
+    assert step["high"] == pytest.approx(exact, rel=1e-12)
+    # Two epochs of a draw with a budget of 2 a step.
+    assert (said["exact"], said["float"]) == ("8", 8.0)
+    assert said["high"] == pytest.approx(2 * exact, rel=1e-12)
+    assert ("low" in said, "low" in step) == ((True, True) if hold.chain.exact else (False, False))
+    assert found["pass"]
+
+
 def test_certify_counts_the_windows_of_others_too(tmp_path: Path):
     for extra, charges in (
         ("", 10),

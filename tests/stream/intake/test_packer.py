@@ -22,7 +22,7 @@ from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing import run, sending
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.packing.sending import Sender
+from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.state.packed import MAX_MESSAGES, Packed, decode_packed
 from tests.packing import make_records
 from tests.processes import eventually
@@ -124,7 +124,7 @@ def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
     return Packer(
         by_source={SOURCE.topic: city()[0]},
         consumer=cast("AIOKafkaConsumer", consumer),
-        sender=Sender({SOURCE.topic: ID}, cast("LastingProducer", told), counts),
+        sender=PackedSender({SOURCE.topic: ID}, cast("LastingProducer", told), counts),
         options=PackOptions(linger_ms=linger_ms, limit_bytes=1_000),
         metrics=counts,
         on_assigned=lambda: None,
@@ -265,7 +265,7 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
 
     producer = Guarded()
     counts = metrics(lambda *_: None)
-    sender = Sender({SOURCE.topic: ID}, cast("LastingProducer", producer), counts)
+    sender = PackedSender({SOURCE.topic: ID}, cast("LastingProducer", producer), counts)
     good, *closed = (make_share(partition, Answers(None, 0), 0) for partition in range(3))
     message = Packed(0, 1, 1, make_records([(0, b"a")]))
     refused = [asyncio.create_task(sender.send_all(share, [message])) for share in closed]

@@ -1,6 +1,9 @@
 // Two values, a budget for each direction: report 1 with probability q (first value) or r (second).
 
+import { mixtureChain, readKeep } from "../chains.js";
 import { bernoulliEach } from "../entropy.js";
+import { SpecError } from "../errors.js";
+import { isAbove, rational, readRational } from "../rational.js";
 import { symbols } from "./symbols.js";
 
 export function binary({ thresholds }) {
@@ -10,5 +13,15 @@ export function binary({ thresholds }) {
       entropy,
       values.map((value) => table[value]),
     ).map(Number),
-  );
+  mixtureChain("binary", readEnds));
+}
+
+// Where what keeps a report ends, and what sends 0: the former below 1, and not above the latter.
+function readEnds(keep) {
+  const kept = readKeep(keep[0]);
+  const zero = readRational(keep[1]);
+  if (keep.length !== 2 || zero === null || isAbove(kept, zero) || isAbove(zero, rational(1))) {
+    throw new SpecError("hold.keep", "two probabilities that ascend");
+  }
+  return [kept, zero];
 }

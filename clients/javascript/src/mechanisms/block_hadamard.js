@@ -1,5 +1,6 @@
 // Hadamard response inside blocks: a position whose sign in the value's row is + with T / 2^64.
 
+import { blockChain } from "../chains.js";
 import { readBlocks, startsOf } from "../blocks.js";
 import { moveToSign, signOrder } from "./hadamard.js";
 import { symbols } from "./symbols.js";
@@ -19,5 +20,5 @@ export async function blockHadamard(parameters, size, tables) {
       const position = Number(positions[i] & BigInt(orders[block] - 1));
       return starts[block] + moveToSign(row, position, row === 0 || signs[i] < threshold);
     });
-  }, { starts, orders });
+  }, blockChain({ starts, orders }));
 }

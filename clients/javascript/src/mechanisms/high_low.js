@@ -1,5 +1,6 @@
 // Sensitive values hidden among Hadamard positions; the others mostly in the clear.
 
+import { blockChain } from "../chains.js";
 import { SpecError } from "../errors.js";
 import { sha256OfNumbers } from "../hash.js";
 import { moveToSign, signOrder } from "./hadamard.js";
@@ -33,5 +34,5 @@ export async function highLow(parameters, size, tables) {
       if (row > 0) return moveToSign(row, position, decisions[i] < threshold);
       return decisions[i] < plainThreshold ? plain[value] : position;
     });
-  }, { starts: [0], orders: [positions] });
+  }, blockChain({ starts: [0], orders: [positions] }));
 }

@@ -1,10 +1,13 @@
 // One noisy bit a position on ordered values: a bit is flipped with probability 1 - T / 2^64.
 
+import { readKeep } from "../chains.js";
+import { SpecError } from "../errors.js";
+
 const CHUNK_BYTES = 2 ** 22; // reports drawn together: which words a bit uses depends on it
 const ALL = (1n << 64n) - 1n;
 
 export function l1Bits(parameters) {
-  const threshold = BigInt(parameters.threshold);
+  const kept = { numerator: BigInt(parameters.threshold), denominator: 1n << 64n };
   const extents = parameters.shape.filter((extent) => extent > 1);
   const bits = extents.reduce((sum, extent) => sum + extent - 1, 0);
   const reportBytes = Math.ceil(bits / 8);
@@ -16,15 +19,24 @@ export function l1Bits(parameters) {
     const step = Math.max(1, Math.floor(CHUNK_BYTES / reportBytes));
     for (let start = 0; start < values.length; start += step) {
       const part = values.slice(start, start + step).map((value) => plainBits(value, extents, reportBytes));
-      const kept = keptBits(entropy, threshold, part.length * reportBytes);
-      part.forEach((report, i) => {
-        reports.push(report.map((byte, j) => byte ^ (~kept[i * reportBytes + j] & used[j])));
-      });
+      for (const report of flip(part, kept, entropy)) reports.push(report);
     }
     return reports;
   }
 
-  return { reportBytes, numbers: false, privatize };
+  // Each used bit stays with this probability.
+  function flip(rows, probability, entropy) {
+    const stays = keptBits(entropy, probability, rows.length * reportBytes);
+    return rows.map((row, i) => row.map((byte, j) => byte ^ (~stays[i * reportBytes + j] & used[j])));
+  }
+
+  function sender(keep) {
+    if (keep.length !== 1) throw new SpecError("hold.keep", "one probability");
+    const stay = readKeep(keep[0]);
+    return (report, entropy) => flip([report], stay, entropy)[0];
+  }
+
+  return { reportBytes, numbers: false, privatize, chain: { form: JSON.stringify(extents), sender } };
 }
 
 // Bit j of coordinate x is 1 if j >= x; one dimension after the other.
@@ -42,25 +54,29 @@ function plainBits(value, extents, reportBytes) {
   return report;
 }
 
-// n bytes of bits that are 1 with probability T / 2^64 each: 64 at a time they are compared with the
-// digits of T from the highest on; groups of which a bit is undecided draw a word a digit.
-function keptBits(entropy, threshold, n) {
+// n bytes of bits that are 1 with a probability below 1 each: 64 at a time they are compared with its
+// binary digits from the highest on, by 64 until they end; groups of which a bit is undecided draw a
+// word a digit.
+function keptBits(entropy, { numerator, denominator }, n) {
   const count = Math.ceil(n / 8);
   const ones = new BigUint64Array(count);
   const undecided = new BigUint64Array(count).fill(ALL);
   let active = Array.from({ length: count }, (_, i) => i);
-  for (let place = 63n; place >= 0n && active.length > 0; place -= 1n) {
-    const words = entropy.words(active.length);
-    active = active.filter((group, at) => {
-      const [digits, still] = [words[at], undecided[group]];
-      if ((threshold >> place) & 1n) {
-        ones[group] |= still & ~digits & ALL;
-        undecided[group] = still & digits;
-      } else {
-        undecided[group] = still & ~digits & ALL;
-      }
-      return undecided[group] !== 0n;
-    });
+  for (let rest = numerator; rest > 0n && active.length > 0; rest = (rest << 64n) % denominator) {
+    const threshold = (rest << 64n) / denominator;
+    for (let place = 63n; place >= 0n && active.length > 0; place -= 1n) {
+      const words = entropy.words(active.length);
+      active = active.filter((group, at) => {
+        const [digits, still] = [words[at], undecided[group]];
+        if ((threshold >> place) & 1n) {
+          ones[group] |= still & ~digits & ALL;
+          undecided[group] = still & digits;
+        } else {
+          undecided[group] = still & ~digits & ALL;
+        }
+        return undecided[group] !== 0n;
+      });
+    }
   }
   const bytes = new Uint8Array(8 * count);
   const view = new DataView(bytes.buffer);

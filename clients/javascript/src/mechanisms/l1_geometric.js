@@ -1,5 +1,8 @@
 // Ordered values moved by two-sided geometric noise, and clamped; the draws are in docs/wire.md.
 
+import { readKeep } from "../chains.js";
+import { bernoulliRational } from "../entropy.js";
+import { SpecError } from "../errors.js";
 import { symbols } from "./symbols.js";
 import { TwoSided } from "./two_sided.js";
 
@@ -10,10 +13,33 @@ export function l1Geometric(parameters, size) {
     const coordinates = values.flatMap((value) => split(value, extents));
     const last = values.flatMap(() => extents.map((extent) => extent - 1));
     const moved = noise.move(entropy, coordinates, last, new Array(last.length).fill(0));
-    return values.map((_, i) =>
-      extents.reduce((number, extent, axis) => number * extent + moved[i * extents.length + axis], 0),
-    );
-  });
+    return values.map((_, i) => joined(moved.slice(i * extents.length), extents));
+  }, { form: JSON.stringify(extents), again: (keep) => again(readBoth(keep), extents, noise) });
+}
+
+// Coordinates stay or are moved by the report's noise: those inside decide before those at ends.
+function again([inside, end], extents, noise) {
+  const last = extents.map((extent) => extent - 1);
+  return (report, entropy) => {
+    const own = split(report, extents);
+    const stays = new Array(own.length);
+    for (const [keep, ends] of [[inside, false], [end, true]]) {
+      own.forEach((x, axis) => {
+        if ((x === 0 || x === last[axis]) === ends) stays[axis] = bernoulliRational(entropy, keep);
+      });
+    }
+    const moved = noise.move(entropy, own, last, new Array(last.length).fill(0));
+    return joined(own.map((x, axis) => (stays[axis] ? x : moved[axis])), extents);
+  };
+}
+
+function readBoth(keep) {
+  if (keep.length !== 2) throw new SpecError("hold.keep", "two probabilities: inside, and at ends");
+  return keep.map(readKeep);
+}
+
+function joined(coordinates, extents) {
+  return extents.reduce((number, extent, axis) => number * extent + coordinates[axis], 0);
 }
 
 function split(value, extents) {

@@ -1,5 +1,7 @@
 // A channel out of a table: one word decides between the reports that a value can have.
 
+import { mixtureChain } from "../chains.js";
+import { choose } from "../entropy.js";
 import { SpecError } from "../errors.js";
 import { sha256OfText } from "../hash.js";
 import { symbols } from "./symbols.js";
@@ -12,16 +14,50 @@ export async function optimal(parameters, size, tables) {
     throw new SpecError("tables.channel", "the channel whose SHA-256 the spec holds; one of more than 1 MiB is in no document");
   }
   const { policy, weights } = JSON.parse(text);
-  const rows = weights.map((row) => intervals(row.map(BigInt)));
-  if (rows.length !== size) throw new SpecError("tables.channel", `a row for each of ${size} values`);
+  const table = weights.map((row) => row.map(BigInt));
+  if (table.length !== size) throw new SpecError("tables.channel", `a row for each of ${size} values`);
+  const known = { policy };
+  if (parameters.share !== undefined) return { ...permanent(table, parameters), known };
+  const rows = table.map(intervals);
   const drawn = symbols(parameters.outputs, (values, entropy) => {
     const words = entropy.words(values.length);
     return values.map((value, i) => {
       const { reports, ends } = rows[value];
       return reports[firstAbove(ends, words[i])];
     });
+  }, mixtureChain(parameters.channel.sha256, (_, drawing) => drawing.ends));
+  return { ...drawn, known };
+}
+
+// The draw of an epoch (docs/wire.md, "Hold"): the rows less a share of what all values have, out of
+// what is left. `ends` are those of what keeps its report, and of what sends 0, 1, ..
+function permanent(table, { outputs, share, channel: { sha256 } }) {
+  const taken = table[0].map((_, y) => {
+    const least = table.reduce((least, row) => (row[y] < least ? row[y] : least), table[0][y]);
+    return (least * BigInt(share)) >> 64n;
   });
-  return { ...drawn, known: { policy } };
+  const left = WORD - taken.reduce((sum, weight) => sum + weight, 0n);
+  if (left <= 0n || left >= WORD) throw new SpecError("hold.permanent", "a share above 0 and below 1");
+  const rows = table.map((row) => endsOf(row.map((weight, y) => weight - taken[y]), left));
+  const drawn = symbols(outputs, (values, entropy) => {
+    const reports = new Array(values.length);
+    for (const value of [...new Set(values)].sort((a, b) => a - b)) {
+      values.forEach((one, i) => {
+        if (one === value) reports[i] = choose(entropy, rows[value]);
+      });
+    }
+    return reports;
+  }, mixtureChain(sha256));
+  return { ...drawn, ends: endsOf([left, ...taken], WORD) };
+}
+
+// Where each part of the whole ends, but the last one.
+function endsOf(weights, denominator) {
+  let end = 0n;
+  return weights.slice(0, -1).map((weight) => {
+    end += weight;
+    return { numerator: end, denominator };
+  });
 }
 
 // The possible reports of a value, and where all their intervals of the 2^64 words but the last end.

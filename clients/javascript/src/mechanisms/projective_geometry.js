@@ -1,5 +1,6 @@
 // Projective geometry response inside blocks: an orthogonal point with T / 2^64, else another one.
 
+import { blockChain } from "../chains.js";
 import { bySize, readBlocks, startsOf } from "../blocks.js";
 import { bernoulliEach, uniformBelow } from "../entropy.js";
 import { Geometry } from "./geometry.js";
@@ -30,7 +31,7 @@ export async function projectiveGeometry(parameters, size, tables) {
       drawPoints(geometry, entropy, { here, places, wanted }, points);
     }
     return points.map((point, i) => starts[of[i]] + point);
-  }, { starts, orders });
+  }, blockChain({ starts, orders }));
 }
 
 // Fills in the points of the values at the places `here`: orthogonal ones by their number among

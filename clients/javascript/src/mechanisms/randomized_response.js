@@ -1,5 +1,6 @@
 // k-ary randomised response inside blocks: the value itself with T / 2^64, else a uniform other one.
 
+import { blockChain } from "../chains.js";
 import { bySize, readBlocks, startsOf } from "../blocks.js";
 import { bernoulliEach, uniformBelowEach } from "../entropy.js";
 import { symbols } from "./symbols.js";
@@ -28,5 +29,5 @@ export async function randomizedResponse(parameters, size, tables) {
       const reported = own[i] || alone ? place : others[i] + (others[i] >= place ? 1 : 0);
       return starts[of[i]] + reported;
     });
-  }, { starts, orders: blocks.sizes });
+  }, blockChain({ starts, orders: blocks.sizes }));
 }

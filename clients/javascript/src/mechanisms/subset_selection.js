@@ -1,7 +1,8 @@
 // Subset selection inside blocks: d values of the block, the own one among them with T / 2^64.
 
 import { bySize, readBlocks } from "../blocks.js";
-import { bernoulliEach } from "../entropy.js";
+import { readKeeps } from "../chains.js";
+import { bernoulliEach, bernoulliRational } from "../entropy.js";
 import { bytesOf, littleEndian } from "./symbols.js";
 
 const BATCH = 2 ** 20; // keys drawn together: which words a value uses depends on it
@@ -40,7 +41,26 @@ export async function subsetSelection(parameters, size, tables) {
     return reports;
   }
 
-  return { reportBytes, numbers: false, privatize };
+  // The same subset, or a uniform one of its block: the first value is in it d of k times.
+  function sender(keep) {
+    const kept = readKeeps(keep, [...subsets.keys()]);
+    return (report, entropy) => {
+      const block = report.slice(0, blockBytes).reduceRight((number, byte) => number * 256 + byte, 0);
+      const count = blocks.sizes[block];
+      if (count === 1) return report;
+      const { chosen } = subsets.get(count);
+      const stays = bernoulliRational(entropy, kept.get(count));
+      const share = { numerator: BigInt(chosen), denominator: BigInt(count) };
+      const row = { report: new Uint8Array(reportBytes), place: 0, wanted: bernoulliRational(entropy, share) };
+      row.report.set(littleEndian(block, blockBytes));
+      drawSubsets(entropy, count, chosen, [row], blockBytes);
+      return stays ? report : row.report;
+    };
+  }
+
+  const chosen = [...subsets].map(([count, one]) => [count, one.chosen]);
+  const form = JSON.stringify([parameters.blocks, chosen]);
+  return { reportBytes, numbers: false, privatize, chain: { form, sender } };
 }
 
 function drawSubsets(entropy, count, chosen, rows, blockBytes) {

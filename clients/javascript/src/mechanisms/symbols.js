@@ -5,15 +5,21 @@ import { SpecError } from "../errors.js";
 
 const LARGEST = 2 ** 53;
 
-// `draw(values, entropy)` returns a number in 0..outputs-1 for each value. `blocks`, where reports can
-// be randomised again, are {starts, orders}: which ones stand for another of the same block.
-export function symbols(outputs, draw, blocks) {
+// `draw(values, entropy)` returns a number in 0..outputs-1 for each value. `chain`, where reports can
+// be randomised again, is one of ../chains.js.
+export function symbols(outputs, draw, chain) {
   if (!(outputs <= LARGEST)) throw new SpecError("parameters", "at most 2^53 different reports");
   const reportBytes = Math.max(1, bytesOf(outputs - 1));
   return {
     reportBytes,
     numbers: true,
-    blocks,
+    chain: chain && {
+      form: chain.form,
+      sender(keep, permanent) {
+        const again = chain.again(keep, permanent);
+        return (report, entropy) => littleEndian(again(numberOf(report), entropy), reportBytes);
+      },
+    },
     privatize: (values, entropy) =>
       draw(values, entropy).map((number) => littleEndian(number, reportBytes)),
   };
@@ -21,6 +27,10 @@ export function symbols(outputs, draw, blocks) {
 
 export function bytesOf(largest) {
   return Math.ceil(bitLength(largest) / 8);
+}
+
+function numberOf(report) {
+  return report.reduceRight((number, byte) => number * 256 + byte, 0);
 }
 
 export function littleEndian(number, bytes) {

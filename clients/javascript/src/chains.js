@@ -1,0 +1,57 @@
+// What a window sends for a permanent report (docs/wire.md, "Hold"). A chain is `{form, again}`: two
+// mechanisms with the same `form` have the same reports, and `again(keep, permanent)` returns what
+// makes a number out of a permanent one, `(number, entropy) => number`.
+
+import { bernoulliRational, choose, uniformBelow } from "./entropy.js";
+import { SpecError } from "./errors.js";
+import { isAbove, rational, readRational } from "./rational.js";
+
+const ONE = rational(1);
+
+// A probability in `keep`, above 0 and below 1.
+export function readKeep(text) {
+  const read = typeof text === "string" ? readRational(text) : null;
+  if (read === null || read.numerator === 0n || !isAbove(ONE, read)) {
+    throw new SpecError("hold.keep", `a probability above 0 and below 1, got ${text}`);
+  }
+  return read;
+}
+
+// Probabilities by a whole number, which each of `wanted` has to have.
+export function readKeeps(keep, wanted) {
+  const kept = new Map(keep.map(([number, text]) => [number, readKeep(text)]));
+  if (!wanted.every((number) => kept.has(number))) {
+    throw new SpecError("hold.keep", "a probability for each number of reports of a block");
+  }
+  return kept;
+}
+
+// The same report, or a uniform one of its block.
+export function blockChain({ starts, orders }) {
+  return {
+    form: JSON.stringify([starts, orders]),
+    again(keep) {
+      const kept = readKeeps(keep, orders.filter((order) => order > 1));
+      return (report, entropy) => {
+        const block = starts.filter((start) => start <= report).length - 1;
+        const stays = bernoulliRational(entropy, kept.get(orders[block]) ?? ONE);
+        const [drawn] = uniformBelow(entropy, orders[block], 1);
+        return stays ? report : starts[block] + drawn;
+      };
+    },
+  };
+}
+
+// The same report, or one that is drawn alike for all: `ends` are those of the parts of 0..1.
+export function mixtureChain(form, endsOf) {
+  return {
+    form,
+    again(keep, permanent) {
+      const ends = endsOf(keep, permanent);
+      return (report, entropy) => {
+        const part = choose(entropy, ends);
+        return part === 0 ? report : part - 1;
+      };
+    },
+  };
+}
