@@ -13,10 +13,10 @@ from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.fetches import take_whole
 from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.kafka.permissions import PACKER
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.whole_batches import take_whole
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import PackOptions
 from ldpstream.agents.packing.health import PackerHealth, serving_health
