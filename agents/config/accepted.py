@@ -41,6 +41,7 @@ def with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) ->
                 one,
                 topics=topics,
                 partitions=own.partitions,
+                format=own.format,
                 retention_ms=kept,
                 rejected=own.rejected,
             )

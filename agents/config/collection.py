@@ -57,6 +57,8 @@ class CollectionConfig:
     """With fewer reports a document has only their number."""
     minimum_block: int
     """Disclosed blocks with fewer reports are merged; 0 or 1: never."""
+    format: int
+    """Up to which format of its state a worker says that it reads."""
     rejected: RejectedPolicy
     publish_every_ms: int | None
     """How often open windows are told of, at most; None: never."""
@@ -168,6 +170,7 @@ def read_collection(
         retention_ms=table.retention,
         minimum=table.minimum,
         minimum_block=table.minimum_block,
+        format=table.format,
         rejected=table.rejected,
         publish_every_ms=table.publish.every,
         options=_options(path, table, spec),

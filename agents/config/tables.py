@@ -31,6 +31,7 @@ from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.serving import Table, is_port
 from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.query.options import KEYS, SETTINGS
+from ldpstream.agents.state.formats import NEWEST
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS, OF_RECORDS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
@@ -222,6 +223,12 @@ class CollectionTable(Table):
     )
     minimum_block: int = Field(
         default=0, ge=0, description="The same in a disclosed block; 0: blocks are not merged"
+    )
+    format: int = Field(
+        default=NEWEST,
+        ge=1,
+        le=NEWEST,
+        description="Of the state; a lower one holds it where earlier releases read it",
     )
     input: Literal["topic", "frames"] = Field(
         default="topic", description="Whether the source is read, or what packers make of it"

@@ -208,4 +208,5 @@ class CollectionStatus(Answer):
     late: int
     rejected: int
     lost_offsets: int
+    format: int = Field(default=1, description="In which its state is written")
     partitions: list[PartitionStatus]

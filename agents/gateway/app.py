@@ -19,6 +19,7 @@ from ldpstream.agents.gateway.rounds import NewestRounds
 from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.probes import answer_health, answer_metrics, answer_readiness
 from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
 from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.metrics.gateway import GatewayMetrics
@@ -71,7 +72,7 @@ def build_gateway(served: Served) -> web.Application:
     app.router.add_post(_UPLOADS, _upload)
     app.router.add_route("OPTIONS", _UPLOADS, _preflight)
     app.router.add_get("/v1/collections/{name}/spec", _spec)
-    app.router.add_get("/healthz", _health)
+    app.router.add_get("/healthz", answer_health)
     app.router.add_get("/readyz", _readiness)
     app.router.add_get("/metrics", _metrics)
     return app
@@ -172,17 +173,13 @@ async def _spec(request: web.Request) -> web.Response:
     return _json(document)
 
 
-async def _health(_: web.Request) -> web.Response:
-    return _json({"status": "ok"})
-
-
 async def _readiness(request: web.Request) -> web.Response:
     served = request.app[SERVED]
     reasons = ["this gateway is about to end"] if served.closing else served.problems
     access = served.metrics_access
     # Probes need only the status; the reasons name topics.
-    shown = reasons if access is not None and access.allows(request) else []
-    return _json({"ready": not reasons, "reasons": shown}, status=503 if reasons else 200)
+    told = access is not None and access.allows(request)
+    return answer_readiness(reasons, told=told)
 
 
 async def _metrics(request: web.Request) -> web.Response:
@@ -196,8 +193,7 @@ async def _metrics(request: web.Request) -> web.Response:
     metrics.queue_bytes.set(uploads.waiting_bytes)
     metrics.remembered.set(uploads.remembered)
     metrics.connections.set(served.connections())
-    body, content_type = metrics.exposition(accept=request.headers.get("Accept", ""))
-    return web.Response(body=body, headers={"Content-Type": content_type})
+    return answer_metrics(request, metrics)
 
 
 def _collection(request: web.Request) -> CollectionConfig:

@@ -9,6 +9,7 @@ from ldpstream.agents.document.answers import CollectionList, Health
 from ldpstream.agents.http import describe
 from ldpstream.agents.http.keys import ACCESS, METRICS, PIPELINE, SHARDS
 from ldpstream.agents.http.lookup import named_collection
+from ldpstream.agents.http.probes import answer_metrics
 from ldpstream.agents.served.served import Described
 from ldpstream.agents.served.shards import Elsewhere
 
@@ -30,9 +31,7 @@ async def readiness(request: web.Request) -> web.Response:
 
 async def metrics(request: web.Request) -> web.Response:
     """Answer the metrics, in the format that the Accept header asks for."""
-    accept = request.headers.get("Accept", "")
-    body, content_type = request.app[METRICS].exposition(accept=accept)
-    return web.Response(body=body, headers={"Content-Type": content_type})
+    return answer_metrics(request, request.app[METRICS])
 
 
 async def collections(request: web.Request) -> web.Response:

@@ -21,7 +21,8 @@ from ldpstream.agents.config.client_options import (
     settled,
 )
 from ldpstream.agents.config.tls import tls_context
-from ldpstream.agents.kafka.unpacking import BoundedConsumer, batch_bytes
+from ldpstream.agents.kafka.fetches import BoundedConsumer
+from ldpstream.agents.kafka.unpacking import batch_bytes
 
 __all__ = [
     "ClientOptionError",

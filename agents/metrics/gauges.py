@@ -79,6 +79,8 @@ def _families() -> dict[str, GaugeMetricFamily]:
             "Offsets that retention deleted unread, which windows still kept may lack",
             _BY_PARTITION,
         ),
+        "state_format": ("Format of the winning head", _BY_PARTITION),
+        "state_reads": ("Newest format that the winning head's writer reads", _BY_PARTITION),
         "state_cells": ("Live cells of the state", _BY_PARTITION),
         "state_bytes": ("Bytes of the values of live cells", _BY_PARTITION),
         "state_dead_records": ("Changelog records waiting for deletion", _BY_PARTITION),
@@ -139,6 +141,8 @@ def _add_collection(
         families["idle"].add_metric(labels, float(replica.head.idle))
         missing = sum(gap.offsets for gap in replica.head.gaps)
         families["missing_offsets"].add_metric(labels, float(missing))
+        families["state_format"].add_metric(labels, float(replica.head.format))
+        families["state_reads"].add_metric(labels, float(replica.head.reads))
         families["state_cells"].add_metric(labels, float(len(replica.cells)))
         families["state_bytes"].add_metric(labels, float(replica.size_bytes))
         families["state_dead_records"].add_metric(labels, float(replica.dead_records))

@@ -30,6 +30,7 @@ class AssignedPartition:
 
     collection: CollectionConfig
     source: TopicPartition
+    options: PackOptions
     answers: Answers
     packed_to: int
     """Everything below is packed; at first, where reading begins."""
@@ -54,9 +55,16 @@ class AssignedPartition:
         """The collection's name, and the partition's number."""
         return self.collection.name, self.source.partition
 
-    def full(self, limit_bytes: int) -> bool:
-        """Return whether a full message waits, by bytes or by number of records."""
-        return self.held_bytes >= limit_bytes or self.records >= MAX_MESSAGES
+    @property
+    def full(self) -> bool:
+        """Whether a full message waits, by bytes or by number of records."""
+        return self.held_bytes >= self.options.limit_bytes or self.records >= MAX_MESSAGES
+
+    def due(self, now: float) -> bool:
+        """Return whether to send what waits now: it is late or full, or must be gone first."""
+        waited = (now - self.began) * 1000 >= self.options.linger_ms / 2
+        soon = waited or self.astray or self.full
+        return self.flight is None and bool(self.runs) and soon
 
     def read(
         self, taken: Sequence[Run], *, stop: int, end: int, steady_ms: int, now_ms: int
@@ -84,17 +92,17 @@ class AssignedPartition:
         for run in taken:
             self.held_bytes += sum(map(len, filter(None, run.values)))
 
-    def cut(self, *, end: int, limit_bytes: int) -> Iterator[Packed]:
-        """Yield all that waits in messages of at most `limit_bytes`.
+    def cut(self, *, end: int) -> Iterator[Packed]:
+        """Yield all that waits in messages of limited size; the source ends at `end`.
 
         A larger record is left out: it lies in no `[after, next)`, so workers read it from the
         source.
         """
         records = join(self.runs, np.concatenate(self.arrived))
         self.records, self.held_bytes, self.runs, self.arrived = 0, 0, [], []
-        for part in cut(records, limit_bytes):
+        for part in cut(records, self.options.limit_bytes):
             first, last = int(part.offsets[0]), int(part.offsets[-1])
             after = self.packed_to if last - self.packed_to <= MAX_SPAN else first
             self.packed_to = last + 1
-            if len(part.data) <= limit_bytes:
+            if len(part.data) <= self.options.limit_bytes:
                 yield Packed(after, last + 1, max(end, last + 1), part)

@@ -12,7 +12,8 @@ from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.http.connection import Bounds
 from ldpstream.agents.http.listening import listening
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.http.serve import reading_access
+from ldpstream.agents.http.probes import answer_health, answer_metrics, answer_readiness
+from ldpstream.agents.http.serve import worker_access
 from ldpstream.agents.metrics.packing import PackMetrics
 
 PATIENCE_SECONDS: Final = 10.0
@@ -48,32 +49,21 @@ async def serving_health(
         HttpUnavailableError: if the address cannot be listened on, or others can reach it and there
             is no valid token.
     """
-    access = reading_access(
-        address.rpartition(":")[0],
-        worker.token,
-        open_to_everybody=worker.open_to_everybody,
-        trusted_proxies=worker.trusted_proxies,
-    )
+    access = worker_access(address, worker)
 
     async def exposition(request: web.Request) -> web.Response:
         try:
             access.check(request)
         except AnswerError as error:
             return web.json_response({"error": error.text}, status=error.status)
-        body, content_type = metrics.exposition(accept=request.headers.get("Accept", ""))
-        return web.Response(body=body, headers={"Content-Type": content_type})
-
-    async def healthy(_: web.Request) -> web.Response:
-        return web.json_response({"status": "ok"})
+        return answer_metrics(request, metrics)
 
     async def readiness(_: web.Request) -> web.Response:
-        reasons = health.reasons()
-        answer = {"ready": not reasons, "reasons": reasons}
-        return web.json_response(answer, status=503 if reasons else 200)
+        return answer_readiness(health.reasons())
 
     app = web.Application()
     app.router.add_get("/metrics", exposition)
-    app.router.add_get("/healthz", healthy)
+    app.router.add_get("/healthz", answer_health)
     app.router.add_get("/readyz", readiness)
     bounds = Bounds(connections=100, per_peer=50, trusted_proxies=access.trusted_proxies)
     async with listening(app, address=address, bounds=bounds, tls=None, setting="--http"):

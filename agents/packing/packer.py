@@ -11,6 +11,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Final
 
@@ -24,7 +25,6 @@ from aiokafka.errors import (
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers, steady_ms
-from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.whole_batches import Run, runs
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
@@ -42,36 +42,26 @@ _LOOK_SECONDS: Final = 0.05
 log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False, kw_only=True)
 class Packer(ConsumerRebalanceListener):
-    """Packs all topics of one process, with a consumer and a producer that the caller starts.
+    """Packs all topics of one process, with a consumer that the caller starts.
 
-    `topic_ids` are the ids of the source topics, 16 bytes, or empty if the broker has no ids. They
-    must be looked up before the consumer reads: what is read from a topic created again is then
-    marked with the old id, and refused by workers. `on_assigned` is called whenever partitions have
-    been assigned.
+    The ids that `sender` has must be looked up before the consumer reads: what is read from a topic
+    created again is then marked with the old id, and refused by workers.
     """
 
-    def __init__(
-        self,
-        collections: Collection[CollectionConfig],
-        topic_ids: Mapping[str, bytes],
-        *,
-        consumer: AIOKafkaConsumer,
-        producer: LastingProducer,
-        options: PackOptions,
-        metrics: PackMetrics,
-        on_assigned: Callable[[], None],
-    ) -> None:
-        self._by_source = {c.topics.source: c for c in collections}
-        self._consumer = consumer
-        self._sender = PackedSender(topic_ids, producer, metrics)
-        self._options = options
-        self._metrics = metrics
-        self._on_assigned = on_assigned
-        self._shares: dict[TopicPartition, AssignedPartition] = {}
-        self._committed = time.monotonic()
-        self._batches = FIRST_BATCHES
-        self._failure: BaseException | None = None
+    by_source: Mapping[str, CollectionConfig]
+    """The collections by their source topics."""
+    consumer: AIOKafkaConsumer
+    sender: PackedSender
+    options: PackOptions
+    metrics: PackMetrics
+    on_assigned: Callable[[], None]
+    """Called whenever partitions have been assigned."""
+    _shares: dict[TopicPartition, AssignedPartition] = field(default_factory=dict)
+    _committed: float = field(default_factory=time.monotonic)
+    _batches: int = FIRST_BATCHES
+    _failure: BaseException | None = None
 
     # --- the group ------------------------------------------------------------------------------
 
@@ -83,12 +73,12 @@ class Packer(ConsumerRebalanceListener):
     async def on_partitions_assigned(self, _assigned: Collection[TopicPartition]) -> None:
         """Start over: others may have read further since."""
         self._forget()
-        self._on_assigned()
+        self.on_assigned()
 
     def _forget(self) -> None:
         for share in self._shares.values():
             share.given_up = True
-            self._metrics.lag(*share.named, None)
+            self.metrics.lag(*share.named, None)
         self._shares = {}
 
     # --- reading --------------------------------------------------------------------------------
@@ -100,7 +90,7 @@ class Packer(ConsumerRebalanceListener):
             KafkaError: if the broker does not let us read.
             BaseException: an unexpected error while sending.
         """
-        self._consumer.subscribe(list(self._by_source), listener=self)
+        self.consumer.subscribe(list(self.by_source), listener=self)
         while not stop.is_set():
             if self._failure is not None:
                 raise self._failure
@@ -117,11 +107,11 @@ class Packer(ConsumerRebalanceListener):
     async def _step(self) -> None:
         await self._take_over()
         await self._to_beginnings()
-        open_ = [s for s in self._shares.values() if not (self._full(s) or s.astray)]
+        open_ = [s for s in self._shares.values() if not (s.full or s.astray)]
         if not open_:
             await self._wait()
         else:
-            found = await self._consumer.getmany(
+            found = await self.consumer.getmany(
                 *(share.source for share in open_),
                 timeout_ms=self._patience_ms(),
                 max_records=self._batches,
@@ -134,27 +124,28 @@ class Packer(ConsumerRebalanceListener):
             self._pace(sum(map(len, found.values())), chain.from_iterable(taken.values()))
         now = time.monotonic()
         for share in self._shares.values():
-            if self._due(share, now):
+            if share.due(now):
                 self._launch(share)
         if now - self._committed > COMMIT_SECONDS:
             await self._commit()
 
     async def _take_over(self) -> None:
         """Continue new partitions where the group has committed that they are packed."""
-        for source in sorted(self._consumer.assignment() - self._shares.keys()):
-            if source.partition < self._by_source[source.topic].partitions:
-                await self._begin(source, await self._consumer.committed(source))
+        for source in sorted(self.consumer.assignment() - self._shares.keys()):
+            if source.partition < self.by_source[source.topic].partitions:
+                await self._begin(source, await self.consumer.committed(source))
 
     async def _begin(self, source: TopicPartition, offset: int | None) -> None:
         """Read a partition from an offset on; None for its beginning."""
         if offset is None:
-            await self._consumer.seek_to_beginning(source)
-            offset = await self._consumer.position(source)
+            await self.consumer.seek_to_beginning(source)
+            offset = await self.consumer.position(source)
         else:
-            self._consumer.seek(source, offset)
-        answers = Answers(self._consumer.last_poll_timestamp(source), steady_ms())
-        collection = self._by_source[source.topic]
-        self._shares[source] = AssignedPartition(collection, source, answers, offset, offset)
+            self.consumer.seek(source, offset)
+        answers = Answers(self.consumer.last_poll_timestamp(source), steady_ms())
+        self._shares[source] = AssignedPartition(
+            self.by_source[source.topic], source, self.options, answers, offset, offset
+        )
 
     async def _wait(self) -> None:
         """Wait until there is something to read, or a partition is assigned."""
@@ -169,7 +160,7 @@ class Packer(ConsumerRebalanceListener):
         """How long a fetch may take, so that a started message is sent in time."""
         waiting = any(share.runs for share in self._shares.values())
         wait_ms = int(_WAIT_SECONDS * 1000)
-        return max(1, min(self._options.linger_ms // 4, wait_ms)) if waiting else wait_ms
+        return max(1, min(self.options.linger_ms // 4, wait_ms)) if waiting else wait_ms
 
     def _pace(self, batches: int, taken: Iterable[Run]) -> None:
         """Have the next step take as many batches as held RECORDS_A_STEP records in this one."""
@@ -179,9 +170,9 @@ class Packer(ConsumerRebalanceListener):
 
     async def _add(self, share: AssignedPartition, taken: Sequence[Run]) -> None:
         now_ms = steady_ms()
-        share.answers.look(self._consumer.last_poll_timestamp(share.source), now_ms)
-        stop = await self._consumer.position(share.source)
-        end = self._consumer.highwater(share.source)
+        share.answers.look(self.consumer.last_poll_timestamp(share.source), now_ms)
+        stop = await self.consumer.position(share.source)
+        end = self.consumer.highwater(share.source)
         share.read(
             taken,
             stop=stop,
@@ -205,19 +196,11 @@ class Packer(ConsumerRebalanceListener):
 
     # --- writing --------------------------------------------------------------------------------
 
-    def _full(self, share: AssignedPartition) -> bool:
-        return share.full(self._options.limit_bytes)
-
-    def _due(self, share: AssignedPartition, now: float) -> bool:
-        waited = (now - share.began) * 1000 >= self._options.linger_ms / 2
-        soon = waited or share.astray or self._full(share)
-        return share.flight is None and bool(share.runs) and soon
-
     def _launch(self, share: AssignedPartition) -> None:
-        end, held = self._consumer.highwater(share.source) or 0, share.records
-        cut = list(share.cut(end=end, limit_bytes=self._options.limit_bytes))
+        end, held = self.consumer.highwater(share.source) or 0, share.records
+        cut = list(share.cut(end=end))
         left_out = held - sum(len(packed.records) for packed in cut)
-        self._metrics.left_out(share.collection.name, left_out)
+        self.metrics.left_out(share.collection.name, left_out)
         share.flight = asyncio.create_task(self._fly(share, cut, share.packed_to, end))
         share.flight.add_done_callback(self._flown)
 
@@ -226,10 +209,10 @@ class Packer(ConsumerRebalanceListener):
     ) -> None:
         """Send packed messages one by one; once acknowledged, their offsets may be committed."""
         try:
-            await self._sender.send_all(share, cut)
+            await self.sender.send_all(share, cut)
             if not share.given_up:
                 share.acknowledged = stop
-                self._metrics.lag(*share.named, max(0, end - stop))
+                self.metrics.lag(*share.named, max(0, end - stop))
         finally:
             share.flight = None
 
@@ -262,7 +245,7 @@ class Packer(ConsumerRebalanceListener):
         if not offsets:
             return
         try:
-            await self._consumer.commit(offsets)
+            await self.consumer.commit(offsets)
         except (KafkaError, IllegalStateError) as error:
             # Records without a commit are packed again by the next owner.
             log.debug("no commit: %r", error)

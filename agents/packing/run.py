@@ -13,14 +13,15 @@ from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.fetches import take_whole
 from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.kafka.permissions import PACKER
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.whole_batches import take_whole
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import PackOptions
 from ldpstream.agents.packing.health import PackerHealth, serving_health
 from ldpstream.agents.packing.packer import Packer
+from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.process.console import set_up_logging
 from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import unless_stopped, until_signalled
@@ -72,7 +73,7 @@ async def pack(
         KafkaError: if the broker does not answer, or refuses.
     """
     collections, health, kafka = packed_collections(config), PackerHealth(), config.kafka
-    sources, group = [c.topics.source for c in collections], config.worker.pack_group
+    by_source, group = {c.topics.source: c for c in collections}, config.worker.pack_group
     metrics, identity = PackMetrics([c.name for c in collections]), TopicIdentity()
     connections = Connections(kafka)
 
@@ -89,11 +90,11 @@ async def pack(
         wait_ms = max(1, options.linger_ms // 2)
         consumer = await connections.member(group_id=group, wait_ms=wait_ms, min_bytes=FETCH_BYTES)
         take_whole(consumer)
+        topic_ids = {source: identity.topic_id(source) for source in by_source}
         return Packer(
-            collections,
-            {source: identity.topic_id(source) for source in sources},
+            by_source=by_source,
             consumer=consumer,
-            producer=producer,
+            sender=PackedSender(topic_ids, producer, metrics),
             options=options,
             metrics=metrics,
             on_assigned=assigned,
@@ -106,7 +107,7 @@ async def pack(
             await stack.enter_async_context(server)
         packer = await unless_stopped(opened(), stop)
         health.answered = time.monotonic()
-        await _until_stopped(packer, stop, _watch(identity, sources, health))
+        await _until_stopped(packer, stop, _watch(identity, [*by_source], health))
 
 
 async def _watch(identity: TopicIdentity, sources: Sequence[str], health: PackerHealth) -> None:

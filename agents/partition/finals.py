@@ -22,6 +22,7 @@ from ldpstream.agents.partition.gathering import gather
 from ldpstream.agents.partition.grouping import store_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.formats import GATHERS
 from ldpstream.agents.state.gathered import BehindError, counted, missing
 from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.parts import Parts
@@ -94,7 +95,7 @@ def store_finals(
         return work
     # 1. Partition 0 takes over the counts of the panes that all partitions have closed.
     closed = min(head.closed for head in heads)
-    if closed > work.gathered and partitions > 1:
+    if closed > work.gathered and partitions > 1 and work.format >= GATHERS:
         work = gather(context, cells, work, replicas, closed)
     # 2. Panes become parts, of which answers hold all reports or none.
     if context.minimum > 1:

@@ -50,13 +50,17 @@ class Settled(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a winning head added to the partition's counters, and how late these reports came."""
+    """What a winning head added to the partition's counters, and how late these reports came.
+
+    `switched` is the format to which it moved a state, None if it did not.
+    """
 
     counted: int
     late: int
     rejected: Mapping[str, int]
     lost_offsets: int
     delays: Delays = field(default_factory=Delays)
+    switched: int | None = None
 
 
 class Flushes:
@@ -106,5 +110,6 @@ class Flushes:
             rejected={reason: count for reason, count in rejected.items() if count},
             lost_offsets=won.lost - before.lost,
             delays=self._sent,
+            switched=won.format if before.seq and won.format > before.format else None,
         )
         return Settled.WON

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ldpstream.agents.partition.cutover import SiblingHeads, cut_over
+from ldpstream.agents.partition.upgrade import begin_format
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.records import Head
@@ -50,7 +51,8 @@ def starting_head(
     assert first is not None, "a partition is loadable after partition 0's log has been read"
     decided = max(context.window.closing(first.final), first.grouped, first.gathered)
     begun = close_decided(context.window, head, decided)
-    return replace(cut_over(context, begun, siblings), source=source or head.source)
+    begun = begin_format(context, cut_over(context, begun, siblings), replicas)
+    return replace(begun, source=source or head.source)
 
 
 def close_decided(window: WindowSpec, head: Head, closed: int) -> Head:

@@ -25,6 +25,7 @@ from ldpstream.agents.partition.loading import loadable, starting_head
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.partition.skipping import ended, skipped
+from ldpstream.agents.partition.upgrade import FormatSwitch, is_news
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gaps import Gap
 from ldpstream.agents.state.records import Head
@@ -54,6 +55,7 @@ class Partition:
         self._decided = decided(head, ALONE)
         self._probes = UnbrokenProbes(context.gap_ms)
         self._clock = IdleClock(context.window, replica.partition)
+        self._format = FormatSwitch(context, replica.partition)
         self._releases = Releases(context, self._cells)
         # The first window that has not been handed out for publishing.
         self._offered = head.published
@@ -80,7 +82,7 @@ class Partition:
             return None
         self = cls(context, replicas[partition], stored, epoch=epoch)
         self.work = starting_head(context, stored, replicas, siblings, source=source)
-        self._changed = self.work.cutover != stored.cutover
+        self._changed = self.work.cutover != stored.cutover or is_news(stored, self.work)
         self._decided = decided(self.work, siblings)
         return self
 
@@ -237,6 +239,8 @@ class Partition:
         heads = seen.heads
         if len(heads) < known_partitions:
             return
+        self.work, switched = self._format.look(self.work, heads, now_ms=now_ms)
+        self._changed |= switched
         before, window = self.work, self._context.window
         idle = window.idle_ms is not None and self._is_idle(window.idle_ms, now_ms)
         self.work = self._clock.advance(before, seen, controls, idle=idle, now_ms=now_ms)

@@ -46,5 +46,6 @@ def make_context(
         gap_ms=max(_LEAST_GAP_MS, 4 * source_wait_ms(partitions)),
         minimum=collection.minimum,
         minimum_block=collection.minimum_block,
+        format=collection.format,
         release_ms=collection.publish_every_ms,
     )

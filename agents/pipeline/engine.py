@@ -262,6 +262,12 @@ class Engine:
         """Report a flush that won: the next offset, what it added, the seconds that it took."""
         self.news.set()
         config, metrics, accepted = self.config, self._services.metrics, None
+        if outcome.switched is not None and held.partition == 0:
+            log.info(
+                "collection %s: its state is written in format %d from now on: releases that do "
+                "not read it stop, and there is no way back",
+                *(self.title, outcome.switched),
+            )
         if self.context.accepted:
             accepted = config.spec.fingerprint.hex()
         self._progressed(held.partition, following)

@@ -62,21 +62,22 @@ class Pipeline:
         self.failed = False
         self.broker_watch = BrokerWatch()
         self._group = group
-        self._identity = TopicIdentity()
-        self._progress = Progress(group)
         found = [*config.collections.values()]
         grace_ms = min((c.window.grace_ms for c in found), default=0)
         self.clock = WorkerClock(skew_limit_ms(grace_ms))
         kafka = config.kafka
-        self._producer = LastingProducer(kafka.bootstrap, kafka.options, watch=self.clock)
-        services = Services(self._producer, self._identity, self._progress, metrics, self.clock)
-        self._pace = services.pace
+        self._services = Services(
+            LastingProducer(kafka.bootstrap, kafka.options, watch=self.clock),
+            TopicIdentity(),
+            Progress(group),
+            metrics,
+            self.clock,
+        )
         packed = topic_partitions({c.topics.frames: c for c in found if c.topics.frames})
         self._frames = SourceReader(packed)
-        self._ranks = make_ranks(found, self._frames, channels, services)
+        self._ranks = make_ranks(found, self._frames, channels, self._services)
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
-        self._publishers = [Publisher(engine, services) for engine in self._all]
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}
         self._connections = Connections(kafka)
         self._stores = Stores(config.worker)
@@ -101,7 +102,7 @@ class Pipeline:
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
         """Take over exactly these partitions."""
         owned = frozenset(partitions)
-        self._progress.assigned(owned)
+        self._services.progress.assigned(owned)
         sources = {engine.config.topics.source for engine in self._all}
         self._group.silence({p for p in owned if p.topic in sources})
         for engine in self._all:
@@ -112,7 +113,7 @@ class Pipeline:
 
     async def revoked(self) -> None:
         """Flush, then give up all partitions: the group is about to reassign them."""
-        await asyncio.gather(*map(_revoke, self._all))
+        await asyncio.gather(*(run_contained(e.revoke, e.fail) for e in self._all))
 
     # --- lifecycle ------------------------------------------------------------------------------
 
@@ -139,13 +140,13 @@ class Pipeline:
             raise BrokerUnavailableError(await explain(error, self.config.kafka)) from error
 
     async def _start(self) -> None:
-        config, connections = self.config, self._connections
+        config, connections, services = self.config, self._connections, self._services
         admin = await connections.admin()
         found = [*config.collections.values()]
-        await self._identity.open(admin, config.kafka, found, group=config.group)
-        await connections.producer(self._producer)
+        await services.identity.open(admin, config.kafka, found, group=config.group)
+        await connections.producer(services.producer)
         # Before joining the group: nothing may be decided with a wrong clock.
-        watch = ClockWatch(self.clock, self._all, self._group, self._producer)
+        watch = ClockWatch(self.clock, self._all, self._group, services.producer)
         await watch.ask()
         self._spawn(watch.run, self._fail)
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
@@ -162,37 +163,35 @@ class Pipeline:
             if rank is self._ranks[0]:
                 watching = partial(self.broker_watch.run, changelog, config.kafka.bootstrap)
                 self._spawn(watching, self._fail)
-        for engine, publisher in zip(self._all, self._publishers, strict=True):
-            self._spawn(publisher.run, engine.fail)
-        for run in (
-            partial(keep_ticking, self._all, self._pace),
-            partial(keep_checking_topics, self._all),
-            partial(collect_tombstones, self._all, self._producer),
-            self._progress.run,
-        ):
-            self._spawn(run, self._fail)
+        for engine in self._all:
+            self._spawn(Publisher(engine, services).run, engine.fail)
+        self._spawn(partial(keep_ticking, self._all, services.pace), self._fail)
+        self._spawn(partial(keep_checking_topics, self._all), self._fail)
+        self._spawn(partial(collect_tombstones, self._all, services.producer), self._fail)
+        self._spawn(services.progress.run, self._fail)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
-        resumed = self._stores.open(rank.engines, self._identity.topic_id, others=self._all)
-        by_changelog = {engine.config.topics.changelog: engine for engine in rank.engines}
+        resumed = self._stores.open(
+            rank.engines, self._services.identity.topic_id, others=self._all
+        )
+        engines = {engine.config.topics.changelog: engine for engine in rank.engines}
         replicas = {
             TopicPartition(topic, replica.partition): replica
-            for topic, engine in by_changelog.items()
+            for topic, engine in engines.items()
             for replica in engine.replicas
         }
-
-        def note(partition: TopicPartition) -> None:
-            by_changelog[partition.topic].replica_read(partition.partition)
-
-        def fail(partition: TopicPartition, why: str) -> None:
-            by_changelog[partition.topic].fail(
-                f"its state in {partition.topic}[{partition.partition}] cannot be used: {why}"
-            )
-
-        reader = ChangelogReader(changelog, replicas, resumed=resumed, on_read=note, on_broken=fail)
+        reader = ChangelogReader(
+            changelog,
+            replicas,
+            resumed=resumed,
+            on_read=lambda p: engines[p.topic].replica_read(p.partition),
+            on_broken=lambda p, why: engines[p.topic].fail(
+                f"its state in {p.topic}[{p.partition}] cannot be used: {why}"
+            ),
+        )
         rank.reader.start(source)
-        for run in (reader.run, rank.reader.run):
-            self._spawn(run, self._fail)
+        self._spawn(reader.run, self._fail)
+        self._spawn(rank.reader.run, self._fail)
 
     def _spawn(self, run: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
         """Run a task until `stop`; call `failed` if it ends with an error."""
@@ -217,7 +216,7 @@ class Pipeline:
     async def stop(self) -> None:
         """Flush, commit progress, and close all clients; does nothing if not started."""
         await self.revoked()
-        await self._progress.commit()
+        await self._services.progress.commit()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -249,8 +248,3 @@ class Pipeline:
             for one in (engine, *engine.accepted):
                 with contained(one.fail):
                     one.order(order)
-
-
-async def _revoke(engine: Engine) -> None:
-    with contained(engine.fail):
-        await engine.revoke()

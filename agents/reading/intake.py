@@ -127,11 +127,8 @@ class Intake:
             log.error(
                 "collection %s: the retention of %s[%d] deleted offsets %d to %d before they were "
                 "read",
-                self.config.name,
-                self.config.topics.source,
-                held.partition,
-                beginning - lost,
-                beginning - 1,
+                *(self.config.name, self.config.topics.source, held.partition),
+                *(beginning - lost, beginning - 1),
             )
         self._read(held)
 

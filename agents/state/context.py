@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ldpstream.agents.state.blocks import Merged
+from ldpstream.agents.state.formats import NEWEST, SWITCH_MS
 from ldpstream.agents.state.gaps import NOTHING_LOST, Lost
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -62,6 +63,9 @@ class Context:
       None: they hold nothing of open panes.
     - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
       merged (`ldpstream.agents.state.blocks`).
+    - `format` is the newest one that owners say they read; below the release's newest it holds the
+      state where it is. `switch_ms` is how long all of them say so before the state moves on
+      (`ldpstream.agents.state.formats`).
     """
 
     spec: CollectionSpec
@@ -78,6 +82,8 @@ class Context:
     minimum: int = 1
     minimum_block: int = 1
     release_ms: int | None = 0
+    format: int = NEWEST
+    switch_ms: int = SWITCH_MS
 
     def __post_init__(self) -> None:
         if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:

@@ -27,6 +27,7 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.formats import NEWEST
 from ldpstream.agents.state.gaps import Gap
 from ldpstream.agents.state.windows import NEVER
 
@@ -53,6 +54,9 @@ _GATHERED: Final = struct.Struct("<q")
 _MOST: Final = -NEVER
 """Largest number in a head, so that sums and differences of two stay within an int64."""
 _ENTRY: Final = struct.Struct("<QQ")
+_READS: Final = 0
+"""In a lineage the epoch, which no owner draws, of the entry that says what the writer reads."""
+_MOST_FORMATS: Final = 255
 
 
 class RecordError(ValueError):
@@ -106,6 +110,8 @@ class Head:
     - `gaps`: the unexpired panes that may lack some of the `lost` offsets.
     - `gathered`: the counts of the panes below are stored by partition 0 for all partitions
       (`ldpstream.agents.state.gathered`).
+    - `format`: in which it is written; `reads`: up to which its writer says that it reads
+      (`ldpstream.agents.state.formats`).
     """
 
     epoch: int = 0
@@ -131,6 +137,8 @@ class Head:
     gaps: tuple[Gap, ...] = ()
     end: int = 0
     gathered: int = NEVER
+    format: int = 1
+    reads: int = 1
 
 
 def state_prefix(context: Context) -> bytes:
@@ -191,7 +199,7 @@ def state_windows(key: bytes) -> tuple[bytes, int, int]:
 def encode_head(head: Head) -> bytes:
     """Return the head's value; epoch and seq are in its key."""
     fixed = _HEAD.pack(
-        VERSION,
+        head.format,
         head.idle,
         head.next,
         head.clock,
@@ -212,9 +220,11 @@ def encode_head(head: Head) -> bytes:
         head.end,
     )
     gaps = (_GAP.pack(*gap) for gap in head.gaps)
-    lineage = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
-    listed = (_ENTRIES.pack(len(head.gaps)), *gaps, _ENTRIES.pack(len(head.lineage)), *lineage)
-    # A reader that knows no gathered panes has to refuse such a head: it would miss their counts.
+    # Releases that read format 1 alone skip an entry of no live cell, and do not write it again.
+    said = {_READS: head.reads} if head.reads > 1 else {}
+    entries = sorted((said | dict(head.lineage)).items())
+    lineage = (_ENTRY.pack(epoch, seq) for epoch, seq in entries)
+    listed = (_ENTRIES.pack(len(head.gaps)), *gaps, _ENTRIES.pack(len(entries)), *lineage)
     gathered = b"" if head.gathered == NEVER else _GATHERED.pack(head.gathered)
     return b"".join((fixed, *listed, gathered))
 
@@ -225,10 +235,10 @@ def decode_head(key: Key, data: bytes) -> Head:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    if data[:1] != VERSION_BYTE:
-        raise other_version(data, "head")
+    if not data or not 1 <= data[0] <= NEWEST:
+        raise other_version(data, "head", newest=NEWEST)
     try:
-        _, idle, *numbers, source, frames, cutover, grouped, end = _HEAD.unpack_from(data)
+        version, idle, *numbers, source, frames, cutover, grouped, end = _HEAD.unpack_from(data)
         (listed,) = _ENTRIES.unpack_from(data, _HEAD.size)
         gaps_end = _HEAD.size + _ENTRIES.size + _GAP.size * listed
         gaps = _GAP.iter_unpack(data[_HEAD.size + _ENTRIES.size : gaps_end])
@@ -241,9 +251,11 @@ def decode_head(key: Key, data: bytes) -> Head:
         raise RecordError("changelog head has the wrong length") from error
     if len(lineage) != entries:
         raise RecordError("changelog head has a torn lineage")
+    reads = lineage.pop(_READS, 1)
     counted = (numbers[0], *numbers[3:6], *numbers[10:], frames)
     moments = (*numbers[1:3], *numbers[6:10], cutover, grouped, end, gathered)
-    if min(counted) < 0 or max(map(abs, (*counted, *moments))) > _MOST:
+    in_range = min(counted) >= 0 and max(map(abs, (*counted, *moments))) <= _MOST
+    if not in_range or not 1 <= reads <= _MOST_FORMATS:
         raise RecordError("changelog head has numbers out of range")
     counts = zip(REASONS, numbers[11:], strict=True)
     return Head(
@@ -270,12 +282,15 @@ def decode_head(key: Key, data: bytes) -> Head:
         gaps=tuple(Gap(*gap) for gap in gaps),
         end=end,
         gathered=gathered,
+        format=version,
+        reads=reads,
     )
 
 
-def other_version(data: bytes, what: str) -> RecordError:
-    """Return the error for a record that begins with another format version."""
+def other_version(data: bytes, what: str, *, newest: int = VERSION) -> RecordError:
+    """Return the error for a record that begins with another format version than those read."""
+    read = "version 1" if newest == 1 else f"versions 1 to {newest}"
     return RecordError(
         f"changelog {what} has format version {data[0] if data else 'none'}: "
-        f"this release reads version {VERSION}; run the release that wrote it, or a later one"
+        f"this release reads {read}; run the release that wrote it, or a later one"
     )

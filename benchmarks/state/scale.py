@@ -4,12 +4,13 @@
     python -m benchmarks.state.scale --partitions 4,16,64 --shards 1,2,4 --open 100 --closed 100
 
 Changelogs with this many open windows in every partition, and closed ones, are written to Apache
-Kafka by the state machine. Then a worker is started for each line. What it says of its state, and
+Kafka by the state machine. Then workers are started for each line. What one says of its state, and
 what it has resident at most until it has read it, is compared with the model. Constants are
 measured: what a worker takes without state, and a partition (the most of them without state); what
-it takes while it reads state, and a byte of state (the fewest and the most partitions). All else is
-predicted: the bytes of the state everywhere, and the memory of the other lines. It measures memory,
-so it may run next to other work.
+a byte of an answer of the broker takes while it is read, and a byte of state (the fewest and the
+most partitions). All else is predicted: the bytes of the state everywhere, and the memory of the
+other lines. *Received* is what the worker's connections have brought until it was ready. It
+measures memory, so it may run next to other work.
 """
 
 import argparse
@@ -24,6 +25,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
@@ -37,6 +39,7 @@ _NAMES = ("rides", "modes", "trips", "city")
 """In shards 1, 2, 3 and 4 of 4, so two of them in each of 2."""
 _READY_SECONDS = 600.0
 _RECEIVED = re.compile(r"bytes_received:(\d+)")
+_ANSWER_BYTES = 8 * MIB
 _CHUNK = 4096
 _CHUNK_BYTES, _TOTALS_BYTES, _FINAL_BYTES = 14, 25, 1_700
 """Of a chunk without its counts, of a pane's totals, and of a final's document."""
@@ -64,6 +67,11 @@ class Line:
         return self.collections // self.shards
 
     @property
+    def answer_bytes(self) -> int:
+        """How long an answer of the broker gets: a worker reads all its changelogs at once."""
+        return min(_ANSWER_BYTES, self.received_bytes)
+
+    @property
     def model_state_bytes(self) -> int:
         """How many bytes the model expects the values of all records to have.
 
@@ -77,27 +85,29 @@ class Line:
 
 @dataclass(frozen=True)
 class Model:
-    """The constants of a worker's memory: bytes, and how many of them a byte of state takes."""
+    """The constants of a worker's memory, and what a byte of an answer and of state takes."""
 
     base: float
     a_partition: float
-    reading: float
+    a_read_byte: float
     a_byte: float
 
     @classmethod
     def fit(cls, base: float, a_partition: float, least: Line, most: Line) -> "Model":
         """Take from two lines what has to do with state."""
+        lines = least, most
         rest = [
-            line.peak_bytes - base - a_partition * line.partitions * line.read
-            for line in (least, most)
+            line.peak_bytes - base - a_partition * line.partitions * line.read for line in lines
         ]
-        a_byte = (rest[1] - rest[0]) / (most.model_state_bytes - least.model_state_bytes)
-        return cls(base, a_partition, rest[0] - a_byte * least.model_state_bytes, a_byte)
+        known = [(line.answer_bytes, line.model_state_bytes) for line in lines]
+        a_read_byte, a_byte = np.linalg.solve(known, rest)
+        return cls(base, a_partition, float(a_read_byte), float(a_byte))
 
     def added(self, line: Line) -> float:
         """Return what a worker has resident beyond one without state."""
         partitions = self.a_partition * line.partitions * line.read
-        return self.reading + partitions + self.a_byte * line.model_state_bytes
+        read = self.a_read_byte * line.answer_bytes
+        return partitions + read + self.a_byte * line.model_state_bytes
 
 
 def main() -> None:
@@ -173,8 +183,10 @@ def _ready(file: Path, shards: int, workers: int) -> tuple[int, int, int]:
         peaks = {peak_bytes(worker.process.pid): worker for worker in fleet}
         peak, worker = max(peaks.items(), key=lambda item: item[0])
         state = int(worker.metrics("ldpstream_state_bytes"))
-        print(f"{file.parent.name}, shard 1/{shards}: {peak / MIB:.0f} MiB", file=sys.stderr)
-        return state, peak, _received_bytes(worker.process.pid)
+        received = _received_bytes(worker.process.pid)
+        found = ", ".join(f"{n / MIB:.1f}" for n in (state, peak, received))
+        print(f"{workers} of shard 1/{shards}, MiB: {found}", file=sys.stderr)
+        return state, peak, received
 
 
 def _received_bytes(pid: int) -> int:
@@ -201,7 +213,7 @@ def _table(lines: Sequence[Line], model: Model) -> Table:
     table = Table(title_justify="left")
     table.title = (
         f"a worker: {model.base / MIB:.0f} MiB, {model.a_partition / 1024:.0f} KiB a partition, "
-        f"{model.reading / MIB:.1f} MiB for reading, {model.a_byte:.2f} bytes a byte of state"
+        f"{model.a_read_byte:.2f} bytes a byte of an answer, {model.a_byte:.2f} a byte of state"
     )
     for column in ("workers", "collections", "partitions", "shards", "received MiB"):
         table.add_column(column, justify="right")

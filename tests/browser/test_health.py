@@ -44,6 +44,14 @@ async def test_what_holds_windows_open_what_releases_them_and_what_is_rejected(
 ) -> None:
     await page.clock.set_fixed_time("2026-11-21T10:21:00Z")
     city = pipeline.collections["city"]
+    await page.set_viewport_size({"width": 320, "height": 640})
+    await open_view(page, url, "city", "overview")
+    badge, row = page.locator("#overview-rows .badge"), page.locator("#overview-rows tbody tr")
+    await expect(badge).to_have_text("Waiting 2 minutes")
+    boxes = [await one.bounding_box() for one in (badge, row)]
+    ends = [box["x"] + box["width"] for box in boxes if box]
+    assert ends[0] <= ends[1], "a row draws nothing outside of itself"
+    await page.set_viewport_size({"width": 1280, "height": 900})
     await open_view(page, url, "city", "health")
     said = page.locator("#health-sum")
     await expect(said).to_have_text(

@@ -20,6 +20,7 @@ from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import stored_world
 from tests.stream.simulation.tokens import TokenWorld
+from tests.stream.simulation.upgrade import UpgradeWorld
 from tests.stream.simulation.world import World
 
 
@@ -45,16 +46,17 @@ def main() -> int:
     parser.add_argument("--harsh", action="store_true", help="the same, under elections and pauses")
     parser.add_argument("--groups", action="store_true", help="two groups own everything each")
     parser.add_argument("--several", action="store_true", help="several partitions in every run")
+    parser.add_argument("--upgrade", action="store_true", help="workers of two releases")
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if asked.intake or asked.harsh:
         if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
             parser.error("--intake and --harsh take --input topic and --store memory")
         return simulate(asked.runs, asked.first_seed, make=Harsh if asked.harsh else IntakeWorld)
-    if asked.several or asked.groups:
+    if asked.several or asked.groups or asked.upgrade:
         if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
-            parser.error("--several and --groups take --input topic and --store memory")
-        make = TwoGroups if asked.groups else Partitions
+            parser.error("--several, --groups, --upgrade take --input topic and --store memory")
+        make = TwoGroups if asked.groups else UpgradeWorld if asked.upgrade else Partitions
         return simulate(asked.runs, asked.first_seed, make=make)
     if asked.one_report:
         if (asked.input, asked.store) != ("topic", "memory"):

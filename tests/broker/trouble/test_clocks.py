@@ -70,7 +70,9 @@ async def test_wrong_clocks_leave_and_nothing_is_lost(
 ) -> None:
     """Whoever leaves does so at once: nobody waits for the end of a session here."""
     lab = Lab(running, tmp_path, partitions=2, window='grace = "10s"').changed(
-        "long.toml", ("session_timeout_ms = 6000", "session_timeout_ms = 600000")
+        "long.toml",
+        # Faust wants requests to wait as long as a session.
+        ("session_timeout_ms = 6000", "session_timeout_ms = 600000\nrequest_timeout_ms = 600000"),
     )
     file = tmp_path / "clock"
     with lab.worker(environment=shifted(file, "+0") | instance) as stepping:

@@ -168,7 +168,7 @@ def test_a_line_with_an_impossible_prior_is_named_and_not_told(tmp_path: Path):
     for prior in ("0", "1", "-0.2", "1.7", "nan", "often", ""):
         result = invoke("privatize", "-c", file, "ill", stdin=f"ill,0.5\nwell,{prior}\n")
         message = refused(result)
-        expected = "a prior above 0 and below 1 beside the value"
+        expected = "a prior above 0 and below 1 with the value"
         assert message == f"stdin: line 2: expected {expected}"
     message = refused(invoke("privatize", "-c", file, "ill", stdin="ill\n"))
     assert message == f"stdin: line 1: expected {expected}"

@@ -7,37 +7,23 @@ taken out, transactions of both fates and their markers, and fetches that begin 
 import random
 import struct
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.consumer.fetcher import READ_COMMITTED, FetchResult, PartitionRecords
-from aiokafka.errors import CorruptRecordException
+from aiokafka import TopicPartition
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c_py
 
-from ldpstream.agents.kafka.whole_batches import Run, runs, take_whole
+from ldpstream.agents.kafka.whole_batches import Run, runs
+from tests.fetched import Consumer, Place, fetch_result
 from tests.soak import seeds
 
 ONE = TopicPartition("trips", 0)
 CODECS = range(5)
 _CONTROL = 0x20
 _ATTRIBUTES, _CRC, _CRC_START = 21, 17, 21
-
-
-@dataclass
-class State:
-    """A partition's place, as a consumer keeps it."""
-
-    position: int
-    paused: bool = False
-
-    def consumed_to(self, position: int) -> None:
-        self.position = position
 
 
 class Log:
@@ -92,78 +78,50 @@ class Log:
     def _value(self) -> bytes | None:
         return self.rng.choice([None, b"", b"abc", self.rng.randbytes(self.rng.randint(1, 40))])
 
-    def fetched(self, start: int, *, damaged: bool = False) -> tuple[Any, State]:
-        """Return what a broker answers: whole batches, from the one on that holds the offset.
+    def from_(self, start: int) -> bytes:
+        """Return what a broker answers: whole batches, from the one on that holds the offset."""
+        return b"".join(batch for end, batch in self._batches if end > start)
 
-        With them come the aborted transactions that are not over before it.
-        """
-        state = State(start)
-        data = b"".join(batch for end, batch in self._batches if end > start)
-        if damaged:
-            data = data[:-1] + bytes([data[-1] ^ 1])
-        assignment = SimpleNamespace(active=True, state_value=lambda _: state)
-        aborted = [(producer, first) for producer, first, end in self.aborted if end > start]
-        records = PartitionRecords(
-            *(ONE, MemoryRecords(data), aborted, start, None, None, True, READ_COMMITTED)
-        )
-        return FetchResult(
-            ONE, assignment=assignment, partition_records=records, backoff=0.0
-        ), state
-
-
-def whole(result: Any) -> Any:
-    """Return a fetch as a consumer keeps it that takes batches whole."""
-    consumer = SimpleNamespace(_fetcher=SimpleNamespace(_records={}))
-    take_whole(cast("AIOKafkaConsumer", consumer))
-    consumer._fetcher._records[ONE] = result
-    return consumer._fetcher._records[ONE]
+    def aborted_from(self, start: int) -> list[tuple[int, int]]:
+        """Return the aborted transactions that come with it: those not over before it."""
+        return [(producer, first) for producer, first, end in self.aborted if end > start]
 
 
 @pytest.mark.soak
+@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("seed", seeds(20, soak=1_000))
-def test_batches_hold_what_their_records_hold(seed: int) -> None:
+async def test_batches_hold_what_their_records_hold(seed: int, whole: bool) -> None:
     rng = random.Random(seed)
     log = Log(rng)
     for _ in range(12):
         log.grow()
     start = rng.choice([0, rng.randrange(log.end)])
-    plain, plain_state = log.fetched(start)
-    expected = [(record.offset, record.value) for record in plain.getall()]
+    data, aborted, plain = log.from_(start), log.aborted_from(start), Place(start)
+    expected = fetch_result(ONE, data, plain, aborted).getall()
 
-    result, state = log.fetched(start)
-    result, got, places = whole(result), [], []
-    while result.has_more():
-        for run in runs(result.getall(rng.choice([1, 2, 5]))):
-            got += list(zip(run.offsets, run.values, strict=True))
-        places.append(state.position)
-        assert not got or state.position > got[-1][0]
-    assert got == expected
+    consumer, found, places = Consumer(whole=whole), [], []
+    consumer.answered(ONE, data, start=start, aborted=aborted)
+    while some := (await consumer.poll(rng.choice([1, 2, 5]))).get(ONE, []):
+        found += some
+        places.append(consumer.places[ONE].position)
+        assert places[-1] > runs(some)[-1].offset
+    got = [pair for run in runs(found) for pair in zip(run.offsets, run.values, strict=True)]
+    assert got == [(record.offset, record.value) for record in expected]
+    assert whole or found == expected
     assert places == sorted(places)
-    assert state.position == plain_state.position == log.end
+    assert consumer.places[ONE].position == plain.position == log.end
     # A fetch may begin again at any place in between.
-    again, _ = log.fetched(places[0])
-    rest = [record.offset for record in again.getall()]
-    assert rest == [offset for offset, _ in expected if offset >= places[0]]
+    for place in places[:1]:
+        consumer.answered(ONE, log.from_(place), start=place, aborted=log.aborted_from(place))
+        rest = runs((await consumer.poll()).get(ONE, []))
+        assert [offset for run in rest for offset in run.offsets] == [
+            record.offset for record in expected if record.offset >= place
+        ]
 
 
 def test_only_an_aiokafka_whose_internals_are_known_is_installed() -> None:
     project = Path(__file__).resolve().parents[3] / "pyproject.toml"
     assert "aiokafka>=0.14,<0.15" in tomllib.loads(project.read_text())["project"]["dependencies"]
-
-
-def test_a_damaged_batch_is_refused_as_before() -> None:
-    log = Log(random.Random(0))
-    log.grow()
-    result, state = log.fetched(0, damaged=True)
-    consumer = SimpleNamespace(_fetcher=SimpleNamespace(_records={}))
-    take_whole(cast("AIOKafkaConsumer", consumer))
-    waiting = consumer._fetcher._records
-    waiting[ONE] = result
-    result.getall()
-    assert (result.has_more(), state.position < log.end) == (False, True)
-    del waiting[ONE]
-    with pytest.raises(CorruptRecordException):
-        waiting[ONE].check_raise()
 
 
 def test_records_one_by_one_are_a_run_too() -> None:

@@ -120,20 +120,20 @@ def metrics(left_out: Callable[[str, int], None]) -> PackMetrics:
 
 
 def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
+    counts = metrics(told.count_left_out)
     return Packer(
-        city(),
-        {SOURCE.topic: ID},
+        by_source={SOURCE.topic: city()[0]},
         consumer=cast("AIOKafkaConsumer", consumer),
-        producer=cast("LastingProducer", told),
+        sender=PackedSender({SOURCE.topic: ID}, cast("LastingProducer", told), counts),
         options=PackOptions(linger_ms=linger_ms, limit_bytes=1_000),
-        metrics=metrics(told.count_left_out),
+        metrics=counts,
         on_assigned=lambda: None,
     )
 
 
 def make_share(partition: int, answers: Answers, read_to: int) -> AssignedPartition:
-    source = TopicPartition(SOURCE.topic, partition)
-    return AssignedPartition(city()[0], source, answers, read_to, read_to)
+    source, options = TopicPartition(SOURCE.topic, partition), PackOptions(limit_bytes=1)
+    return AssignedPartition(city()[0], source, options, answers, read_to, read_to)
 
 
 async def packed(
@@ -241,12 +241,12 @@ def test_records_without_bytes_fill_a_message_too() -> None:
     share, n = make_share(0, Answers(None, 0), 0), MAX_MESSAGES - 1
     few = Run(range(n), [None] * n, [0] * n, False)
     share.read([few], stop=n, end=n + 1, steady_ms=0, now_ms=0)
-    assert not share.full(1)
+    assert not share.full
     last = Run(range(n, n + 1), [b""], [0], False)
     share.read([last], stop=n + 1, end=n + 1, steady_ms=0, now_ms=0)
-    assert share.full(1)
-    assert sum(len(one.records) for one in share.cut(end=0, limit_bytes=1)) == MAX_MESSAGES
-    assert not share.full(1)
+    assert share.full
+    assert sum(len(one.records) for one in share.cut(end=0)) == MAX_MESSAGES
+    assert not share.full
 
 
 async def test_a_partition_that_cannot_be_written_is_said_once(

@@ -4,20 +4,19 @@ The batches are made as a broker gives them; the consumer's fetches are aiokafka
 """
 
 import struct
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.consumer import fetcher as fetcher_module
-from aiokafka.consumer.fetcher import READ_COMMITTED, Fetcher, FetchResult, PartitionRecords
+from aiokafka import TopicPartition
+from aiokafka.consumer.fetcher import PartitionRecords
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
-from ldpstream.agents.kafka import unpacking
-from ldpstream.agents.kafka.unpacking import BATCH_BYTES, batch_bytes, bound
-from ldpstream.agents.kafka.whole_batches import Run, runs, take_whole
+from ldpstream.agents.kafka import fetches, unpacking
+from ldpstream.agents.kafka.unpacking import BATCH_BYTES, batch_bytes
+from ldpstream.agents.kafka.whole_batches import Run, runs
+from tests import fetched
 from tests.attack.bombs import misnamed, specks, zeros
 
 ONE, TWO = TopicPartition("trips", 0), TopicPartition("trips", 1)
@@ -25,50 +24,14 @@ CODECS = ("gzip", "snappy", "lz4", "zstd")
 NAMES = {name: number for number, name in enumerate(("none", *CODECS))}
 
 
-class Place:
-    """A partition's place, as a consumer keeps it."""
-
-    paused = False
-
-    def __init__(self) -> None:
-        self.position = 0
-
-    def consumed_to(self, position: int) -> None:
-        self.position = position
-
-
-class Consumer:
-    """A consumer without a broker: its fetcher reads what is given to it."""
-
-    def __init__(self, most_bytes: int = BATCH_BYTES, *, whole: bool = False) -> None:
-        self.places = {ONE: Place(), TWO: Place()}
-        self._fetcher: Any = object.__new__(Fetcher)
-        subscriptions = SimpleNamespace(reassignment_in_progress=False)
-        vars(self._fetcher).update(
-            _records={}, _subscriptions=subscriptions, _wait_consume_future=None
-        )
-        bound(cast("AIOKafkaConsumer", self), most_bytes=most_bytes)
-        if whole:
-            take_whole(cast("AIOKafkaConsumer", self))
-
+class Consumer(fetched.Consumer):
     def fetch(self, *batches: bytes, partition: TopicPartition = ONE) -> None:
         """Let batches arrive in one answer, each at the offsets after those before it."""
         offset, data = 0, b""
         for batch in batches:
             data += struct.pack(">q", offset) + batch[8:]
             offset += int.from_bytes(batch[23:27]) + 1 if batch[16] == 2 else 1
-        assignment = SimpleNamespace(active=True, state_value=lambda tp: self.places[tp])
-        # By the name that the fetcher uses.
-        kept = vars(fetcher_module)["MemoryRecords"](data)
-        records = PartitionRecords(partition, kept, [], 0, None, None, True, READ_COMMITTED)
-        self._fetcher._records[partition] = FetchResult(
-            partition, assignment=assignment, partition_records=records, backoff=0.0
-        )
-
-    async def poll(self, max_records: int | None = None) -> dict[TopicPartition, list[Any]]:
-        found: dict[TopicPartition, list[Any]]
-        found = await self._fetcher.fetched_records((), 0, max_records)
-        return found
+        self.answered(partition, data)
 
 
 def batch(codec: str, *values: bytes, size: int = 8 << 20) -> bytes:
@@ -207,7 +170,7 @@ async def test_records_of_nothing_are_counted_against_the_budget() -> None:
     read = []
     for _ in range(20):
         found = (await consumer.poll()).get(ONE, [])
-        assert len(found) <= unpacking.POLL_BYTES // 512
+        assert len(found) <= fetches.POLL_BYTES // 512
         read += [record.offset for record in found]
     assert read == list(range(120_000))
 

@@ -1,27 +1,22 @@
-"""One batch that cannot be read stops no consumer, and nothing around it is passed over.
-
-The fetches go through aiokafka's own `fetched_records`.
-"""
+"""One batch that cannot be read stops no consumer, and nothing around it is passed over."""
 
 import asyncio
 import struct
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
+import cramjam
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.consumer.fetcher import READ_COMMITTED, Fetcher, FetchResult, PartitionRecords
-from aiokafka.errors import CorruptRecordException, UnsupportedCodecError
+from aiokafka import TopicPartition
+from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
-from aiokafka.record.memory_records import MemoryRecords
 from aiokafka.record.util import calc_crc32c_py
 
-from ldpstream.agents.kafka.unreadable import pass_unreadable
-from ldpstream.agents.kafka.whole_batches import runs, take_whole
+from ldpstream.agents.kafka.whole_batches import runs
+from tests.fetched import Consumer
 from tests.unreadable import unreadable
 
 ONE, OTHER = TopicPartition("a", 0), TopicPartition("b", 0)
-_ATTRIBUTES, _CRC, _CRC_START = 21, 17, 21
+_CRC, _CRC_START = 17, 21
 
 
 def good(*values: bytes, codec: int = 0) -> bytes:
@@ -47,50 +42,19 @@ def signed(batch: bytearray) -> bytes:
     return bytes(batch)
 
 
-class Reader:
-    """What is left of a consumer without a broker: the fetches, and the positions."""
-
-    def __init__(self, *, whole: bool = False) -> None:
-        self.positions: dict[TopicPartition, int] = {}
-        self._fetcher: Any = SimpleNamespace(
-            _records={},
-            _closed=False,
-            _subscriptions=SimpleNamespace(reassignment_in_progress=False),
-            _notify=lambda _: None,
-            _wait_consume_future=None,
-        )
-        passing = take_whole if whole else pass_unreadable
-        passing(cast("AIOKafkaConsumer", SimpleNamespace(_fetcher=self._fetcher)))
-
-    def _state(self, partition: TopicPartition) -> Any:
-        def consumed_to(position: int) -> None:
-            self.positions[partition] = position
-
-        return SimpleNamespace(
-            position=self.positions[partition], paused=False, consumed_to=consumed_to
-        )
-
-    def fetched(self, partition: TopicPartition, data: bytes, *, start: int = 0) -> None:
-        """Let an answer of the broker wait to be read."""
-        self.positions[partition] = start
-        records = PartitionRecords(
-            *(partition, MemoryRecords(data), [], start, None, None, True, READ_COMMITTED)
-        )
-        assignment = SimpleNamespace(active=True, state_value=self._state)
-        self._fetcher._records[partition] = FetchResult(
-            partition, assignment=assignment, partition_records=records, backoff=0.0
-        )
-
+class Reader(Consumer):
     def read(self, most: int | None = None) -> dict[TopicPartition, list[tuple[int, Any]]]:
-        found = asyncio.run(Fetcher.fetched_records(self._fetcher, (), 0, most))
         return {
             partition: [
                 record
                 for run in runs(records)
                 for record in zip(run.offsets, run.values, strict=True)
             ]
-            for partition, records in found.items()
+            for partition, records in asyncio.run(self.poll(most)).items()
         }
+
+    def positions(self) -> dict[TopicPartition, int]:
+        return {partition: place.position for partition, place in self.places.items()}
 
 
 BATCHES = (
@@ -105,12 +69,13 @@ READ = [(0, b"0"), (1, b"1"), (2, b"2"), (3, b"3"), (6, None), (7, b"7"), (8, No
 @pytest.mark.parametrize("start", range(10))
 def test_whoever_reads_an_offset_sees_the_same(whole: bool, most: int | None, start: int):
     reader = Reader(whole=whole)
-    reader.fetched(ONE, log_of(*BATCHES, start=start), start=start)
+    reader.answered(ONE, log_of(*BATCHES, start=start), start=start)
     found = []
     while some := reader.read(most):
         found += some[ONE]
+        assert reader.places[ONE].position > found[-1][0]
     assert found == [record for record in READ if record[0] >= start]
-    assert reader.positions[ONE] == 10
+    assert reader.places[ONE].position == 10
 
 
 def test_thousands_of_unreadable_batches_are_passed_over_and_mentioned_once(
@@ -120,7 +85,7 @@ def test_thousands_of_unreadable_batches_are_passed_over_and_mentioned_once(
     longer = bytearray(good(b"x") + b"\0")
     struct.pack_into(">i", longer, 8, len(longer) - 12)
     reader = Reader()
-    reader.fetched(ONE, log_of(*[signed(longer)] * 3_000, *[unreadable()] * 3_000))
+    reader.answered(ONE, log_of(*[signed(longer)] * 3_000, *[unreadable()] * 3_000))
     found = reader.read()[ONE]
     assert [value for _, value in found] == [b"x"] * 3_000 + [None] * 3_000
     assert len([one for one in caplog.records if one.levelname == "WARNING"]) == 1
@@ -131,27 +96,32 @@ def test_bytes_that_do_not_unpack_are_passed_over():
     packed = bytearray(good(*[bytes(100)] * 9, codec=4))
     packed[70:80] = bytes(10)
     reader = Reader()
-    reader.fetched(ONE, log_of(signed(packed), good(b"9")))
+    reader.answered(ONE, log_of(signed(packed), good(b"9")))
     assert reader.read() == {ONE: [(8, None), (9, b"9")]}
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_what_is_not_the_writers_fault_is_raised_and_nothing_else_is_lost(whole: bool):
-    damaged = bytearray(good(b"1"))
-    damaged[-1] ^= 1
-    unknown = bytearray(good(b"1", b"x" * 500, codec=1))
-    unknown[_ATTRIBUTES + 1] = 7
-    for batch, error in (
-        (bytes(damaged), CorruptRecordException),
-        (signed(unknown), UnsupportedCodecError),
-    ):
-        reader = Reader(whole=whole)
-        reader.fetched(OTHER, good(b"0"))
-        reader.fetched(ONE, log_of(good(b"0"), batch))
-        reader.fetched(TopicPartition("c", 0), good(b"0"))
-        assert set(reader.read()) == {OTHER, ONE, TopicPartition("c", 0)}
-        with pytest.raises(error):
-            reader.read()
-        assert reader.positions == {OTHER: 1, ONE: 1, TopicPartition("c", 0): 1}
-        # It is asked for again.
-        assert reader.read() == {}
+@pytest.mark.parametrize("error", [CorruptRecordException, MemoryError])
+def test_what_is_not_the_writers_fault_is_raised_and_nothing_else_is_lost(
+    whole: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+):
+    batch = bytearray(good(b"1", b"x" * 500, codec=4))
+    if error is CorruptRecordException:
+        batch[-1] ^= 1
+    else:
+
+        def fail(*_: Any) -> None:
+            raise MemoryError
+
+        monkeypatch.setattr(cramjam.zstd, "decompress_into", fail)
+    reader = Reader(whole=whole)
+    third = TopicPartition("c", 0)
+    reader.answered(OTHER, good(b"0"))
+    reader.answered(ONE, log_of(good(b"0"), bytes(batch)))
+    reader.answered(third, good(b"0"))
+    assert set(reader.read()) == {OTHER, ONE, third}
+    with pytest.raises(error):
+        reader.read()
+    assert reader.positions() == {OTHER: 1, ONE: 1, third: 1}
+    # It is asked for again.
+    assert reader.read() == {}

@@ -3,6 +3,7 @@
 import pytest
 
 from ldpstream.agents.partition.clock import Control, outstanding
+from ldpstream.agents.state.formats import NEWEST
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.times import LATEST_MS
@@ -164,4 +165,4 @@ def test_nothing_is_decided_before_all_replicas_have_been_read():
     assert part is not None
     cluster.partitions = 9
     cluster.clock(0)
-    assert part.work == Head()
+    assert part.work == Head(format=NEWEST, reads=NEWEST)

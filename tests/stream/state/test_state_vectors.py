@@ -1,7 +1,8 @@
-"""State as released versions wrote it: `tests/vectors/state.json` is read, and written the same.
+"""State as each format has it: the files below `tests/vectors` are read, and written the same.
 
-A file of bytes that does not change within a version: whoever changes how state is written gives it
-another version, adds its bytes there, and goes on reading (or refusing by name) the older ones.
+Bytes that do not change within a format: whoever changes how state is written gives it another one,
+adds a file for it, and goes on reading the older ones. `state.json` is of format 1, one partition;
+`state-2.json` has two (`log` and `others`) that move from format 1 to 2 and gather panes.
 """
 
 import json
@@ -41,22 +42,32 @@ from ldpstream.agents.state.records import (
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import totals
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.harness import make_context, make_spec
 
-VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "state.json").read_text())
+FOLDER = Path(__file__).parents[2] / "vectors"
+VECTORS, SECOND = (
+    json.loads((FOLDER / name).read_text()) for name in ("state.json", "state-2.json")
+)
 CONTEXT = make_context(
     WindowSpec(size_ms=8, hop_ms=4, retention_ms=50), spec=make_spec(size=20), chunk=16
 )
 PREFIX = state_prefix(CONTEXT)
-LOG = [
-    (at, bytes.fromhex(record["key"]), bytes.fromhex(record["value"]))
-    for at, record in enumerate(VECTORS["log"])
-]
-RECORDS = [*VECTORS["log"], *VECTORS["others"]]
+RECORDS = [record for one in (VECTORS, SECOND) for record in (*one["log"], *one["others"])]
+BOTH = pytest.mark.parametrize("vectors", [VECTORS, SECOND], ids=["format 1", "format 2"])
 STORED = StoredReplica(topic="changelog", partition=0, topic_id="01" * 16, state=PREFIX.hex())
+
+
+def log_of(records: list[dict[str, Any]]) -> list[tuple[int, bytes, bytes]]:
+    return [
+        (at, bytes.fromhex(record["key"]), bytes.fromhex(record["value"]))
+        for at, record in enumerate(records)
+    ]
+
+
+LOG = log_of(VECTORS["log"])
 
 
 def same_key(record: dict[str, Any]) -> Key:
@@ -116,25 +127,40 @@ def test_every_kind_of_record_is_there():
     assert {0x10, 0} <= codes
 
 
-def test_the_log_means_the_same():
+def test_the_second_format_is_moved_to_and_gathers():
+    heads = [record["says"] for record in SECOND["log"] if record["is"][0][0] == "head"]
+    said = [(head["format"], head["reads"]) for head in heads]
+    assert said == sorted(said)
+    assert set(said) == {(1, 1), (1, 2), (2, 2)}
+    assert all(head["gathered"] == NEVER for head in heads if head["format"] == 1)
+    handed_over = [r["says"] for r in SECOND["others"] if r["is"][0][0] == "head"][-1]
+    assert handed_over["gathered"] == heads[-1]["gathered"] > NEVER
+    assert "late" in {record["is"][0][0] for record in SECOND["others"]}
+
+
+@BOTH
+def test_the_log_means_the_same(vectors: dict[str, Any]):
     replica = Replica(CONTEXT, 0)
-    replica.read(LOG, position=len(LOG), end=len(LOG))
-    assert shown(replica) == VECTORS["shown"]
+    log = log_of(vectors["log"])
+    replica.read(log, position=len(log), end=len(log))
+    assert shown(replica, vectors) == vectors["shown"]
 
 
-def test_the_store_is_read_and_written(tmp_path: Path):
-    pairs = [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in VECTORS["store"]]
+@BOTH
+def test_the_store_is_read_and_written(vectors: dict[str, Any], tmp_path: Path):
+    log = log_of(vectors["log"])
+    pairs = [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in vectors["store"]]
     database = RocksDatabase(tmp_path / "read")
     database.write_pairs(pairs)
     replica = Replica(CONTEXT, 0)
-    assert replica.resume(RocksStore(database, STORED)) == len(LOG)
-    replica.read([], position=len(LOG), end=len(LOG))
-    assert shown(replica) == VECTORS["shown"]
+    assert replica.resume(RocksStore(database, STORED)) == len(log)
+    replica.read([], position=len(log), end=len(log))
+    assert shown(replica, vectors) == vectors["shown"]
     database.close()
     database = RocksDatabase(tmp_path / "written")
     replica = Replica(CONTEXT, 0)
     replica.resume(RocksStore(database, STORED))
-    replica.read(LOG, position=len(LOG), end=len(LOG))
+    replica.read(log, position=len(log), end=len(log))
     assert contents(database) == pairs
     database.close()
 
@@ -150,14 +176,21 @@ def test_another_version_is_refused_by_name(where: str, version: int):
             continue  # Not decoded by a replica: a final is when it is asked for.
         damaged = (other + key[1:], value) if where == "key" else (key, other + value[1:])
         log = [*LOG[:at], (offset, *damaged), *LOG[at + 1 :]]
-        with pytest.raises(RecordError, match=f"version {version}: this release reads version 1"):
+        read = "versions 1 to 2" if where == "value" and kind == "head" else "version 1"
+        said = f"version {version}: this release reads {read}; run the release that wrote it"
+        with pytest.raises(RecordError, match=said):
             Replica(CONTEXT, 0).read(log, position=len(LOG), end=len(LOG))
 
 
-def shown(replica: Replica) -> dict[str, Any]:
-    """What a reader of the state sees, as JSON has it."""
+def shown(replica: Replica, vectors: dict[str, Any]) -> dict[str, Any]:
+    """What a reader of the state sees, as JSON has it; of format 2 with both partitions."""
     assert replica.head is not None
-    span = totals(CONTEXT, [replica], 0, 100 * CONTEXT.window.pane_ms)
+    replicas = [replica]
+    if vectors is SECOND:
+        log = log_of(SECOND["others"])
+        replicas.append(Replica(CONTEXT, 1))
+        replicas[1].read(log, position=len(log), end=len(log))
+    span = totals(CONTEXT, replicas, 0, 100 * CONTEXT.window.pane_ms)
     return {
         "seq": replica.head.seq,
         "next": replica.head.next,

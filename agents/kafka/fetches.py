@@ -1,0 +1,238 @@
+"""Read what a consumer has fetched, in place of aiokafka.
+
+aiokafka decompresses whatever it is given and makes an object of each record. At a batch that its
+parser cannot read it raises an error, again at every fetch, and loses the records already parsed.
+Brokers accept such batches: with a header's name that is not UTF-8, say. Here
+
+- the unreadable part of a batch becomes one record without key and value, at the batch's last
+  offset, so that a reader sees the same wherever in the batch it starts, and reading continues;
+- a poll returns only as much as was decompressed within its budget; the rest waits, compressed;
+- a batch may be taken whole, as one `Run`: an object of each record costs some seven times as much
+  as decompressing it;
+- errors that say nothing about the batch itself (a wrong checksum, lack of memory) are raised by
+  the next call, after everything before has been returned.
+
+Everything else (checksums, aborted transactions, control batches, positions) is as in aiokafka.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Any, Final, cast
+
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.consumer import fetcher as fetcher_module
+from aiokafka.consumer.fetcher import READ_COMMITTED, FetchError, FetchResult, PartitionRecords
+from aiokafka.errors import CorruptRecordException
+from aiokafka.record.memory_records import MemoryRecords
+
+from ldpstream.agents.kafka.fetch_sessions import fetch_news
+from ldpstream.agents.kafka.unpacking import Unpacker
+from ldpstream.agents.kafka.whole_batches import Run
+
+POLL_BYTES: Final = 16 << 20
+_RECORD_BYTES: Final = 512
+"""The cost of a record as an object, whatever it holds."""
+_FEW: Final = 8
+"""With fewer records a batch is cheaper record by record."""
+_BACKOFF_SECONDS: Final = 0.5
+# Of a record batch: its length follows its first offset, and counts what comes after.
+_LENGTH: Final = slice(8, 12)
+
+log = logging.getLogger(__name__)
+
+
+class BoundedConsumer(AIOKafkaConsumer):
+    """A consumer that fetches in sessions, and whose fetches are read as here, from its start."""
+
+    def __init__(self, *topics: str, most_bytes: int, **options: Any) -> None:
+        super().__init__(*topics, **options)  # type: ignore[no-untyped-call]  # (aiokafka has no types)
+        self._most_bytes = most_bytes
+
+    async def start(self) -> None:
+        """Start the consumer and install the bounds."""
+        await super().start()  # type: ignore[no-untyped-call]  # (aiokafka has no types)
+        fetch_news(self)
+        bound(self, most_bytes=self._most_bytes)
+
+
+def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
+    """Have a started consumer read its fetches as here, each batch within `most_bytes`.
+
+    A poll returns at most `POLL_BYTES` and one batch.
+    """
+    fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
+    fetches, fetched_records = _Fetches(most_bytes), fetcher.fetched_records
+    fetches.update(fetcher._records)  # noqa: SLF001 (where fetches wait)
+    fetcher._records = fetches  # noqa: SLF001 (where fetches wait)
+
+    async def within_budget(*arguments: Any, **options: Any) -> Any:
+        fetches.begin_poll()
+        return await fetched_records(*arguments, **options)
+
+    fetcher.fetched_records = within_budget
+
+
+def take_whole(consumer: AIOKafkaConsumer) -> None:
+    """Have a consumer, started and bounded, return a `Run` of each batch that is not small.
+
+    `max_records` of its `getmany` then counts these and single records of small batches.
+    """
+    fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
+    fetcher._records.whole = True  # noqa: SLF001 (where fetches wait)
+
+
+class _Fetches(OrderedDict[TopicPartition, Any]):
+    """The fetches of a consumer that wait to be read, by partition.
+
+    `whole` says that batches are taken whole.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        super().__init__()
+        self.unpacker = Unpacker(most_bytes)
+        self.whole = False
+        self._stopped: list[TopicPartition] = []
+        self._warned: set[TopicPartition] = set()
+
+    def __setitem__(self, partition: TopicPartition, result: Any) -> None:
+        if isinstance(result, FetchResult):
+            fetch: Any = result
+            fetch._partition_records = _Records(fetch._partition_records, self)  # noqa: SLF001 (what it reads)
+            fetch.getall = partial(self._get_all, result)
+        super().__setitem__(partition, result)
+
+    def begin_poll(self) -> None:
+        """Start a new budget; partitions that had their turn come after the others."""
+        for partition in self._stopped:
+            if partition in self:
+                self.move_to_end(partition)
+        self._stopped.clear()
+        self.unpacker.spent_bytes = 0
+
+    def _get_all(self, result: Any, max_records: int | None = None) -> list[Any]:
+        """Like `FetchResult.getall`, but within the budget; the rest comes with the next poll."""
+        partition, unpacker, found = result._topic_partition, self.unpacker, []  # noqa: SLF001 (as it does itself)
+        if not result.check_assignment(partition) or not result.has_more():
+            return []
+        if unpacker.spent_bytes >= POLL_BYTES:
+            return []
+        finished = False
+        try:
+            for record in result._partition_records:  # noqa: SLF001 (as it does itself)
+                found.append(record)
+                unpacker.spent_bytes += _RECORD_BYTES
+                if len(found) == max_records or unpacker.spent_bytes >= POLL_BYTES:
+                    self._stopped.append(partition)
+                    break
+            else:
+                finished = True
+        except (CorruptRecordException, MemoryError) as failure:
+            # Raised by the next call: this one returns what has been read of all partitions.
+            self[partition] = FetchError(error=failure, backoff=_BACKOFF_SECONDS)
+        result._update_position()  # noqa: SLF001 (as it does itself)
+        if finished:
+            result._partition_records = None  # noqa: SLF001 (as it does itself)
+        return found
+
+    def passed(self, partition: TopicPartition, start: int, stop: int, failure: Exception) -> None:
+        """Log once for each partition that its offsets `[start, stop)` cannot be read."""
+        said = logging.DEBUG if partition in self._warned else logging.WARNING
+        self._warned.add(partition)
+        log.log(
+            said,
+            "topic %s[%d], offsets %d to %d: a batch that cannot be read counts as one message "
+            "without content (%r); further ones are not logged",
+            *(*partition, start, stop - 1, failure),
+        )
+
+
+class _Records(PartitionRecords):
+    """The records of a fetch of one partition, replacing aiokafka's own iterator over them."""
+
+    def __init__(self, records: PartitionRecords, fetches: _Fetches) -> None:
+        vars(self).update(vars(records))
+        self._fetches = fetches
+        self._records_iterator: Iterator[Any] = self._unpack_records()
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._records_iterator
+
+    def _unpack_records(self) -> Iterator[Any]:
+        """Yield all records, or runs; `next_fetch_offset` is the offset after the last one.
+
+        Raises:
+            CorruptRecordException: for a wrong checksum.
+            MemoryError: for lack of memory.
+        """
+        data, at = memoryview(self._records.data), 0
+        whole, made = self._fetches.whole, cast("Any", self._consumer_record)
+        while self._records.has_next():
+            batch, start = self._records.next_batch(), at
+            at += _LENGTH.stop + int.from_bytes(data[at:][_LENGTH])
+            if self._check_crcs and not batch.validate_crc():
+                raise CorruptRecordException("invalid checksum")
+            try:
+                for record in self._opened(batch, data[start:at]):
+                    # A batch is fetched whole, wherever in it a fetch starts.
+                    if record.offset >= self.next_fetch_offset:
+                        self.next_fetch_offset = record.offset + 1
+                        yield record if whole else made(self._tp, record)
+            except Exception as failure:  # parser and codecs have errors of their own
+                if isinstance(failure, MemoryError):
+                    raise
+                first, self.next_fetch_offset = self.next_fetch_offset, batch.next_offset
+                if first < batch.next_offset:
+                    self._fetches.passed(self._tp, first, batch.next_offset, failure)
+                    yield _empty(self._tp, batch)
+            self.next_fetch_offset = batch.next_offset
+
+    def _is_left_out(self, batch: Any) -> bool:
+        """Return whether a batch is a marker, or part of an aborted transaction."""
+        producer = batch.producer_id
+        if self._isolation_level == READ_COMMITTED and producer is not None:
+            self._consume_aborted_up_to(batch.base_offset)  # type: ignore[no-untyped-call]  # (aiokafka has no types)
+            if batch.is_control_batch and self._contains_abort_marker(batch):  # type: ignore[no-untyped-call]  # (the same)
+                self._aborted_producers.discard(producer)
+            if batch.is_transactional and producer in self._aborted_producers:
+                return True
+        return bool(batch.is_control_batch)
+
+    def _opened(self, batch: Any, data: memoryview) -> Iterable[Any]:
+        """Return the records of a batch, or its runs."""
+        if self._is_left_out(batch):
+            return ()
+        records = self._fetches.unpacker.unpack(batch, data)
+        # Older formats have no such field.
+        few = getattr(batch, "last_offset_delta", 0) < _FEW
+        return records if few or not self._fetches.whole else self._run(records)
+
+    def _run(self, records: Iterable[Any]) -> Iterator[Run]:
+        found: list[Any] = []
+        try:
+            # Keeps the records before one that cannot be read.
+            found.extend(records)
+        finally:
+            if found and found[0].offset < self.next_fetch_offset:
+                found = [record for record in found if record.offset >= self.next_fetch_offset]
+            if found:
+                yield Run.of(found)
+
+
+def _empty(partition: TopicPartition, batch: Any) -> "ConsumerRecord[None, None]":
+    stamp, kind = getattr(batch, "max_timestamp", -1), getattr(batch, "timestamp_type", 0)
+    last = batch.next_offset - 1
+    return ConsumerRecord(*partition, last, stamp, kind, None, None, None, -1, -1, ())
+
+
+class _Kept(MemoryRecords):  # type: ignore[misc, valid-type]  # (a variable, and no class of C is final)
+    """The batches of a fetch, and their bytes, which aiokafka does not expose."""
+
+    def __init__(self, data: bytes) -> None:
+        super().__init__(data)
+        self.data = data
+
+
+# Replaced for all consumers of the process; nothing else changes for them.
+vars(fetcher_module)["MemoryRecords"] = _Kept

@@ -1,0 +1,23 @@
+"""Rule 14: formats of a state, and how a collection moves to a newer one while releases are mixed.
+
+1. A head is written in a format, and says up to which one its writer reads. Releases from before
+   this rule say nothing: they read format 1.
+2. A state is written in the format of partition 0's winning head. The owner of partition 0 raises
+   it, once the winning heads of all partitions have said for `SWITCH_MS` that their writers read
+   the newer one. It never goes back. A new state begins with the newest format.
+3. An owner that loads a partition writes a head if the one that it finds says something else about
+   what is read: partitions to which nothing comes would hold the switch back.
+
+So any release may own any partition until the switch; one that does not read the new format refuses
+the first head in it by name. An owner may say less than it reads (`Context.format`), which holds
+the switch back.
+"""
+
+from typing import Final
+
+NEWEST: Final = 2
+"""The newest format that this release reads and writes; it reads and writes all from 1 on."""
+GATHERS: Final = 2
+"""The first format in which partition 0 stores closed panes for all partitions (rule 13)."""
+SWITCH_MS: Final = 30_000
+"""The longest session of a worker by default: the owner of a partition is known after it."""

@@ -1,0 +1,71 @@
+"""A consumer without a broker: aiokafka's own `fetched_records` reads what is given to it."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.consumer import fetcher as fetcher_module
+from aiokafka.consumer.fetcher import READ_COMMITTED, Fetcher, FetchResult, PartitionRecords
+
+from ldpstream.agents.kafka.fetches import bound, take_whole
+from ldpstream.agents.kafka.unpacking import BATCH_BYTES
+
+
+class Place:
+    """A partition's place, as a consumer keeps it."""
+
+    paused = False
+
+    def __init__(self, position: int = 0) -> None:
+        self.position = position
+
+    def consumed_to(self, position: int) -> None:
+        self.position = position
+
+
+def fetch_result(
+    partition: TopicPartition, data: bytes, place: Place, aborted: Sequence[tuple[int, int]] = ()
+) -> Any:
+    """Return a broker's answer as aiokafka keeps it, with producers and offsets of `aborted`."""
+    assignment = SimpleNamespace(active=True, state_value=lambda _: place)
+    # By the name that the fetcher uses.
+    kept = vars(fetcher_module)["MemoryRecords"](data)
+    records = PartitionRecords(
+        *(partition, kept, aborted, place.position, None, None, True, READ_COMMITTED)
+    )
+    return FetchResult(partition, assignment=assignment, partition_records=records, backoff=0.0)
+
+
+class Consumer:
+    """The fetches of a bounded consumer and, by partition, its places."""
+
+    def __init__(self, most_bytes: int = BATCH_BYTES, *, whole: bool = False) -> None:
+        self.places: defaultdict[TopicPartition, Place] = defaultdict(Place)
+        self._fetcher: Any = object.__new__(Fetcher)
+        subscriptions = SimpleNamespace(reassignment_in_progress=False)
+        vars(self._fetcher).update(
+            _records={}, _subscriptions=subscriptions, _wait_consume_future=None
+        )
+        consumer = cast("AIOKafkaConsumer", self)
+        bound(consumer, most_bytes=most_bytes)
+        if whole:
+            take_whole(consumer)
+
+    def answered(
+        self,
+        partition: TopicPartition,
+        data: bytes,
+        *,
+        start: int = 0,
+        aborted: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        """Let an answer wait to be read from an offset on."""
+        place = self.places[partition] = Place(start)
+        self._fetcher._records[partition] = fetch_result(partition, data, place, aborted)
+
+    async def poll(self, max_records: int | None = None) -> dict[TopicPartition, list[Any]]:
+        found: dict[TopicPartition, list[Any]]
+        found = await self._fetcher.fetched_records((), 0, max_records)
+        return found

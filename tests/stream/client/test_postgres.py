@@ -1,0 +1,92 @@
+"""Finals in a PostgreSQL server: the same typed rows as in a file, however often they come.
+
+Skipped where the server's programs or its driver are missing, and required nowhere:
+`apt-get install postgresql` and `pip install pg8000`.
+"""
+
+import importlib.util
+import os
+import pwd
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+import ldpstream as ldp
+from ldpstream.agents.document.sinks import COLUMNS, SQL_TABLE
+from tests.ports import free_ports
+from tests.processes import PATIENCE_SECONDS
+from tests.stream.client.test_sinks import finals
+
+__all__ = ["finals"]
+
+
+def program(name: str) -> str:
+    """Return the path of a program of the server, which Debian keeps off the PATH."""
+    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
+    if found is None or importlib.util.find_spec("pg8000") is None:
+        pytest.skip("no PostgreSQL: apt-get install postgresql, pip install pg8000")
+    return found
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Run a server with an empty database, as another user where this one is root."""
+    initdb, postgres = program("initdb"), program("postgres")
+    folder, port = tmp_path_factory.mktemp("postgres"), free_ports(1)[0]
+    data = folder / "data"
+    user: int | None = None
+    if os.getuid() == 0:
+        user = pwd.getpwnam("postgres").pw_uid
+        for one in (folder, *folder.parents[:2]):
+            one.chmod(0o755)
+        os.chown(folder, user, -1)
+    made = [initdb, "-D", str(data), "-U", "ldp", "-A", "trust", "--no-sync"]
+    subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder)
+    options = [f"-p{port}", "-h127.0.0.1", f"-k{folder}", "-cfsync=off"]
+    with subprocess.Popen(
+        [postgres, "-D", str(data), *options], user=user, cwd=folder, stderr=subprocess.DEVNULL
+    ) as server:
+        try:
+            yield f"postgresql+pg8000://ldp@127.0.0.1:{port}/postgres"
+        finally:
+            server.terminate()
+
+
+def stored(url: str) -> list[dict[str, Any]]:
+    """Return all rows, by their key."""
+    sql = pytest.importorskip("sqlalchemy")
+    engine = sql.create_engine(url)
+    try:
+        with engine.connect() as connection:
+            found = connection.execute(sql.text(f"select * from {SQL_TABLE}")).mappings()
+            rows = [dict(row) for row in found]
+    finally:
+        engine.dispose()
+    return sorted(rows, key=lambda row: tuple(row[name] for name in COLUMNS[:5]))
+
+
+def test_a_replay_leaves_the_rows_of_a_file(
+    finals: list[ldp.EstimateDocument], url: str, tmp_path: Path
+) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            ldp.store_documents(finals[:3], url)
+            break
+        except OSError:  # It is still starting.
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    ldp.store_documents(finals[2:], url)
+    first = stored(url)
+    ldp.store_documents(reversed(finals), url)
+    ldp.store_documents([finals[1], finals[0], finals[1]], url)
+    file = tmp_path / "finals.parquet"
+    ldp.store_documents(finals, str(file))
+    assert stored(url) == first == pq.read_table(file).to_pylist()
