@@ -1,6 +1,7 @@
 """An engine by itself: surroundings that fail as nobody expected, turns for others, waiting."""
 
 import asyncio
+import logging
 import tomllib
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,6 +13,7 @@ import pytest
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import ORDERS, Control
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.pipeline.contexts import finals_a_step
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
@@ -39,6 +41,20 @@ async def test_added_partitions_are_said_as_docs_changes_md_shows(
     engine.tick()
     shown = shown_alone("docs/changes.md", "More partitions").output.strip()
     assert caplog.messages == [shown.replace("trips", "city")]
+
+
+async def test_a_switch_of_formats_is_said_as_docs_changes_md_shows(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    outcome = Outcome(counted=0, late=0, rejected={}, lost_offsets=0, switched=2)
+    with caplog.at_level(logging.INFO):
+        engine.won(engine._held[0], 0, outcome, 0.0)
+    shown = shown_alone("docs/changes.md", "Another release").output.strip()
+    assert caplog.messages == [shown.replace("trips", "city")]
+    await engine.revoke()
 
 
 async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
