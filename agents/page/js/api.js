@@ -47,14 +47,17 @@ async function read(answer) {
   return body;
 }
 
+let askedDocument = "";
+
 /**
  * Ask, but not for ever: whoever waits for an answer asks nothing else.
  *
  * @param {string} path
- * @param {Record<string, string>} headers
  * @returns {Promise<any>}
  */
-export async function request(path, headers) {
+export async function ask(path) {
+  if (path.includes("/estimate?")) askedDocument ||= path;
+  const headers = headersFor(token());
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), PATIENCE_MS);
   try {
@@ -65,23 +68,12 @@ export async function request(path, headers) {
   }
 }
 
-let askedDocument = "";
-
 /** @returns {string} The path of the document that a view asked for first; empty before. */
 export const askedFirst = () => askedDocument;
 
 /** A view is about to ask for its documents. */
 export function beginAsking() {
   askedDocument = "";
-}
-
-/**
- * @param {string} path
- * @returns {Promise<any>}
- */
-export async function ask(path) {
-  if (path.includes("/estimate?")) askedDocument ||= path;
-  return request(path, headersFor(token()));
 }
 
 /** @param {string} name */

@@ -7,7 +7,7 @@ import { spanText } from "./format.js";
 
 /** @typedef {import("./types.js").WindowState} WindowState */
 
-export const LIVE = "live";
+const LIVE = "live";
 const NEWEST_WINDOWS = 200;
 
 const list = () => /** @type {HTMLSelectElement} */ (element("window"));

@@ -29,7 +29,7 @@ const LEAST_SHARE = 0.0005; // Less would be written as 0.0%.
 export const restOf = (area) => area.rest ?? area;
 
 /** @param {AreaEntry} area */
-export function perPlace(area) {
+function perPlace(area) {
   const { share, values } = restOf(area);
   return share === null || values === 0 ? null : share / values;
 }
