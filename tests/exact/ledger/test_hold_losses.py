@@ -24,6 +24,7 @@ BLOCKS = {
     "binary": "domain = { values = ['a', 'b'] }",
     "optimal": 'domain = { size = 6 }\nchannel = "channels/line.json"',
     "l1-bits": "domain = { sizes = [3, 4] }",
+    "tree": "domain = { size = 12, blocks = [[0, 1], [2], [3, 4, 5, 6, 7, 8, 9, 10, 11]] }",
     "l1-geometric": "domain = { sizes = [3, 4] }",
 }
 
