@@ -147,7 +147,7 @@ class Hold:
             )
         return (
             f"which reports of an epoch of {self.windows:,} windows may be one device's: they are "
-            "drawn around one permanent report, the same one most of the time"
+            "drawn around one permanent report, and resemble it"
         )
 
 
