@@ -138,7 +138,7 @@ $(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
 docs: $(TOOLS)/uv
 	@rm -rf build/pages && mkdir -p build/pages
 	@cp --parents --recursive *.md docs clients/*/README.md clients/javascript/example agents/page/vendor/README.md build/pages
-	@sed -i 's/^```text numbers$$/```text/' build/pages/docs/*.md
+	@sed -i 's/^```text numbers$$/```text/' $$(find build/pages/docs -name '*.md')
 	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet
 
 release: $(VENV)/.dev

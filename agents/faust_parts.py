@@ -1,11 +1,10 @@
 """The internals of Faust that are used here, in one place, for one pinned version.
 
-Four defaults of Faust do not fit:
+Three defaults of Faust do not fit:
 
 - It commits what was acknowledged, which is not yet durable here, and its own commit of given
   offsets ends the worker when the broker is away.
 - It fetches what it is assigned, which is read without a group here.
-- It empties its channels after a rebalance.
 - It assigns topics with as many partitions together, as joins of tables need it: with three workers
   six collections of one partition would all be one worker's.
 """
@@ -40,10 +39,7 @@ log = logging.getLogger(__name__)
 
 
 class Lane(faust.Channel[Any]):
-    """A channel that Faust does not empty when flow resumes after a rebalance.
-
-    It is for one reader, and unbounded: the sender must keep it short.
-    """
+    """A channel for one reader, unbounded: the sender must keep it short."""
 
     @property
     def queue(self) -> Any:
@@ -51,15 +47,15 @@ class Lane(faust.Channel[Any]):
         if self._root is not None:
             return self._root.queue
         if self._queue is None:
-            self._queue = self.app.FlowControlQueue(maxsize=0, clear_on_resume=False)
+            self._queue = self.app.FlowControlQueue(maxsize=0)
         return self._queue
 
-    def offer(self, item: Callable[[], None]) -> None:
-        """Append an item."""
-        self.queue.put_nowait(item)
+    def offer(self, call: Callable[[], None]) -> None:
+        """Append a call."""
+        self.queue.put_nowait(call)
 
     def empty(self) -> bool:
-        """Return whether it holds no item."""
+        """Return whether it holds no call."""
         return bool(self.queue.empty())
 
 
@@ -223,6 +219,9 @@ class _QuietThread(AIOKafkaConsumerThread):
 
 
 class _QuietConsumer(Consumer):
+    async def verify_all_partitions_active(self) -> None:
+        """Look for none that stand still: this client fetches nothing of what it is assigned."""
+
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
         return _QuietThread(self, loop=self.loop, beacon=self.beacon)
 

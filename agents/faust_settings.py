@@ -11,7 +11,8 @@ from ldpstream.agents.config.tls import tls_context
 
 _SESSION_TIMEOUT_MS: Final = 6_000
 _STATIC_SESSION_TIMEOUT_MS: Final = 30_000
-_HEARTBEAT_MS: Final = 3_000
+# Whoever stays hears with the next heartbeat that somebody has gone.
+_HEARTBEAT_MS: Final = 1_000
 
 
 def faust_settings(

@@ -7,6 +7,7 @@ Faust.
 """
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack, suppress
@@ -229,6 +230,9 @@ async def _run(
         await unless_stopped(pipeline.start(), stop)
         # A worker that joins is given partitions, which nobody would serve while it waits.
         await unless_stopped(pipeline.clock_agrees(), stop)
+        # What is there by now stays, and nothing of the state is yet. To look for garbage among it
+        # again and again would be in vain, and blocks the event loop.
+        gc.freeze()
         try:
             await unless_stopped(app.start(), stop)
             announced = asyncio.create_task(announce())

@@ -17,7 +17,7 @@ class PartFailedError(RuntimeError):
 
 
 def apart(part: Callable[..., Found], *arguments: object, seconds: float) -> Found:
-    """Return what a function returns in a fresh process, within so many seconds.
+    """Return what a function returns in a fresh process, within this many seconds.
 
     Raises:
         PartFailedError: if it does not.

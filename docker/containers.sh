@@ -214,7 +214,7 @@ outside() { # what of the machine an engine might leave changed, or behind
 }
 
 scenario() { # in the engine's namespaces, so that published ports are reached and processes can be killed
-  nsenter -n -p -t "$(cat "$ENGINE/net.pid")" timeout $SCENARIO_SECONDS python3 "$REPO/tests/containers.py" "$REPO/docker"
+  nsenter -n -p -t "$(cat "$ENGINE/net.pid")" timeout $SCENARIO_SECONDS python3 "$REPO/tests/ops/containers.py" "$REPO/docker"
 }
 
 run_test() { # each step is a process of its own: bash ends none of them at its first error otherwise
@@ -230,7 +230,7 @@ run_test() { # each step is a process of its own: bash ends none of them at its 
   timeout -k 30 "$PREPARE_SECONDS" "$SELF" prepare 9>&- || cannot "it could not be prepared, for which it has $PREPARE_SECONDS s"
   say "prepared in $((SECONDS - begun)) s"
   "$SELF" start 9>&- || return 1
-  "$SELF" scenario 9>&- || { say "failed: tests/containers.py"; return 1; }
+  "$SELF" scenario 9>&- || { say "failed: tests/ops/containers.py"; return 1; }
   begun=$SECONDS
   "$SELF" down 9>&- || return 1
   trap - EXIT

@@ -12,9 +12,9 @@ def forged_reports(estimate: Estimate) -> Floats:
     To move it is to change its value by more than the distance to its nearer bound, before bounds
     are cut to what shares can be. Of n reports m
     forged ones change `sum h(y_i) / n` by at most `m (max h - min h) / n`, m times the influence,
-    whether they took the place of honest ones or came beside the other n - m; and where the honest
-    ones would have had the other extreme, by exactly that. So with fewer nobody can, whatever the
-    data are, and with so many somebody can.
+    whether they replace honest ones or are added to the other n - m; and by exactly that where the
+    honest ones would have had the other extreme. So fewer never suffice, whatever the data are, and
+    this many can.
 
     float64 of shape `(q,)`, whole numbers from 1 to n; NaN where the value or a bound is undefined,
     and where all n reports would not do.

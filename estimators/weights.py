@@ -1,6 +1,6 @@
 """Sums of weights over sets of values: docs/theory.md section 5.
 
-Private weights: with `largest + 1` weights beside each value, pairs numbered weight by weight, the
+Private weights: with `largest + 1` weights for each value, pairs numbered weight by weight, the
 sum over a set is the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its decoder is the
 theory's: one term for each step of the weight.
 

@@ -31,7 +31,7 @@ class Seen:
 
 
 async def fill(lab: Lab, name: str, messages: int, *, reports: int) -> None:
-    """Write a backlog of so many messages; `reports` a message, 0 for one byte of junk."""
+    """Write a backlog of this many messages; `reports` a message, 0 for one byte of junk."""
     collection = lab.config.collections[name]
     spec, source = collection.spec, collection.topics.source
     times_ms = np.full(reports, START_MS)
@@ -62,7 +62,7 @@ def decided(worker: Worker, name: str) -> int:
 async def trickle(
     lab: Lab, worker: Worker, *, slow: str, fast: str, backlog: int, windows: int | None = None
 ) -> Seen:
-    """Send to `slow` while `fast` catches up, until it has, or for so many windows."""
+    """Send to `slow` while `fast` catches up, until it has, or for this many windows."""
     seen, topics = Seen(), lab.config.collections[slow].topics
     partition = TopicPartition(topics.estimates, 0)
     asking = asyncio.create_task(_ask(worker, seen))

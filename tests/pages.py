@@ -53,7 +53,7 @@ class Block:
 def pages() -> list[str]:
     """Return the documentation's pages, by their paths below the root."""
     clients = (ROOT / "clients").glob("*/README.md")
-    found = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *clients]
+    found = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md"), *clients]
     return sorted(str(page.relative_to(ROOT)) for page in found)
 
 

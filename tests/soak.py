@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def seeds(few: int, *, soak: int, first: int = 0) -> range:
-    """Return so many seeds: `soak` of them in `make soak`, a fifth in `make check`."""
+    """Return this many seeds: `soak` of them in `make soak`, a fifth in `make check`."""
     return range(first, first + chosen(few, soak=soak, check=max(1, few // 5)))
 
 

@@ -109,7 +109,7 @@ def _words(spec: CollectionSpec, words: Words) -> Json:
 
 
 def _published(collection: CollectionConfig, reports: int, delta: float) -> Json:
-    """Return what one of so many reports loses in documents, or why nothing is said of that."""
+    """Return what one of this many reports loses in documents, or why nothing is said of that."""
     least = collection.smallest_part
     if collection.spec.hold is not None:
         why = "reports of several windows share one draw: expected no hold"
@@ -143,10 +143,10 @@ def _hold(spec: CollectionSpec, hold: Hold, drawn: Certificate) -> Json:
 def _windows(collection: CollectionConfig, windows: int) -> Json:
     """Return what the reports of any `windows` in a row lose together.
 
-    "exact" is by the budgets, so many times that of a report or an epoch's draw. Where reports are
-    randomised again "low" and "high" bound the logarithm of the largest ratio at any outputs of the
-    realised mechanism, which is less; of `l1-geometric` there is only "high". "step" says the same
-    of two neighbours, where budgets are those of steps.
+    "exact" is by the budgets, a sum over reports or epochs' draws. Where reports are randomised
+    again "low" and "high" bound the logarithm of the largest ratio at any outputs of the realised
+    mechanism, which is less; of `l1-geometric` there is only "high". "step" says the same of two
+    neighbours, where budgets are those of steps.
     """
     spec, spread = collection.spec, collection.spread
     charges = windows if spread is None else spread.most(windows)

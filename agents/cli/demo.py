@@ -13,7 +13,7 @@ _LARGEST_SEED: Final = (1 << 63) - 1
     "--seconds",
     type=click.FloatRange(min=0, min_open=True, max=86_400),
     metavar="N",
-    help="End after so many seconds of reports; otherwise Ctrl-C ends it.",
+    help="End after this many seconds of reports; otherwise Ctrl-C ends it.",
 )
 @click.option(
     "--port",
@@ -43,7 +43,7 @@ def demo(
 ) -> None:
     """Run an embedded broker, a worker, and simulated devices of a city.
 
-    Shows live estimates beside the truth, serves the live page, and ends with a summary: exit code
+    Shows live estimates with the truth, serves the live page, and ends with a summary: exit code
     0 if every report is accounted for.
     """
     # Faust takes a moment to import, and `--help` does not need it.

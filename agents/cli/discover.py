@@ -98,7 +98,7 @@ class _Run:
         async with broker.admin(self._kafka) as admin:
             factor = replication_factor(self._kafka.options, brokers=count_brokers(admin))
             await declare_topics(
-                admin, self._collection, replication_factor=factor, only=[self._topic]
+                admin, [self._collection], replication_factor=factor, only=[self._topic]
             )
         async with broker.reader(self._kafka) as reader:
             published = await read_rounds(reader, self._topic, self._spec)

@@ -83,7 +83,7 @@ input = "topic"
 # future: reports dated later than so long after their arrival are rejected; at most grace.
 # Of grace and future the one that is not written is as the other; without both they are 1m, or as
 # long as size and hop allow. For replays of old events there is also witnesses = 3, say: no window
-# closes before so many messages are past it, so that a few stray dates close nothing.
+# closes before this many messages are past it, so that a few stray dates close nothing.
 window = { size = "1h", hop = "1h", grace = "5m", idle = "30s", future = "1m", retention = "7d" }
 
 confidence = 0.95
@@ -94,7 +94,7 @@ estimand = "respondents"        # or "population": reporters are a sample of som
 # wider; anytime: at every moment of a window at once, for numbers that are looked at all the time,
 # narrowest at `sharpest` reports; anytime-exact: that, proved at every number of reports too;
 # profile, profile-exact: by likelihood, of l1-geometric in one dimension with a small epsilon; also
-# normal (wrong for rare values) and bernstein (see docs/guide-bounds.md).
+# normal (wrong for rare values) and bernstein (see docs/guides/bounds.md).
 method = "padded"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages

@@ -90,7 +90,7 @@ class Client:
         page: int = PAGE,
         fingerprint: str | None = None,
     ) -> list[WindowState]:
-        """Return the newest windows with reports within a span, at most so many, oldest first."""
+        """Return the newest windows with reports within a span, at most this many, oldest first."""
         found: list[WindowState] = []
         asked = dict(_given(**{"from": start}, to=end, fingerprint=fingerprint))
         while len(found) < number:

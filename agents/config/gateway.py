@@ -76,8 +76,8 @@ class GatewayConfig(ServingTable):
         default=0,
         ge=0,
         le=100_000,
-        description="Reports go to the topic in batches of so many at least, sorted, at one time, "
-        "one an upload; 0: as they come",
+        description="Reports go to the topic in batches of at least this many, sorted, at one "
+        "time, one an upload; 0: as they come",
     )
     remember_ms: PositiveDuration = Field(
         alias="remember",

@@ -12,7 +12,7 @@ from aiokafka.structs import RecordMetadata
 from numpy.typing import NDArray
 
 from ldpstream.agents.demo.city import City, Population
-from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.sent import SentReports
 from ldpstream.agents.demo.setting import COLLECTION, EPSILON, PARTITIONS, demo_tables
 from ldpstream.agents.kafka.record_time import record_time_ms
 from ldpstream.mechanisms.base.times import cut
@@ -32,14 +32,14 @@ _CLOCK_AHEAD_MS: Final = 3_600_000
 
 
 class Devices:
-    """All devices of the city; `ledger` holds what they sent, once the broker has it."""
+    """All devices of the city; `sent` holds what they sent, once the broker has it."""
 
     def __init__(
         self,
         city: City,
         spec: CollectionSpec,
         producer: AIOKafkaProducer,
-        ledger: Ledger,
+        sent: SentReports,
         *,
         seed: int,
         rate: int,
@@ -48,7 +48,7 @@ class Devices:
         self._spec = spec
         self._outdated = _outdated_spec(city)
         self._producer = producer
-        self._ledger = ledger
+        self._sent = sent
         self._people = Population(city, people=PEOPLE, seed=seed)
         self._rng = np.random.default_rng([seed, 2])
         self._rate = rate
@@ -101,7 +101,7 @@ class Devices:
         now_ms = _now_ms()
         frame = self._frame(self._spec, places, now_ms)
         time_ms = cut(now_ms, self._spec.precision_ms)
-        await self._send(frame, lambda: self._ledger.visit(places, time_ms))
+        await self._send(frame, lambda: self._sent.visit(places, time_ms))
 
     async def _misbehave(self) -> None:
         """Send the next of the messages that a worker must not count."""
@@ -113,21 +113,21 @@ class Devices:
         """Send what a phone kept while it had no network: its windows have closed."""
         places = self._people.report(5)
         frame = self._frame(self._spec, places, _now_ms() - _OFFLINE_MS)
-        await self._send(frame, lambda: self._ledger.add_late(len(places)))
+        await self._send(frame, lambda: self._sent.add_late(len(places)))
 
     async def _undecodable(self) -> None:
         """Send something that is no frame at all."""
-        await self._send(b"not a frame", lambda: self._ledger.add_rejected(1))
+        await self._send(b"not a frame", lambda: self._sent.add_rejected(1))
 
     async def _outdated_device(self) -> None:
         """Send a report under an older configuration."""
         frame = self._frame(self._outdated, self._people.report(1), _now_ms())
-        await self._send(frame, lambda: self._ledger.add_rejected(1))
+        await self._send(frame, lambda: self._sent.add_rejected(1))
 
     async def _clock_ahead(self) -> None:
         """Send a report of a device whose clock is an hour ahead."""
         frame = self._frame(self._spec, self._people.report(1), _now_ms() + _CLOCK_AHEAD_MS)
-        await self._send(frame, lambda: self._ledger.add_rejected(1))
+        await self._send(frame, lambda: self._sent.add_rejected(1))
 
     def _frame(self, spec: CollectionSpec, places: NDArray[np.int64], time_ms: int) -> bytes:
         labels = [self._city.places[place] for place in places]
@@ -146,7 +146,7 @@ class Devices:
         self, sent: "asyncio.Future[RecordMetadata]", partition: int, landed: Callable[[], None]
     ) -> None:
         stored = await sent
-        self._ledger.landed(partition, stored.offset)
+        self._sent.landed(partition, stored.offset)
         landed()
 
     def _raise_failures(self) -> None:

@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaProducer
 
 from ldpstream.agents.client import Client
 from ldpstream.agents.demo.asking import ask_estimate, ask_windows
-from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.sent import SentReports
 from ldpstream.agents.demo.setting import COLLECTION
 from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary
 from ldpstream.agents.document import EstimateDocument
@@ -26,19 +26,19 @@ async def finish(
     producer: AIOKafkaProducer,
     control_topic: str,
     worker: Client,
-    ledger: Ledger,
+    sent: SentReports,
     places: Sequence[str],
 ) -> Summary:
     """Close all windows once everything sent has been decided, and return the summary.
 
     What has not happened after half a minute will not happen: then the summary says so.
     """
-    status = await _until_decided(worker, ledger)
-    if _decided(status) == ledger.sent and ledger.truth:
-        until_ms = max(ledger.truth) + ledger.window_ms
-        order = encode_control(Control(until_ms, dict(ledger.ends)))
+    status = await _until_decided(worker, sent)
+    if _decided(status) == sent.total and sent.truth:
+        until_ms = max(sent.truth) + sent.window_ms
+        order = encode_control(Control(until_ms, dict(sent.ends)))
         await producer.send_and_wait(control_topic, order, partition=0)
-    windows = await _until_final(worker, ledger)
+    windows = await _until_final(worker, sent)
     documents: dict[int, EstimateDocument] = {}
     for start_ms, window in list(windows.items())[-COMPARED_WINDOWS:]:
         if window.final:
@@ -49,7 +49,7 @@ async def finish(
         fullest = max(documents, key=lambda start_ms: (documents[start_ms].n, start_ms))
         top = await ask_estimate(worker, windows[fullest])
     return Summary(
-        ledger=ledger,
+        sent=sent,
         status=await worker.status(COLLECTION),
         windows=windows,
         documents=documents,
@@ -62,19 +62,19 @@ def _decided(status: CollectionStatus) -> int:
     return status.counted + status.late + status.rejected
 
 
-async def _until_decided(worker: Client, ledger: Ledger) -> CollectionStatus:
+async def _until_decided(worker: Client, sent: SentReports) -> CollectionStatus:
     deadline = time.monotonic() + PATIENCE_SECONDS
     status = await worker.status(COLLECTION)
-    while _decided(status) != ledger.sent and time.monotonic() < deadline:
+    while _decided(status) != sent.total and time.monotonic() < deadline:
         await asyncio.sleep(_STEP_SECONDS)
         status = await worker.status(COLLECTION)
     return status
 
 
-async def _until_final(worker: Client, ledger: Ledger) -> dict[int, WindowState]:
+async def _until_final(worker: Client, sent: SentReports) -> dict[int, WindowState]:
     """Wait until all windows are final; return those found."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    wanted = set(ledger.newest(WINDOWS_CHECKED))
+    wanted = set(sent.newest(WINDOWS_CHECKED))
     while True:
         windows = await ask_windows(worker, last=WINDOWS_CHECKED)
         final = {start_ms for start_ms, one in windows.items() if one.published}

@@ -20,8 +20,8 @@ from ldpstream.agents.demo.city import City, build_city
 from ldpstream.agents.demo.devices import Devices
 from ldpstream.agents.demo.finish import finish
 from ldpstream.agents.demo.interrupts import Interrupts
-from ldpstream.agents.demo.ledger import Ledger
 from ldpstream.agents.demo.screen import open_screen
+from ldpstream.agents.demo.sent import SentReports
 from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, demo_config
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Moment, compare
@@ -144,7 +144,7 @@ class _Demo:
         self._config = config
         self._city = city
         self._stop = asyncio.Event()
-        self._ledger = Ledger(places=len(city.places), window_ms=WINDOW_MS)
+        self._sent = SentReports(places=len(city.places), window_ms=WINDOW_MS)
 
     @property
     def _collection(self) -> CollectionConfig:
@@ -171,10 +171,10 @@ class _Demo:
                 reporting.cancel()
             self._console.print("the devices have stopped; counting what is under way")
             control = self._collection.topics.control
-            return await finish(producer, control, worker, self._ledger, self._city.places)
+            return await finish(producer, control, worker, self._sent, self._city.places)
 
     def _interrupted(self) -> None:
-        if self._stop.is_set() or self._ledger.sent == 0:
+        if self._stop.is_set() or self._sent.total == 0:
             self._running.cancel()
         self._stop.set()
 
@@ -196,7 +196,7 @@ class _Demo:
             self._city,
             self._collection.spec,
             producer,
-            self._ledger,
+            self._sent,
             seed=self._options.seed,
             rate=self._options.rate,
         )
@@ -223,10 +223,10 @@ class _Demo:
                         elapsed_seconds=elapsed,
                         hour=devices.hour,
                         status=await worker.status(COLLECTION),
-                        sent=self._ledger.sent,
+                        sent=self._sent.total,
                         document=document,
                     )
-                    show(moment, compare(document, self._ledger, self._city.places))
+                    show(moment, compare(document, self._sent, self._city.places))
                 await asyncio.wait([reporting], timeout=_STEP_SECONDS)
         await reporting
 

@@ -24,7 +24,7 @@ Screen = Callable[[Moment, Sequence[Comparison]], None]
 
 @contextmanager
 def open_screen(console: Console, seconds: float | None) -> Iterator[Screen]:
-    """Return where to show moments of a demonstration of so many seconds, or without an end."""
+    """Return where to show moments of a demonstration of this many seconds, or without an end."""
     # Not `is_terminal`: FORCE_COLOR says yes for a pipe as well.
     if not console.file.isatty():
         yield _lines(console, seconds)

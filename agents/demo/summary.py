@@ -7,7 +7,7 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
-from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.sent import SentReports
 from ldpstream.agents.demo.view import Comparison, compare, comparison_table
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
@@ -23,7 +23,7 @@ class Summary:
     `documents` are newest final windows over the whole domain, `top` is one with the best places.
     """
 
-    ledger: Ledger
+    sent: SentReports
     status: CollectionStatus
     windows: Mapping[int, WindowState]
     documents: Mapping[int, EstimateDocument]
@@ -34,15 +34,15 @@ class Summary:
     def accounted(self) -> bool:
         """Whether all that was sent was counted, late or rejected, each as it should be."""
         decided = self.status.counted, self.status.late, self.status.rejected
-        return decided == (self.ledger.counted, self.ledger.late, self.ledger.rejected)
+        return decided == (self.sent.counted, self.sent.late, self.sent.rejected)
 
     @property
     def differences(self) -> list[str]:
         """The windows that are not final, or hold other reports than were sent for them."""
         found = []
-        for start_ms in self.ledger.newest(WINDOWS_CHECKED):
+        for start_ms in self.sent.newest(WINDOWS_CHECKED):
             window = self.windows.get(start_ms)
-            n = self.ledger.n(start_ms)
+            n = self.sent.n(start_ms)
             if window is None or not window.final:
                 found.append(f"a window of {n:,} reports is not final")
             elif window.n != n:
@@ -52,26 +52,26 @@ class Summary:
     @property
     def good(self) -> bool:
         """Whether the demonstration shows what it should."""
-        return self.accounted and not self.differences and self.ledger.counted > 0
+        return self.accounted and not self.differences and self.sent.counted > 0
 
     @property
     def comparisons(self) -> list[Comparison]:
-        """All values of all documents, beside the truth."""
+        """All values of all documents, with the truth."""
         return [
             one
             for document in self.documents.values()
-            for one in compare(document, self.ledger, self.places)
+            for one in compare(document, self.sent, self.places)
         ]
 
 
 def print_summary(summary: Summary, console: Console) -> None:
     """Print the summary, loudly where something is wrong."""
-    ledger, status = summary.ledger, summary.status
-    _say(console, "sent", f"{ledger.sent:,} reports")
+    sent, status = summary.sent, summary.status
+    _say(console, "sent", f"{sent.total:,} reports")
     _say(console, "counted", f"{status.counted:,}")
-    late = f"{status.late:,}; the devices sent {ledger.late:,} too late on purpose"
+    late = f"{status.late:,}; the devices sent {sent.late:,} too late on purpose"
     _say(console, "late", late)
-    bad = f"{status.rejected:,}; the devices sent {ledger.rejected:,} bad ones on purpose"
+    bad = f"{status.rejected:,}; the devices sent {sent.rejected:,} bad ones on purpose"
     reasons = reasons_text(status)
     _say(console, "rejected", f"{bad} ({reasons})" if reasons else bad)
     total = status.counted + status.late + status.rejected
@@ -81,14 +81,14 @@ def print_summary(summary: Summary, console: Console) -> None:
         _shout(
             console,
             "NOT ACCOUNTED",
-            f"counted + late + rejected = {total:,}, but the devices sent {ledger.sent:,}: "
-            f"{ledger.counted:,} to count, {ledger.late:,} late, {ledger.rejected:,} bad",
+            f"counted + late + rejected = {total:,}, but the devices sent {sent.total:,}: "
+            f"{sent.counted:,} to count, {sent.late:,} late, {sent.rejected:,} bad",
         )
     differences = summary.differences
     if differences:
         _shout(console, "WINDOWS DIFFER", "; ".join(differences))
     else:
-        checked = len(ledger.newest(WINDOWS_CHECKED))
+        checked = len(sent.newest(WINDOWS_CHECKED))
         _say(console, "windows", f"{checked} final, each with exactly the reports sent for it")
     for problem in status.problems:
         _shout(console, "PROBLEM", problem)
@@ -96,7 +96,7 @@ def print_summary(summary: Summary, console: Console) -> None:
     if summary.top is not None and summary.top.window is not None:
         window = summary.top.window
         caption = f"top places of {window.start} to {window.end}, {summary.top.n:,} reports"
-        comparisons = compare(summary.top, ledger, summary.places)
+        comparisons = compare(summary.top, sent, summary.places)
         console.print(comparison_table(comparisons, caption))
 
 

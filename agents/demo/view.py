@@ -1,4 +1,4 @@
-"""What the demonstration shows while it runs: estimates with bounds beside the truth."""
+"""What the demonstration shows while it runs: estimates with bounds with the truth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.sent import SentReports
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.terminal.tables import label_text, percent
@@ -52,12 +52,12 @@ class Moment:
 
 
 def compare(
-    document: EstimateDocument | None, ledger: Ledger, places: Sequence[str]
+    document: EstimateDocument | None, sent: SentReports, places: Sequence[str]
 ) -> list[Comparison]:
     """Return the document's values, each with its true share in the same window."""
     if document is None or document.window is None:
         return []
-    shares = ledger.shares(parse_time(document.window.start))
+    shares = sent.shares(parse_time(document.window.start))
     index = {place: i for i, place in enumerate(places)}
     return [
         Comparison(entry, None if shares is None else float(shares[index[label_text(entry.value)]]))
@@ -79,7 +79,7 @@ def progress_line(moment: Moment, seconds: float | None) -> str:
 
 
 def leaders_line(comparisons: Sequence[Comparison], count: int = 3) -> str:
-    """Return the first values beside the truth, on one line."""
+    """Return the first values with the truth, on one line."""
     parts = [
         f"{one.name} {percent(one.entry.share)} [{percent(one.entry.low)}, "
         f"{percent(one.entry.high)}] (true {percent(one.truth)})"
@@ -106,7 +106,7 @@ def live_view(
 
 
 def comparison_table(comparisons: Sequence[Comparison], caption: str) -> Table:
-    """Return a table of estimates with bounds beside the truth."""
+    """Return a table of estimates with bounds with the truth."""
     table = Table(title=Text(caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("place", no_wrap=True)
     for column in ("true", "estimate", "low", "high"):

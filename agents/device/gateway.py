@@ -44,7 +44,6 @@ class Gateway:
         self._sending: set[asyncio.Task[None]] = set()
 
     async def __aenter__(self) -> Self:
-        """Begin."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -58,7 +57,7 @@ class Gateway:
         return self._waiting
 
     def has_room(self, reports: int) -> bool:
-        """Return whether `add` would take so many reports at once."""
+        """Return whether `add` would take this many reports at once."""
         return self._waiting + reports <= self._max_waiting
 
     async def add(

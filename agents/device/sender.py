@@ -26,7 +26,7 @@ _PATIENCE_MS: Final = 120_000
 class Sender:
     """Privatizes and produces to a collection's topic; an asynchronous context manager.
 
-    `options` are the keys of `[kafka]` beside `bootstrap` (docs/kafka.md). By default frames are
+    `options` are the keys of `[kafka]` but for `bootstrap` (docs/kafka.md). By default frames are
     compressed, acknowledged by all replicas, and sent again by an idempotent producer for up to two
     minutes. `producer`, where given, is another sender's, who starts and stops it. A record has
     neither key nor headers, and its timestamp is cut to the precision.

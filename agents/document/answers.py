@@ -79,6 +79,7 @@ class Attribute(Answer):
 class Privacy(Answer):
     """What the policy promises in plain words; factors are exact and rounded up."""
 
+    epsilon: str = Field(description="Budget of one report, and what it is of: `0.4 for each 2`")
     protected: list[str] = Field(description="What a report hides, and by what factor")
     unprotected: str | None = Field(description="Pairs that are not protected; null if none")
     disclosed: list[str] = Field(description="What leaves a device in the clear")

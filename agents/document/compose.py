@@ -45,7 +45,7 @@ from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 _KEPT_ENTRIES: Final = 1 << 14
-"""Ranges times entries of the statistic: what decodes so many is kept, in at most half a MiB."""
+"""Ranges times entries of the statistic: what decodes this many is kept, in at most half a MiB."""
 
 
 def compose(

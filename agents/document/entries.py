@@ -29,7 +29,7 @@ Forged = Annotated[
 Bound = Annotated[
     Form | None,
     Field(
-        description="How low and high were made, as docs/guide-bounds.md has it; known: without "
+        description="How low and high were made, as docs/guides/bounds.md has it; known: without "
         "error; null if undefined"
     ),
 ]

@@ -32,7 +32,7 @@ def whole_queries(hidden: Bools, weights: Floats) -> Bools:
 
 
 def merged_blocks(merged: Bools, count: int) -> MergedBlocks:
-    """Return the document's field `merged`, of blocks `(blocks,)` that hold so many reports."""
+    """Return the document's field `merged`, of blocks `(blocks,)` that hold this many reports."""
     edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
     runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
     return MergedBlocks(blocks=int(merged.sum()), runs=runs[:LISTED].tolist(), count=count)

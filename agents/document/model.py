@@ -40,7 +40,7 @@ class Window(Part):
 class LostMessages(Part):
     """What the source's retention deleted before it was read, and may belong to the span."""
 
-    offsets: int = Field(description="At most so many messages are missing")
+    offsets: int = Field(description="At most this many messages are missing")
     partitions: list[int] = Field(description="Of the source")
 
 
@@ -56,7 +56,7 @@ class CentralLoss(Part):
 
     epsilon: float = Field(description="Two protected values are as likely up to a factor e^this")
     delta: float = Field(description="But for this probability")
-    reports: int = Field(description="What is published tells of so many together, or more")
+    reports: int = Field(description="What is published tells of this many together, or more")
 
 
 class MergedBlocks(Part):
@@ -83,7 +83,7 @@ class EstimateDocument(Part):
     final: bool = Field(description="Whether the window is closed in every partition")
     withheld: bool = Field(
         description="Whether nothing is told: n is below the configured minimum, or the reports of "
-        "the window are not in parts of so many yet"
+        "the window are not in parts of that many yet"
     )
     span: Window | None = Field(
         default=None,
@@ -112,7 +112,7 @@ class EstimateDocument(Part):
     simultaneous: bool = Field(
         default=False,
         description="Whether the bounds of the distribution hold all together, over the whole "
-        "domain. A list shorter than the domain was chosen by looking, so its bounds always do; "
+        "domain. A list shorter than the domain is post-selected, so its bounds always do; "
         "those of ranges and of quantiles do, each list over itself, where it was asked for",
     )
     projection: Projection = Field(default="none", description="Post-processing, by name")
@@ -132,7 +132,7 @@ class EstimateDocument(Part):
     central: CentralLoss | None = Field(
         default=None,
         description='Only of finals with `publish.every = "off"`, where less is lost than by one '
-        "report alone (docs/guide-policy.md)",
+        "report alone (docs/guides/policy.md)",
     )
     merged: MergedBlocks | None = Field(
         default=None,

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LISTED: Final = 40
-"""Up to so many entries each has a line of its own; more, of an ordered domain, make a curve."""
+"""Up to this many entries each has a line of its own; more, of an ordered domain, make a curve."""
 
 
 def new_axes() -> "Axes":

@@ -1,4 +1,4 @@
-"""What a document says of weights, where devices give one beside their value."""
+"""What a document says of weights, where devices give one with their value."""
 
 import math
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def weigh_values(
 ) -> list[ValueEstimate]:
     """Return the list of values, indices `(q,)`, with their weights.
 
-    The bounds of a list that was chosen by looking hold all together over the whole domain.
+    The bounds of a post-selected list hold all together over the whole domain.
     """
     if not values:
         return values

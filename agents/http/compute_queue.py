@@ -83,7 +83,7 @@ class ComputeQueues:
                 self._ending = loop.call_later(_IDLE_SECONDS, self._process.end)
 
     async def close(self) -> None:
-        """End the process."""
+        """End the process that computes costly answers."""
         if self._ending is not None:
             self._ending.cancel()
         await asyncio.to_thread(self._process.end)

@@ -144,6 +144,7 @@ def _kind(domain: Domain) -> str:
 
 def _privacy(said: PrivacyStatement) -> Privacy:
     return Privacy(
+        epsilon=said.epsilon,
         protected=list(said.protected),
         unprotected=said.unprotected,
         disclosed=list(said.disclosed),

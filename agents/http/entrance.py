@@ -43,7 +43,7 @@ class Entrance:
         self._resuming: dict[socket.socket, asyncio.TimerHandle] = {}
 
     def open(self, listener: socket.socket) -> None:
-        """Accept what comes."""
+        """Accept connections of a listener from now on."""
         self._resuming.pop(listener, None)
         self._loop.add_reader(listener, self._accept, listener)
 

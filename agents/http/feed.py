@@ -84,7 +84,7 @@ class Feed:
         return sorted((one for one in found if one.window >= self.final), key=lambda one: one.turn)
 
     def wake(self) -> None:
-        """Let all readers look."""
+        """Wake all readers of the stream, to look for what is new."""
         self.changed.set()
         self.changed = asyncio.Event()
 

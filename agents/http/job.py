@@ -49,7 +49,7 @@ class Job:
         return digest.hexdigest()
 
     def body(self, config: CollectionConfig) -> bytes:
-        """Return the answer."""
+        """Return the document of the span, as JSON or CSV."""
         document = compose(
             config,
             self.totals,

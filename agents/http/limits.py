@@ -45,7 +45,7 @@ def check_number(asked: Mapping[str, Sequence[str]]) -> None:
 
 
 def check_work(ranges: int, linear: int, published: EstimateOptions, domain: Domain) -> None:
-    """Refuse so many ranges and linear queries that they would take too much memory.
+    """Refuse ranges and linear queries so many that they would take too much memory.
 
     As many as are `published` may always be asked.
 

@@ -40,7 +40,7 @@ class Operation:
     """One path that can be read.
 
     `answer` is the model of a JSON answer, None for text of type `text`. `errors` are statuses that
-    answer with a `Problem`, beside those that its path and `public` give; `unready` says that 503
+    answer with a `Problem`, besides those that its path and `public` give; `unready` says that 503
     answers with `answer` too; an `endless` answer goes on until one side ends it; a `public` one
     needs no token; a `csv` one comes as CSV too; a `tagged` one with an ETag. With a `body`, of a
     request in JSON, it is asked by POST.

@@ -51,13 +51,13 @@ FORMAT: Final = Parameter(
 )
 FINGERPRINT: Final = Parameter(
     "fingerprint",
-    "Of the collection's spec, or of one that it accepts beside it; its own if not given",
+    "Of the collection's spec, or of another one that it accepts; its own if not given",
 )
 STATUS: Final = (FINGERPRINT,)
 WINDOWS: Final = (
     Parameter(
         "last",
-        f"At most so many windows, the newest of the span; {WINDOWS_DEFAULT} by default",
+        f"At most this many windows, the newest of the span; {WINDOWS_DEFAULT} by default",
         {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT, "default": WINDOWS_DEFAULT},
     ),
     Parameter("from", f"Only windows that start at this time or later: {_TIME}"),
@@ -65,7 +65,7 @@ WINDOWS: Final = (
     Parameter("all", f"As last={WINDOWS_LIMIT}", {"type": "boolean", "default": False}),
     Parameter(
         "limit",
-        "At most so many windows, the oldest of the span: for reading forward, page by page",
+        "At most this many windows, the oldest of the span: for reading forward, page by page",
         {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT},
     ),
     Parameter(
@@ -139,7 +139,7 @@ def read_page(query: MultiMapping[str]) -> Page:
     """Return which windows of a span are asked for.
 
     Raises:
-        AnswerError: 400, for a number that is none within the limits, or contradicting parameters.
+        AnswerError: 400, for an invalid number, or contradicting parameters.
     """
     given = [name for name in ("last", "all", "limit", "after") if name in query]
     forward = "limit" in query or "after" in query

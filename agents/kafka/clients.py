@@ -39,7 +39,11 @@ _MAX_REQUEST_BYTES: Final = 4 << 20
 _TRANSACTION_MS: Final = 30_000
 # An answer takes three times its size while it is parsed; a larger batch is returned all the same.
 _READER_BYTES: Final = 1 << 20
+_ANSWER_BYTES: Final = 8 << 20
 _MEMBER_BYTES: Final = 4 << 20
+# How often a client goes through all of its partitions even if nothing has happened. What happens
+# (an answer, a seek, a leader that is unknown) has it do so at once.
+_LOOK_MS: Final = 1_000
 
 
 def producer(
@@ -82,7 +86,12 @@ def reader(
     Raises:
         ClientOptionError: for an option that no client knows.
     """
-    chosen = {"max_partition_fetch_bytes": _READER_BYTES, **_chosen(options, CONSUMER)}
+    chosen = {
+        "max_partition_fetch_bytes": _READER_BYTES,
+        "consumer_timeout_ms": _LOOK_MS,
+        "fetch_max_bytes": _ANSWER_BYTES,
+        **_chosen(options, CONSUMER),
+    }
     return BoundedConsumer(
         most_bytes=batch_bytes(options),
         group_id=None,

@@ -2,8 +2,8 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer
@@ -12,11 +12,11 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.patience import telling_of_waits
 from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
 from ldpstream.agents.kafka.refusals import no_idempotence
 
 _CLOSE_SECONDS: Final = 2.0
+QUIET_SECONDS: Final = 5.0
 
 log = logging.getLogger(__name__)
 
@@ -89,3 +89,17 @@ async def _close(stop: Callable[[], Awaitable[None]]) -> None:
     """Stop a client, ignoring errors: with its broker away it may wait long or cancel itself."""
     with suppress(asyncio.CancelledError, TimeoutError, KafkaError):
         await asyncio.wait_for(stop(), _CLOSE_SECONDS)
+
+
+@asynccontextmanager
+async def telling_of_waits(bootstrap: str, say: Callable[[str], None]) -> AsyncIterator[None]:
+    """Call `say` with one line if the block, which connects to `bootstrap`, takes long.
+
+    A broker that drops packets costs most of a minute.
+    """
+    line = f"waiting for the broker at {bootstrap} to answer"
+    timer = asyncio.get_running_loop().call_later(QUIET_SECONDS, say, line)
+    try:
+        yield
+    finally:
+        timer.cancel()

@@ -1,4 +1,4 @@
-"""Create a collection's topics, and refuse those that contradict its configuration."""
+"""Create the topics of collections, and refuse those that contradict their configuration."""
 
 import asyncio
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -28,9 +28,12 @@ _CHANGELOG: Final = {
 }
 # A broker then unpacks what it is sent, and refuses what is larger than max.message.bytes unpacked.
 _UNCOMPRESSED: Final = {"compression.type": "uncompressed"}
+# A broker's controller writes at most 10,000 records for a request: one for each topic, partition
+# and setting.
+_PARTITIONS_A_REQUEST: Final = 5_000
 
-DELAYS_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
-"""A broker that creates a thousand partitions, or shares its cores, takes its time."""
+DELAYS_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6)
+"""A broker that creates thousands of partitions, or shares its cores, takes its time."""
 
 
 class TopicError(RuntimeError):
@@ -39,12 +42,12 @@ class TopicError(RuntimeError):
 
 async def declare_topics(
     client: AIOKafkaAdminClient,
-    collection: CollectionConfig,
+    collections: Sequence[CollectionConfig],
     *,
     replication_factor: int,
-    only: Sequence[str] = (),
+    only: Collection[str] = (),
 ) -> Mapping[str, TopicState]:
-    """Create the missing topics of a collection, and return the state of them all by name.
+    """Create the missing topics of collections, and return the state of them all by name.
 
     With `only` no other topics are described, because that requires a permission.
 
@@ -52,39 +55,45 @@ async def declare_topics(
     else that exists is left as it is.
 
     Raises:
-        TopicError: if the source's partitions are not as many as configured, if the changelog has
-            more of them than the source, if the changelog is not compacted, or if the broker
-            refuses to create a topic.
+        TopicError: if a source's partitions are not as many as configured, if a changelog has more
+            of them than its source, if a changelog is not compacted, or if the broker refuses to
+            create a topic.
         KafkaError: if the broker does not answer.
     """
-    topics = collection.topics
-    names = only or topics.names()
+    names = frozenset(only or (name for one in collections for name in one.topics.names()))
     found = await describe(client, names)
-    await _check_found(client, found, collection)
+    await _check_found(client, found, collections)
     missing = [
         topic
-        for topic in _wanted(collection, replication_factor)
+        for one in collections
+        for topic in _wanted(one, replication_factor)
         if topic.name in names and topic.name not in found
     ]
     if not missing:
         return found
     await create_topics(client, missing)
-    found = await _await_topics(client, names, collection)
+    found = await _await_topics(client, names, collections)
     # Another client may have created some of them meanwhile: a device that sends, say.
-    await _check_found(client, found, collection)
+    await _check_found(client, found, collections)
     return found
 
 
 async def _check_found(
-    client: AIOKafkaAdminClient, found: Mapping[str, TopicState], collection: CollectionConfig
+    client: AIOKafkaAdminClient,
+    found: Mapping[str, TopicState],
+    collections: Sequence[CollectionConfig],
 ) -> None:
-    topics = collection.topics
-    if topics.source in found:
-        _check_source(found[topics.source].partitions, collection)
-    if topics.changelog in found:
-        await _check_changelog(client, found[topics.changelog].partitions, collection)
-    if topics.frames is not None and topics.frames in found:
-        await _grow(client, topics.frames, found[topics.frames].partitions, collection)
+    for one in collections:
+        if one.topics.source in found:
+            _check_source(found[one.topics.source].partitions, one)
+        if one.topics.changelog in found:
+            _check_fewer(found[one.topics.changelog].partitions, one)
+    changelogs = [one.topics.changelog for one in collections if one.topics.changelog in found]
+    await _check_compacted(client, changelogs)
+    for one in collections:
+        for name in (one.topics.changelog, one.topics.frames):
+            if name is not None and name in found:
+                await _grow(client, name, found[name].partitions, one)
 
 
 async def check_topics(
@@ -105,7 +114,7 @@ async def check_topics(
     changelog = found.get(topics.changelog)
     if changelog is not None:
         _check_fewer(changelog.partitions, collection)
-        await _check_compacted(client, topics.changelog)
+        await _check_compacted(client, [topics.changelog])
     return found, tuple(name for name in topics.names() if name not in found)
 
 
@@ -152,10 +161,24 @@ def _wanted(collection: CollectionConfig, replication_factor: int) -> list[NewTo
     ]
 
 
-async def create_topics(client: AIOKafkaAdminClient, missing: list[NewTopic]) -> None:
+async def create_topics(client: AIOKafkaAdminClient, missing: Sequence[NewTopic]) -> None:
     """Create topics that others may create too; raises TopicError if the broker refuses one."""
-    for refusal in _refusals(await client.create_topics(missing)):
-        raise TopicError(refusal)
+    for topics in _requests(missing):
+        for refusal in _refusals(await client.create_topics(topics)):
+            raise TopicError(refusal)
+
+
+def _requests(missing: Sequence[NewTopic]) -> Iterator[list[NewTopic]]:
+    """Yield topics in as few requests as a broker takes."""
+    topics, partitions = list[NewTopic](), 0
+    for topic in missing:
+        if topics and partitions + topic.num_partitions > _PARTITIONS_A_REQUEST:
+            yield topics
+            topics, partitions = [], 0
+        topics.append(topic)
+        partitions += topic.num_partitions
+    if topics:
+        yield topics
 
 
 def _refusals(response: Any) -> Iterator[str]:
@@ -168,15 +191,15 @@ def _refusals(response: Any) -> Iterator[str]:
 
 
 async def _await_topics(
-    client: AIOKafkaAdminClient, names: Sequence[str], collection: CollectionConfig
+    client: AIOKafkaAdminClient, names: Collection[str], collections: Sequence[CollectionConfig]
 ) -> Mapping[str, TopicState]:
-    """Return the topics once all exist, with the source's partitions if they arrive in time."""
+    """Return the topics once all exist, with the sources' partitions if they arrive in time."""
     found: Mapping[str, TopicState] = {}
     for delay_seconds in DELAYS_SECONDS:
         await asyncio.sleep(delay_seconds)
         found = await describe(client, names)
-        source = found.get(collection.topics.source)
-        whole = source is None or source.partitions == collection.partitions
+        sources = ((found.get(one.topics.source), one.partitions) for one in collections)
+        whole = all(state is None or state.partitions == wanted for state, wanted in sources)
         if len(found) == len(names) and whole:
             return found
     missing = sorted(set(names) - found.keys())
@@ -218,15 +241,6 @@ def _check_fewer(partitions: int, collection: CollectionConfig) -> None:
         )
 
 
-async def _check_changelog(
-    client: AIOKafkaAdminClient, partitions: int, collection: CollectionConfig
-) -> None:
-    name = collection.topics.changelog
-    _check_fewer(partitions, collection)
-    await _check_compacted(client, name)
-    await _grow(client, name, partitions, collection)
-
-
 async def _grow(
     client: AIOKafkaAdminClient, name: str, partitions: int, collection: CollectionConfig
 ) -> None:
@@ -245,13 +259,14 @@ async def _grow(
         raise TopicError(f"topic {name} cannot be given more partitions: {error}") from error
 
 
-async def _check_compacted(client: AIOKafkaAdminClient, name: str) -> None:
+async def _check_compacted(client: AIOKafkaAdminClient, changelogs: Sequence[str]) -> None:
     """Refuse a changelog that the broker cleans up by age: it would lose state."""
-    policy = await _setting(client, name, "cleanup.policy")
-    if policy is not None and policy != "compact":
-        raise TopicError(
-            f"topic {name} has cleanup.policy={policy}, which would delete state: expected compact"
-        )
+    for name, policy in (await _settings(client, changelogs, "cleanup.policy")).items():
+        if policy != "compact":
+            raise TopicError(
+                f"topic {name} has cleanup.policy={policy}, which would delete state: expected "
+                "compact"
+            )
 
 
 async def warn_of_compression(client: AIOKafkaAdminClient, name: str) -> str | None:
@@ -286,15 +301,24 @@ async def dates_arrivals(client: AIOKafkaAdminClient, source: str) -> bool:
 
 async def _setting(client: AIOKafkaAdminClient, topic: str, name: str) -> str | None:
     """Return a setting of a topic; None if the broker does not show it."""
+    return (await _settings(client, [topic], name)).get(topic)
+
+
+async def _settings(
+    client: AIOKafkaAdminClient, topics: Sequence[str], name: str
+) -> dict[str, str]:
+    """Return a setting of several topics, of those for which the broker shows it."""
+    asked = [
+        ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: None}) for topic in topics
+    ]
     try:
-        responses: list[Any] = await client.describe_configs(
-            [ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: None})]
-        )
+        responses: list[Any] = await client.describe_configs(asked)
     except KafkaError:
-        return None
-    for response in responses:
-        for code, _, _, _, entries in response.resources:
-            values = [str(entry[1]) for entry in entries if entry[0] == name]
-            if not code and values:
-                return values[0]
-    return None
+        return {}
+    return {
+        topic: str(entry[1])
+        for response in responses
+        for code, _, _, topic, entries in response.resources
+        for entry in entries
+        if not code and entry[0] == name
+    }

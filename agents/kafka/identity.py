@@ -10,7 +10,7 @@ counted.
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
@@ -55,7 +55,7 @@ class TopicIdentity:
         self,
         client: AIOKafkaAdminClient,
         kafka: KafkaConfig,
-        collections: Iterable[CollectionConfig],
+        collections: Sequence[CollectionConfig],
         *,
         group: str,
         needed: Needed = WORKER,
@@ -67,13 +67,15 @@ class TopicIdentity:
             TopicError, KafkaError: as `declare_topics`.
         """
         factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
-        missing: list[str] = []
-        for collection in collections:
-            named = [getattr(collection.topics, field) for field in needed]
-            only = [name for name in named if name is not None]
-            found = await declare_topics(client, collection, replication_factor=factor, only=only)
-            self._ids.update({name: state.id for name, state in found.items()})
-            missing += missing_on_topics(collection, found, needed=needed)
+        named = [getattr(one.topics, field) for one in collections for field in needed]
+        only = [name for name in named if name is not None]
+        found = await declare_topics(client, collections, replication_factor=factor, only=only)
+        self._ids = {name: state.id for name, state in found.items()}
+        missing = [
+            lacking
+            for one in collections
+            for lacking in missing_on_topics(one, found, needed=needed)
+        ]
         missing += await missing_on_group(client, group)
         if missing:
             raise not_permitted(kafka, missing)

@@ -130,7 +130,7 @@ class LastingProducer:
         Raises:
             KafkaError: if any may not have arrived.
         """
-        async with self._living() as producer:
+        async with self._living() as producer, _known(producer, topic, None):
             partitions = sorted(await producer.partitions_for(topic))
             target = partitions[partition % len(partitions)]
             records = ((None, value, headers) for value, headers in messages)
@@ -249,7 +249,11 @@ def _heard(sent: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
 async def _known(
     producer: AIOKafkaProducer, topic: str, partition: int | None
 ) -> AsyncIterator[None]:
-    """Refresh the metadata of an unknown partition: it may have been added since."""
+    """Refresh the metadata of an unknown partition: it may have been added since.
+
+    The client asks for all topics of the cluster until it is told which ones it needs.
+    """
+    producer.client.add_topic(topic)
     try:
         yield
     except AssertionError as error:

@@ -22,7 +22,8 @@ from aiokafka.consumer.fetcher import FetchResult
 from aiokafka.record.default_records import DefaultRecordBatch
 from aiokafka.record.memory_records import MemoryRecords
 
-from ldpstream.agents.kafka.unreadable import WrappedBatch, on_fetch, pass_unreadable
+from ldpstream.agents.kafka.fetch_sessions import fetch_news
+from ldpstream.agents.kafka.unreadable import WrappedBatch, on_fetch
 
 BATCH_BYTES: Final = 4 << 20
 """The least bound on a decompressed batch: clients make batches of at most 1 MiB by default."""
@@ -58,11 +59,9 @@ def batch_bytes(options: Mapping[str, Any]) -> int:
 def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
     """Have a started consumer decompress each batch within `most_bytes`.
 
-    A poll returns at most `POLL_BYTES` and one batch. Only the first call has an effect.
+    A poll returns at most `POLL_BYTES` and one batch.
     """
     fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
-    if "fetched_records" in vars(fetcher):
-        return
     unpacker = _Unpacker(most_bytes)
     on_fetch(consumer, partial(_bound_fetch, unpacker))
     fetched_records = fetcher.fetched_records
@@ -78,7 +77,7 @@ def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
 
 
 class BoundedConsumer(AIOKafkaConsumer):
-    """A consumer that decompresses within bounds from its start."""
+    """A consumer that decompresses within bounds, and fetches in sessions, from its start."""
 
     def __init__(self, *topics: str, most_bytes: int, **options: Any) -> None:
         super().__init__(*topics, **options)  # type: ignore[no-untyped-call]  # (aiokafka has no types)
@@ -87,7 +86,7 @@ class BoundedConsumer(AIOKafkaConsumer):
     async def start(self) -> None:
         """Start the consumer and install the bounds."""
         await super().start()  # type: ignore[no-untyped-call]  # (aiokafka has no types)
-        pass_unreadable(self)
+        fetch_news(self)
         bound(self, most_bytes=self._most_bytes)
 
 

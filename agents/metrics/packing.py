@@ -39,7 +39,7 @@ class PackMetrics:
             self._failures.labels(name)
 
     def packed(self, collection: str, records: int, size_bytes: int) -> None:
-        """Count an acknowledged message."""
+        """Count an acknowledged message, its records and bytes."""
         self._records.labels(collection).inc(records)
         self._messages.labels(collection).inc()
         self._bytes.labels(collection).inc(size_bytes)

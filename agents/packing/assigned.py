@@ -1,9 +1,9 @@
-"""A partition that a packer reads: what it knows of it, and sends of it."""
+"""A partition that a packer reads, and what it has read of it and not packed yet."""
 
 import asyncio
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
@@ -12,7 +12,8 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.whole_batches import Run
-from ldpstream.agents.packing.buffer import Buffer
+from ldpstream.agents.packing.joining import cut, join
+from ldpstream.agents.state.packed import MAX_MESSAGES, MAX_SPAN, Int64s, Packed
 
 
 @dataclass(frozen=True)
@@ -25,16 +26,23 @@ class PackOptions:
 
 @dataclass
 class AssignedPartition:
-    """A partition of a source that is currently ours."""
+    """A partition of a source that is currently ours, and what has been read of it."""
 
     collection: CollectionConfig
     source: TopicPartition
-    buffer: Buffer
     answers: Answers
+    packed_to: int
+    """Everything below is packed; at first, where reading begins."""
     read_to: int
-    """Everything below has been read, and what it held is packed or in the buffer."""
+    """Everything below has been read, and what it held is packed or in `runs`."""
+    runs: list[Run] = field(default_factory=list)
+    """What has been read and not been packed yet."""
+    arrived: list[Int64s] = field(default_factory=list)
+    """When the records in `runs` arrived."""
+    records: int = 0
+    held_bytes: int = 0
     began: float = 0.0
-    """When the first record in the buffer arrived."""
+    """When the first record in `runs` arrived."""
     acknowledged: int | None = None
     flight: "asyncio.Task[None] | None" = None
     given_up: bool = False
@@ -46,24 +54,47 @@ class AssignedPartition:
         """The collection's name, and the partition's number."""
         return self.collection.name, self.source.partition
 
+    def full(self, limit_bytes: int) -> bool:
+        """Return whether a full message waits, by bytes or by number of records."""
+        return self.held_bytes >= limit_bytes or self.records >= MAX_MESSAGES
+
     def read(
         self, taken: Sequence[Run], *, stop: int, end: int, steady_ms: int, now_ms: int
     ) -> None:
-        """Buffer what was read, dated as a worker that reads the source itself would date it.
+        """Keep what was read, dated as a worker that reads the source itself would date it.
 
         Call it even if nothing was found: the log was read up to `stop`, and ends at `end`.
         `steady_ms` is on the clock of `answers`.
         """
         since_ms = self.answers.read(self.read_to, stop, end=end)
         self.read_to = stop
-        if taken:
-            if not self.buffer.runs:
-                self.began = time.monotonic()
-            times_ms = list(chain.from_iterable(run.times_ms for run in taken))
-            dates = self.answers.dates(times_ms, appended=all(run.appended for run in taken))
-            ago_ms = None if since_ms is None else steady_ms - since_ms
-            arrived = dates.arrivals(
-                since_ms=None if ago_ms is None else now_ms - ago_ms, now_ms=now_ms
-            )
-            clock_ms = np.asarray(arrived.clock_ms, np.int64)
-            self.buffer.add(taken, np.broadcast_to(clock_ms, len(times_ms)))
+        if not taken:
+            return
+        if not self.runs:
+            self.began = time.monotonic()
+        times_ms = list(chain.from_iterable(run.times_ms for run in taken))
+        dates = self.answers.dates(times_ms, appended=all(run.appended for run in taken))
+        arrived = dates.arrivals(
+            since_ms=None if since_ms is None else since_ms + now_ms - steady_ms, now_ms=now_ms
+        )
+        clock_ms = np.asarray(arrived.clock_ms, np.int64)
+        self.arrived.append(np.broadcast_to(clock_ms, len(times_ms)))
+        self.runs += taken
+        self.records += len(times_ms)
+        for run in taken:
+            self.held_bytes += sum(map(len, filter(None, run.values)))
+
+    def cut(self, *, end: int, limit_bytes: int) -> Iterator[Packed]:
+        """Yield all that waits in messages of at most `limit_bytes`.
+
+        A larger record is left out: it lies in no `[after, next)`, so workers read it from the
+        source.
+        """
+        records = join(self.runs, np.concatenate(self.arrived))
+        self.records, self.held_bytes, self.runs, self.arrived = 0, 0, [], []
+        for part in cut(records, limit_bytes):
+            first, last = int(part.offsets[0]), int(part.offsets[-1])
+            after = self.packed_to if last - self.packed_to <= MAX_SPAN else first
+            self.packed_to = last + 1
+            if len(part.data) <= limit_bytes:
+                yield Packed(after, last + 1, max(end, last + 1), part)

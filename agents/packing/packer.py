@@ -11,7 +11,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain
 from typing import Final
 
@@ -29,8 +28,7 @@ from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.whole_batches import Run, runs
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
-from ldpstream.agents.packing.buffer import Buffer
-from ldpstream.agents.packing.sending import Sender
+from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.state.packed import Packed
 
 RECORDS_A_STEP: Final = 20_000
@@ -66,7 +64,7 @@ class Packer(ConsumerRebalanceListener):
     ) -> None:
         self._by_source = {c.topics.source: c for c in collections}
         self._consumer = consumer
-        self._sender = Sender(topic_ids, producer, metrics)
+        self._sender = PackedSender(topic_ids, producer, metrics)
         self._options = options
         self._metrics = metrics
         self._on_assigned = on_assigned
@@ -112,23 +110,27 @@ class Packer(ConsumerRebalanceListener):
                 for source in error.args[0].keys() & self._shares.keys():
                     self._shares[source].astray = True
             except (NoOffsetForPartitionError, IllegalStateError) as error:
-                # A partition that was reset to its beginning since, or that we have lost.
+                # Of a partition that has been sought since, or that we have lost.
                 log.debug("a rebalance: %r", error)
         await self._drain(LEAVE_SECONDS)
 
     async def _step(self) -> None:
         await self._take_over()
         await self._to_beginnings()
-        open_ = [s.source for s in self._shares.values() if not (self._full(s) or s.astray)]
+        open_ = [s for s in self._shares.values() if not (self._full(s) or s.astray)]
         if not open_:
             await self._wait()
         else:
             found = await self._consumer.getmany(
-                *open_, timeout_ms=self._patience_ms(), max_records=self._batches
+                *(share.source for share in open_),
+                timeout_ms=self._patience_ms(),
+                max_records=self._batches,
             )
             taken = {source: runs(fetched) for source, fetched in found.items()}
-            for source in open_:
-                await self._add(source, taken.get(source, ()))
+            for share in open_:
+                # After a rebalance during the fetch, who is next begins at the committed offset.
+                if not share.given_up:
+                    await self._add(share, taken.get(share.source, ()))
             self._pace(sum(map(len, found.values())), chain.from_iterable(taken.values()))
         now = time.monotonic()
         for share in self._shares.values():
@@ -138,19 +140,21 @@ class Packer(ConsumerRebalanceListener):
             await self._commit()
 
     async def _take_over(self) -> None:
-        """Find out where the consumer starts to read new partitions."""
+        """Continue new partitions where the group has committed that they are packed."""
         for source in sorted(self._consumer.assignment() - self._shares.keys()):
             if source.partition < self._by_source[source.topic].partitions:
-                if await self._consumer.committed(source) is None:
-                    await self._consumer.seek_to_beginning(source)
-                self._begin(source, await self._consumer.position(source))
+                await self._begin(source, await self._consumer.committed(source))
 
-    def _begin(self, source: TopicPartition, position: int) -> AssignedPartition:
-        collection, buffer = self._by_source[source.topic], Buffer(position)
+    async def _begin(self, source: TopicPartition, offset: int | None) -> None:
+        """Read a partition from an offset on; None for its beginning."""
+        if offset is None:
+            await self._consumer.seek_to_beginning(source)
+            offset = await self._consumer.position(source)
+        else:
+            self._consumer.seek(source, offset)
         answers = Answers(self._consumer.last_poll_timestamp(source), steady_ms())
-        share = AssignedPartition(collection, source, buffer, answers, read_to=position)
-        self._shares[source] = share
-        return share
+        collection = self._by_source[source.topic]
+        self._shares[source] = AssignedPartition(collection, source, answers, offset, offset)
 
     async def _wait(self) -> None:
         """Wait until there is something to read, or a partition is assigned."""
@@ -163,7 +167,7 @@ class Packer(ConsumerRebalanceListener):
 
     def _patience_ms(self) -> int:
         """How long a fetch may take, so that a started message is sent in time."""
-        waiting = any(share.buffer.runs for share in self._shares.values())
+        waiting = any(share.runs for share in self._shares.values())
         wait_ms = int(_WAIT_SECONDS * 1000)
         return max(1, min(self._options.linger_ms // 4, wait_ms)) if waiting else wait_ms
 
@@ -173,24 +177,11 @@ class Packer(ConsumerRebalanceListener):
             records = sum(len(run.offsets) for run in taken)
             self._batches = max(1, RECORDS_A_STEP * batches // records)
 
-    async def _add(self, source: TopicPartition, taken: Sequence[Run]) -> None:
-        share = self._shares.get(source)
-        if share is None:
-            # A rebalance during the fetch: where these records begin is not known, and the next
-            # owner, which may be us, begins at the committed offset.
-            with suppress(IllegalStateError):
-                if taken:
-                    self._consumer.seek(source, taken[0].offsets[0])
-            return
-        if taken and taken[0].offsets[0] < share.buffer.seen:
-            # The consumer was reset: what was read before is packed already.
-            share = self._begin(source, taken[0].offsets[0])
+    async def _add(self, share: AssignedPartition, taken: Sequence[Run]) -> None:
         now_ms = steady_ms()
-        share.answers.look(self._consumer.last_poll_timestamp(source), now_ms)
-        stop = taken[-1].offset + 1 if taken else share.read_to
-        with suppress(IllegalStateError):
-            stop = max(stop, await self._consumer.position(source))
-        end = self._consumer.highwater(source)
+        share.answers.look(self._consumer.last_poll_timestamp(share.source), now_ms)
+        stop = await self._consumer.position(share.source)
+        end = self._consumer.highwater(share.source)
         share.read(
             taken,
             stop=stop,
@@ -204,32 +195,30 @@ class Packer(ConsumerRebalanceListener):
 
         What was read before may no longer be in the source, so workers must find it first.
         """
-        for share in [share for share in self._shares.values() if share.astray]:
-            if share.buffer.runs or share.flight is not None or share.given_up:
-                continue
-            source = share.source
-            log.warning(
-                "topic %s[%d]: our position no longer exists; continuing at its beginning", *source
-            )
-            await self._consumer.seek_to_beginning(source)
-            self._begin(source, await self._consumer.position(source))
+        for share in list(self._shares.values()):
+            if share.astray and not (share.runs or share.flight or share.given_up):
+                log.warning(
+                    "topic %s[%d]: our position no longer exists; continuing at its beginning",
+                    *share.source,
+                )
+                await self._begin(share.source, None)
 
     # --- writing --------------------------------------------------------------------------------
 
     def _full(self, share: AssignedPartition) -> bool:
-        return share.buffer.full(self._options.limit_bytes)
+        return share.full(self._options.limit_bytes)
 
     def _due(self, share: AssignedPartition, now: float) -> bool:
         waited = (now - share.began) * 1000 >= self._options.linger_ms / 2
         soon = waited or share.astray or self._full(share)
-        return share.flight is None and bool(share.buffer.runs) and soon
+        return share.flight is None and bool(share.runs) and soon
 
     def _launch(self, share: AssignedPartition) -> None:
-        end, held = self._consumer.highwater(share.source) or 0, share.buffer.records
-        cut = list(share.buffer.cut(end=end, limit_bytes=self._options.limit_bytes))
+        end, held = self._consumer.highwater(share.source) or 0, share.records
+        cut = list(share.cut(end=end, limit_bytes=self._options.limit_bytes))
         left_out = held - sum(len(packed.records) for packed in cut)
         self._metrics.left_out(share.collection.name, left_out)
-        share.flight = asyncio.create_task(self._fly(share, cut, share.buffer.position, end))
+        share.flight = asyncio.create_task(self._fly(share, cut, share.packed_to, end))
         share.flight.add_done_callback(self._flown)
 
     async def _fly(
@@ -254,7 +243,7 @@ class Packer(ConsumerRebalanceListener):
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
             for share in self._shares.values():
-                if share.flight is None and share.buffer.runs:
+                if share.flight is None and share.runs:
                     self._launch(share)
             if not self._flights:
                 break

@@ -19,8 +19,8 @@ from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.whole_batches import take_whole
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import PackOptions
+from ldpstream.agents.packing.health import PackerHealth, serving_health
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.packing.page import Health, serving_page
 from ldpstream.agents.process.console import set_up_logging
 from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import unless_stopped, until_signalled
@@ -71,7 +71,7 @@ async def pack(
         HttpUnavailableError: if `http` cannot be listened on, or needs a token.
         KafkaError: if the broker does not answer, or refuses.
     """
-    collections, health, kafka = packed_collections(config), Health(), config.kafka
+    collections, health, kafka = packed_collections(config), PackerHealth(), config.kafka
     sources, group = [c.topics.source for c in collections], config.worker.pack_group
     metrics, identity = PackMetrics([c.name for c in collections]), TopicIdentity()
     connections = Connections(kafka)
@@ -102,14 +102,14 @@ async def pack(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(connections.close)
         if http is not None:
-            page = serving_page(http, config.worker, metrics=metrics, health=health)
-            await stack.enter_async_context(page)
+            server = serving_health(http, config.worker, metrics=metrics, health=health)
+            await stack.enter_async_context(server)
         packer = await unless_stopped(opened(), stop)
         health.answered = time.monotonic()
         await _until_stopped(packer, stop, _watch(identity, sources, health))
 
 
-async def _watch(identity: TopicIdentity, sources: Sequence[str], health: Health) -> None:
+async def _watch(identity: TopicIdentity, sources: Sequence[str], health: PackerHealth) -> None:
     """Check the topics periodically.
 
     Raises:

@@ -20,10 +20,11 @@ from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.flushing import FLUSH_SECONDS, FlushWriter, InFlightFlushes
+from ldpstream.agents.pipeline.flushing import InFlightFlushes
 from ldpstream.agents.pipeline.loading import Loader, waits_for
 from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.pipeline.services import Services
+from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel, Intake
 from ldpstream.agents.reading.owned_partition import OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
@@ -68,20 +69,15 @@ class Engine:
         self._services = services
         self._held: dict[int, OwnedPartition] = {}
         self.news = asyncio.Event()
-        clock, metrics = services.clock, services.metrics
+        common = (config, reader, channel, self, services.clock)
         self.intake = (
-            Intake(config, reader, channel, self, clock)
+            Intake(*common)
             if config.topics.frames is None
-            else PackedIntake(config, reader, frames, channel, self, clock, metrics)
+            else PackedIntake(*common, frames=frames, metrics=services.metrics)
         )
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
-        self._writer = FlushWriter(config, services.producer, services.identity)
         self._flights = InFlightFlushes(
-            self.title,
-            self._writer,
-            self,
-            services.pace,
-            every_seconds=min(FLUSH_SECONDS, config.publish_every_seconds),
+            self.title, config, services.producer, services.identity, self, services.pace
         )
         self._controls: list[Control] = []
         self._rivals = Rivals(config)
@@ -242,16 +238,19 @@ class Engine:
                 return
             if state is not None:
                 held = self._held[partition] = OwnedPartition(state)
+                # The owner before may have ended before it could commit what its last head says.
+                self._progressed(partition, state.next)
                 self.intake.begin(held)
 
     async def check_topics(self) -> None:
         """Check that source and changelog are still the same topics."""
-        try:
-            await self._writer.check_source()
-        except SourceChangedError as error:
-            self.fail(str(error))
-        except KafkaError as error:
-            log.debug("no topic ids: %r", error)
+        with contained(self.fail):
+            try:
+                await self._flights.check_source()
+            except SourceChangedError as error:
+                self.fail(str(error))
+            except KafkaError as error:
+                log.debug("no topic ids: %r", error)
 
     # --- what happens to held partitions --------------------------------------------------------
 
@@ -265,12 +264,15 @@ class Engine:
         config, metrics, accepted = self.config, self._services.metrics, None
         if self.context.accepted:
             accepted = config.spec.fingerprint.hex()
-        else:
-            # The group sees the offsets of the collection's own spec.
-            source = TopicPartition(config.topics.source, held.partition)
-            self._services.progress.won(source, following)
+        self._progressed(held.partition, following)
         metrics.won(config.name, outcome, accepted=accepted)
         metrics.flushed(config.name, seconds=seconds)
+
+    def _progressed(self, partition: int, following: int) -> None:
+        # The group sees the offsets of the collection's own spec.
+        if not self.context.accepted:
+            source = TopicPartition(self.config.topics.source, partition)
+            self._services.progress.won(source, following)
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""

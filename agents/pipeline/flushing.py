@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
@@ -26,66 +26,6 @@ from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
 FLUSH_SECONDS: Final = 0.25
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class FlushWriter:
-    """Writes the flushes of one collection."""
-
-    collection: CollectionConfig
-    producer: LastingProducer
-    identity: TopicIdentity
-
-    async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
-        """Write a flush. Returns why some of it may not have arrived, or None.
-
-        1. Send copies and cells, and wait for all acknowledgements.
-        2. Check that the source is still the topic that was counted from.
-        3. Send the head.
-
-        If cells and head fit into one batch, they are sent as one, which is stored whole or not at
-        all. After an error, what was sent may still be stored.
-
-        Raises:
-            SourceChangedError: before the head is sent.
-        """
-        changelog, cells = self.collection.topics.changelog, flush.cells
-        producer, name = self.producer, self.collection.name
-        try:
-            with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
-                await asyncio.gather(
-                    *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
-                    # After the last message, before the head: all were from the known topic.
-                    self.check_source(),
-                )
-            with span("flush.send", name, partition=partition, cells=len(cells)):
-                whole = (*cells, flush.head)
-                if not await producer.send_whole(changelog, partition, whole):
-                    await producer.send_records(changelog, partition, cells)
-                    await self.check_source()
-                    await producer.send_records(changelog, partition, (flush.head,))
-        except KafkaError as error:
-            log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
-            return error
-        return None
-
-    async def check_source(self) -> None:
-        """Check that source and changelog are still the topics that were counted from.
-
-        Raises:
-            SourceChangedError: if one of them has been deleted or replaced.
-            KafkaError: if the broker does not answer, or currently does not know one of them.
-        """
-        name, topics = self.collection.name, self.collection.topics
-        then = f"`ldpstream reset {name}` starts over with it"
-        await self.identity.check((topics.source, topics.changelog), then=then)
-
-    async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
-        chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
-        if chosen:
-            topics = self.collection.topics
-            topic = topics.late if kind == "late" else topics.rejected
-            await self.producer.send_all(topic, partition, chosen)
 
 
 class FlushPace:
@@ -122,31 +62,29 @@ class FlushPace:
         self._crowded |= self._free - now > FLUSH_SECONDS
 
 
+@dataclass(eq=False)
 class InFlightFlushes:
     """The flushes of one collection, at most one in flight for each partition.
 
-    A partition flushes at most every `every_seconds`, all together by `pace`.
+    A partition flushes at most every `FLUSH_SECONDS`, or as often as estimates are published if
+    that is more often; all together by `pace`.
     """
 
-    def __init__(
-        self,
-        title: str,
-        writer: FlushWriter,
-        owner: Owner,
-        pace: FlushPace,
-        *,
-        every_seconds: float = FLUSH_SECONDS,
-    ) -> None:
-        self._title = title
-        self._writer = writer
-        self._owner = owner
-        self._pace = pace
-        self._complaints = Complaints()
-        self._every_seconds = every_seconds
+    title: str
+    config: CollectionConfig
+    producer: LastingProducer
+    identity: TopicIdentity
+    owner: Owner
+    pace: FlushPace
+    _complaints: Complaints = field(default_factory=Complaints)
+
+    @property
+    def _every_seconds(self) -> float:
+        return min(FLUSH_SECONDS, self.config.publish_every_seconds)
 
     def start(self, held: OwnedPartition) -> None:
         """Flush a partition that is due or full, if it has something new and no flush in flight."""
-        due = time.monotonic() - held.flushed >= self._every_seconds and self._pace.open
+        due = time.monotonic() - held.flushed >= self._every_seconds and self.pace.open
         if due or held.state.full:
             self._start(held)
 
@@ -156,9 +94,9 @@ class InFlightFlushes:
         flush = held.state.flush()
         if flush is not None:
             held.flushed = time.monotonic()
-            self._pace.started(held.flushed)
+            self.pace.started(held.flushed)
             # An unexpected error stops the collection: its partition must not seem alive.
-            flying = run_contained(partial(self._fly, held, flush), self._owner.fail)
+            flying = run_contained(partial(self._fly, held, flush), self.owner.fail)
             held.flight = asyncio.create_task(flying)
 
     def soon(self, held: OwnedPartition) -> None:
@@ -201,21 +139,21 @@ class InFlightFlushes:
     async def _fly(self, held: OwnedPartition, flush: Flush) -> None:
         """Send one flush to the broker and wait for its outcome."""
         try:
-            with span("flush", self._title, partition=held.partition):
-                error = await self._writer.carry(held.partition, flush)
+            with span("flush", self.title, partition=held.partition):
+                error = await self.carry(held.partition, flush)
                 outcome = await self._settled(held) if error is None else None
             if error is not None:
-                what = f"collection {self._title}: partition {held.partition}"
+                what = f"collection {self.title}: partition {held.partition}"
                 self._complaints.note(held.partition, error, what)
             elif outcome is Settled.WON:
                 assert held.state.flushes.outcome is not None
                 seconds = time.monotonic() - held.flushed
-                self._owner.won(held, flush.next, held.state.flushes.outcome, seconds)
+                self.owner.won(held, flush.next, held.state.flushes.outcome, seconds)
                 self._complaints.over(held.partition)
                 return
-            self._owner.lost(held, refused=error is not None)
+            self.owner.lost(held, refused=error is not None)
         except SourceChangedError as error:
-            self._owner.fail(str(error))
+            self.owner.fail(str(error))
         finally:
             held.flight = None
 
@@ -224,3 +162,54 @@ class InFlightFlushes:
             held.read.clear()
             await held.read.wait()
         return outcome
+
+    async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
+        """Write a flush. Returns why some of it may not have arrived, or None.
+
+        1. Send copies and cells, and wait for all acknowledgements.
+        2. Check that the source is still the topic that was counted from.
+        3. Send the head.
+
+        If cells and head fit into one batch, they are sent as one, which is stored whole or not at
+        all. After an error, what was sent may still be stored.
+
+        Raises:
+            SourceChangedError: before the head is sent.
+        """
+        changelog, cells = self.config.topics.changelog, flush.cells
+        producer, name = self.producer, self.config.name
+        try:
+            with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
+                await asyncio.gather(
+                    *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
+                    # After the last message, before the head: all were from the known topic.
+                    self.check_source(),
+                )
+            with span("flush.send", name, partition=partition, cells=len(cells)):
+                whole = (*cells, flush.head)
+                if not await producer.send_whole(changelog, partition, whole):
+                    await producer.send_records(changelog, partition, cells)
+                    await self.check_source()
+                    await producer.send_records(changelog, partition, (flush.head,))
+        except KafkaError as error:
+            log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
+            return error
+        return None
+
+    async def check_source(self) -> None:
+        """Check that source and changelog are still the topics that were counted from.
+
+        Raises:
+            SourceChangedError: if one of them has been deleted or replaced.
+            KafkaError: if the broker does not answer, or currently does not know one of them.
+        """
+        name, topics = self.config.name, self.config.topics
+        then = f"`ldpstream reset {name}` starts over with it"
+        await self.identity.check((topics.source, topics.changelog), then=then)
+
+    async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
+        chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
+        if chosen:
+            topics = self.config.topics
+            topic = topics.late if kind == "late" else topics.rejected
+            await self.producer.send_all(topic, partition, chosen)

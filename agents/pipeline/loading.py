@@ -10,6 +10,7 @@ import secrets
 import time
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
@@ -37,29 +38,20 @@ def waits_for(title: str, replicas: Sequence[Replica], partitions: Iterable[int]
     return f"it waits for {title} to hand over, which has stopped"
 
 
+@dataclass(eq=False)
 class Loader:
-    """Loads the partitions of one collection, each under its own epoch.
+    """Loads the partitions of one collection, each under its own epoch."""
 
-    `others` are the replicas, by partition, of the collection's other states: first its own state,
-    if this is an accepted one.
-    """
-
-    def __init__(
-        self,
-        title: str,
-        config: CollectionConfig,
-        context: Context,
-        replicas: Sequence[Replica],
-        identity: TopicIdentity,
-    ) -> None:
-        self.others: Sequence[Sequence[Replica]] = ()
-        self._title = title
-        self._config = config
-        self._context = context
-        self._replicas = replicas
-        self._identity = identity
-        self._warned: set[str] = set()
-        self._not_before: dict[int, float] = {}
+    title: str
+    config: CollectionConfig
+    context: Context
+    replicas: Sequence[Replica]
+    identity: TopicIdentity
+    others: Sequence[Sequence[Replica]] = ()
+    """The replicas, by partition, of the collection's other states: first its own state, if this is
+    an accepted one."""
+    _warned: set[str] = field(default_factory=set)
+    _not_before: dict[int, float] = field(default_factory=dict)
 
     def pause(self, partition: int) -> None:
         """Delay the next load of this partition, because it could not be written."""
@@ -70,7 +62,7 @@ class Loader:
 
         Trying the others one by one would take long with thousands of them.
         """
-        first = self._replicas[0].head
+        first = self.replicas[0].head
         included = 0 if first is None else max(1, first.partitions)
         return [partition for partition in partitions if partition < included]
 
@@ -84,21 +76,21 @@ class Loader:
         if siblings is None or time.monotonic() < self._not_before.get(partition, 0.0):
             return None
         state = Partition.load(
-            self._context,
+            self.context,
             partition,
-            self._replicas,
+            self.replicas,
             epoch=secrets.randbelow((1 << 64) - 1) + 1,
-            source=self._identity.topic_id(self._config.topics.source),
+            source=self.identity.topic_id(self.config.topics.source),
             siblings=siblings,
         )
         if state is not None and state.base.source not in {b"", state.work.source}:
             raise SourceChangedError(
-                f"topic {self._config.topics.source} is another one than its state was counted "
-                f"from: it was created again; `ldpstream reset {self._config.name}` starts over "
+                f"topic {self.config.topics.source} is another one than its state was counted "
+                f"from: it was created again; `ldpstream reset {self.config.name}` starts over "
                 "with it"
             )
-        if state is not None and not self._context.accepted:
-            self._warn_of_specs(state, self._replicas[partition].left_behind)
+        if state is not None and not self.context.accepted:
+            self._warn_of_specs(state, self.replicas[partition].left_behind)
         return state
 
     def _siblings(self, partition: int) -> SiblingHeads | None:
@@ -107,18 +99,18 @@ class Loader:
         found = tuple(head for head in heads if head is not None)
         if len(found) < len(heads):
             return None
-        if self._context.accepted:
+        if self.context.accepted:
             return SiblingHeads(found[0], found[1:])
         return SiblingHeads(None, found)
 
     @property
     def problem(self) -> str:
         """Why nothing can be loaded, if panes are missing in partition 0; empty if none are."""
-        if not missing(self._replicas):
+        if not missing(self.replicas):
             return ""
         return (
             "partition 0 of its changelog lacks panes that it stores for all partitions: it was "
-            f"emptied or cut, or is being read; `ldpstream reset {self._config.name}` counts "
+            f"emptied or cut, or is being read; `ldpstream reset {self.config.name}` counts "
             "again what the source still holds"
         )
 
@@ -127,23 +119,23 @@ class Loader:
 
         If windows closed without the new partitions, all their reports would be late.
         """
-        name, topic, configured = self._title, self._config.topics.source, self._config.partitions
-        found = self._identity.partitions(topic)
+        name, topic, configured = self.title, self.config.topics.source, self.config.partitions
+        found = self.identity.partitions(topic)
         if found > configured:
             self._warn(
                 f"collection {name}: topic {topic} now has {found} partitions, but "
-                f"collection.{self._config.name}.partitions is {configured}: no window closes "
+                f"collection.{self.config.name}.partitions is {configured}: no window closes "
                 f"until all workers are restarted with {found}"
             )
         return max(found, configured)
 
     def _warn_of_specs(self, state: Partition, left_behind: Iterable[bytes]) -> None:
         """Warn that messages of other specs may have nobody to decide or count them."""
-        name = self._config.name
+        name = self.config.name
         if state.work.cutover != NEVER:
             self._warn(
                 f"collection {name}: its state was handed over to another spec: messages that are "
-                f"not reports of {self._config.spec.fingerprint.hex()} are left to workers that "
+                f"not reports of {self.config.spec.fingerprint.hex()} are left to workers that "
                 "accept it; to go back to it for good, name that spec's file under "
                 f"collection.{name}.accept"
             )

@@ -14,7 +14,6 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import Config
-from ldpstream.agents.kafka.awaited import wait_for_broker
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
@@ -22,6 +21,7 @@ from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.control import ControlError, decode_control
+from ldpstream.agents.pipeline.awaited import wait_for_broker
 from ldpstream.agents.pipeline.clock_watch import STEP_SECONDS, ClockWatch
 from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
@@ -163,12 +163,11 @@ class Pipeline:
                 watching = partial(self.broker_watch.run, changelog, config.kafka.bootstrap)
                 self._spawn(watching, self._fail)
         for engine, publisher in zip(self._all, self._publishers, strict=True):
-            sweep = partial(collect_tombstones, engine, self._producer)
-            for run in (publisher.run, sweep):
-                self._spawn(run, engine.fail)
+            self._spawn(publisher.run, engine.fail)
         for run in (
             partial(keep_ticking, self._all, self._pace),
             partial(keep_checking_topics, self._all),
+            partial(collect_tombstones, self._all, self._producer),
             self._progress.run,
         ):
             self._spawn(run, self._fail)

@@ -43,9 +43,4 @@ async def keep_checking_topics(engines: Sequence[Engine]) -> None:
     while True:
         await asyncio.sleep(every_seconds)
         # Whoever asks at the same time shares an answer.
-        await asyncio.gather(*(_check_topics(engine) for engine in engines if not engine.stopped))
-
-
-async def _check_topics(engine: Engine) -> None:
-    with contained(engine.fail):
-        await engine.check_topics()
+        await asyncio.gather(*(engine.check_topics() for engine in engines if not engine.stopped))

@@ -16,7 +16,7 @@ from ldpstream.estimators.planning.priors import (
     uniform_shares,
     zipf_shares,
 )
-from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.domains.parse import Domain
@@ -29,17 +29,17 @@ ZIPF: Final = "zipf"
 
 
 class PriorError(ValueError):
-    """A prior that is none: the message names the file, the line and what was expected."""
+    """An invalid prior: the message names the file, the line and what was expected."""
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class PlanRequest:
     """A collection with all that a plan of it needs."""
 
     collection: CollectionConfig
     respondents: int
     prior: str
-    workload: Workload
+    workload: PlannedWorkload
     objective: Objective
 
     @property
@@ -84,7 +84,7 @@ def ask(
     respondents: int,
     prior: str | Sequence[float] = UNIFORM,
     objective: Objective | None = None,
-) -> Asked:
+) -> PlanRequest:
     """Return what is asked about a collection, its own ranges, quantiles and top filled in.
 
     Without an objective the published ranges and quantiles are it; where there are none, all ranges
@@ -97,9 +97,9 @@ def ask(
     domain, estimated = spec.domain.estimated, spec.domain.estimated_indices
     shares, text = read_prior(prior, domain)
     if estimated is not None:
-        # What devices give beside the value is as likely as anything else beside it.
+        # What devices give with the value is as likely as anything else they might.
         shares = (shares / np.bincount(estimated))[estimated]
-    workload = Workload(
+    workload = PlannedWorkload(
         shape=domain.shape,
         ordered=domain.ordered,
         shares=shares,
@@ -112,7 +112,7 @@ def ask(
         metric = isinstance(spec.mechanism.policy, MetricPolicy)
         unpublished: Objective = "ranges" if metric else "values"
         objective = "published" if options.ranges or options.quantiles else unpublished
-    return Asked(collection, respondents, text, workload, objective)
+    return PlanRequest(collection, respondents, text, workload, objective)
 
 
 def _of_values(spec: CollectionSpec) -> CollectionSpec:

@@ -37,7 +37,7 @@ class AttributesPlan(Part):
 
 
 def plan_attributes(collection: CollectionConfig, respondents: int) -> AttributesPlan:
-    """Return the plan of a collection of records for so many respondents of all attributes.
+    """Return the plan of a collection of records for this many respondents of all attributes.
 
     Errors are those of the population, for whatever values devices have.
     """

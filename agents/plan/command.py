@@ -170,7 +170,10 @@ def _write(optimum: Optimum, file: str) -> None:
         raise Refused(f"--optimise: cannot write {file}: {error.strerror or error}") from error
     except (DesignError, SpecError) as error:
         raise Refused(f"--optimise: {error}") from error
-    use = f'mechanism = "optimal" and channel = "{Path(file).name}" in place of epsilon use it'
+    use = (
+        f'to use it, write mechanism = "optimal" and channel = "{Path(file).name}" in place of '
+        "mechanism and its settings (epsilon, policy, strategy)"
+    )
     click.echo(f"{file}: written, {channel.outputs} reports; {use}", err=True)
 
 

@@ -6,7 +6,7 @@ from statistics import NormalDist
 import numpy as np
 
 from ldpstream.agents.document.part import Number
-from ldpstream.agents.plan.ask import Asked
+from ldpstream.agents.plan.ask import PlanRequest
 from ldpstream.agents.plan.model import (
     CostPart,
     Errors,
@@ -22,11 +22,11 @@ from ldpstream.agents.plan.model import (
     ValueErrors,
 )
 from ldpstream.agents.plan.verdict import verdict
-from ldpstream.estimators.planning.compare import Candidate, Comparison, Refused
+from ldpstream.estimators.planning.compare import Candidate, Comparison, RefusedMechanism
 from ldpstream.estimators.planning.cost import Cost
 from ldpstream.estimators.planning.optimum import Optimum
 from ldpstream.estimators.planning.predictions import prefix_bound, sampling_variances
-from ldpstream.estimators.planning.workload import Queries
+from ldpstream.estimators.planning.workload import QuerySets
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -36,8 +36,8 @@ _ONE_PERCENT = 0.01
 _LARGEST_EXACT = 1 << 53
 
 
-def compose(
-    asked: Asked,
+def compose_plan(
+    asked: PlanRequest,
     comparison: Comparison,
     optimum: Optimum | None,
     width: float | None,
@@ -80,7 +80,11 @@ def epsilon_of(mechanism: Mechanism) -> Json:
 
 
 def _mechanism(
-    asked: Asked, one: Candidate, best: Candidate, optimum: Optimum | None, width: float | None
+    asked: PlanRequest,
+    one: Candidate,
+    best: Candidate,
+    optimum: Optimum | None,
+    width: float | None,
 ) -> MechanismPlan:
     n, workload, found = asked.respondents, asked.workload, one.predictions
     both = 2.0 * NormalDist().inv_cdf(0.5 + asked.collection.options.confidence / 2.0)
@@ -134,7 +138,7 @@ def _ratio(variance: float, least: float) -> Number:
     return math.sqrt(variance / least) if least > 0.0 else None
 
 
-def _optimum(asked: Asked, optimum: Optimum) -> OptimumPart:
+def _optimum(asked: PlanRequest, optimum: Optimum) -> OptimumPart:
     return OptimumPart(
         error=optimum.error(asked.respondents),
         bound=optimum.bound(asked.respondents),
@@ -143,13 +147,13 @@ def _optimum(asked: Asked, optimum: Optimum) -> OptimumPart:
     )
 
 
-def _errors(variances: Floats, queries: Queries, asked: Asked) -> list[Errors]:
+def _errors(variances: Floats, queries: QuerySets, asked: PlanRequest) -> list[Errors]:
     sampled = variances + sampling_variances(queries, asked.workload.shares)
     pairs = np.sqrt(np.stack([variances, sampled], axis=1) / asked.respondents)
     return [Errors(respondents=r, population=p) for r, p in pairs.tolist()]
 
 
-def _quantiles(asked: Asked, one: Candidate) -> list[QuantileErrors]:
+def _quantiles(asked: PlanRequest, one: Candidate) -> list[QuantileErrors]:
     workload, spread = asked.workload, one.predictions.spread
     bound = None
     if spread is not None:
@@ -163,7 +167,7 @@ def _quantiles(asked: Asked, one: Candidate) -> list[QuantileErrors]:
     ]
 
 
-def _summary(variances: Floats, queries: Queries, n: int) -> Summary:
+def _summary(variances: Floats, queries: QuerySets, n: int) -> Summary:
     return Summary(
         mean=math.sqrt(float(variances.mean()) / n),
         worst=math.sqrt(float(variances.max()) / n),
@@ -172,7 +176,7 @@ def _summary(variances: Floats, queries: Queries, n: int) -> Summary:
     )
 
 
-def _total_variation(asked: Asked, one: Candidate) -> float:
+def _total_variation(asked: PlanRequest, one: Candidate) -> float:
     """Return half the sum of all values' standard errors: Jensen bounds their mean distances.
 
     Where the values are a sample of a large domain, its mean stands for the others'.
@@ -196,7 +200,7 @@ def _cost(cost: Cost, spec: CollectionSpec) -> CostPart:
     )
 
 
-def _refused(asked: Asked, one: Refused) -> RefusedPart:
+def _refused(asked: PlanRequest, one: RefusedMechanism) -> RefusedPart:
     value, other = one.pair
     given = asked.spec.domain
     return RefusedPart(

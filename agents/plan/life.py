@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 from rich.console import Console
 
-from ldpstream.agents.plan.ask import Asked
+from ldpstream.agents.plan.ask import PlanRequest
 from ldpstream.agents.plan.model import LifePart, LifeWay
 from ldpstream.agents.plan.verdict import title
 from ldpstream.agents.terminal.fitting import FittingTable
@@ -17,7 +17,7 @@ from ldpstream.mechanisms.policies.spending import largest_loss
 
 
 def plan_life(
-    asked: Asked,
+    asked: PlanRequest,
     candidates: list[Candidate],
     *,
     windows: int,
@@ -39,7 +39,7 @@ def plan_life(
     chosen = {2**power for power in range(windows.bit_length()) if 2**power < windows}
     reports = sorted({*chosen, windows} | ({configured} if configured else set()))
     losses = [loss if one == configured < windows else budget / one for one in reports]
-    # So many epochs are touched at most, wherever a device's begin.
+    # This many epochs are touched at most, wherever a device's begin.
     held = [epochs for epochs in (2, 4, 12) if epochs < windows]
     losses += [budget / epochs for epochs in held]
     factors = [float(one / loss) for one in losses]
@@ -89,7 +89,8 @@ def show_life(life: LifePart, respondents: int, console: Console) -> None:
     best, held = (min(ways, key=lambda way: way.error) for ways in (now, life.ways))
     also = ""
     if held.hold is not None:
-        also = f" With hold = {held.hold:,}: {held.error:.3g}, of values up to so many windows old."
+        old = f"{held.hold:,}"
+        also = f" With hold = {old}: {held.error:.3g}, of values up to {old} windows old."
     console.print(
         f"A budget of {life.budget:g} for {life.windows:,} windows, {respondents:,} devices: least "
         f"error of a window where each reports in {best.reports:,} of them: {best.error:.3g}."

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from ldpstream.agents.plan.ask import Asked
+from ldpstream.agents.plan.ask import PlanRequest
 from ldpstream.agents.plan.verdict import named, title
 from ldpstream.estimators.planning.compare import Comparison
 from ldpstream.estimators.planning.sweep import Sweep
@@ -22,7 +22,7 @@ _MARKERS: Final = "osD^vP*X<>"
 _DOTS_PER_INCH: Final = 150
 
 
-def draw_plan(asked: Asked, comparison: Comparison, sweep: Sweep | None, file: Path) -> None:
+def draw_plan(asked: PlanRequest, comparison: Comparison, sweep: Sweep | None, file: Path) -> None:
     """Write a PNG with two panels; without a sweep only the first.
 
     Raises:
@@ -48,7 +48,10 @@ def draw_plan(asked: Asked, comparison: Comparison, sweep: Sweep | None, file: P
 
 
 def _against_respondents(
-    axes: Axes, asked: Asked, comparison: Comparison, styles: dict[tuple[str, str], tuple[str, str]]
+    axes: Axes,
+    asked: PlanRequest,
+    comparison: Comparison,
+    styles: dict[tuple[str, str], tuple[str, str]],
 ) -> None:
     n = np.geomspace(max(1.0, asked.respondents / _SPAN), asked.respondents * _SPAN, _POINTS)
     for candidate in comparison.candidates:
@@ -69,7 +72,7 @@ def _against_respondents(
 
 def _against_budget(
     axes: Axes,
-    asked: Asked,
+    asked: PlanRequest,
     sweep: Sweep,
     styles: dict[tuple[str, str], tuple[str, str]],
     configured: set[tuple[str, str]],

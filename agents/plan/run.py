@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.plan.ask import UNIFORM, Asked, ask
-from ldpstream.agents.plan.compose import compose
+from ldpstream.agents.plan.ask import UNIFORM, PlanRequest, ask
+from ldpstream.agents.plan.compose import compose_plan
 from ldpstream.agents.plan.model import PlanDocument
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.planning.choices import (
@@ -32,7 +32,7 @@ class NothingComparedError(ValueError):
 class Planned:
     """A plan with all that it was made of; `optimum` is None where it was not searched."""
 
-    asked: Asked
+    asked: PlanRequest
     comparison: Comparison
     optimum: Optimum | None
     document: PlanDocument
@@ -50,7 +50,7 @@ def make_plan(
     limit_seconds: float = LIMIT_SECONDS,
     say: Callable[[str], object] = str,
 ) -> Planned:
-    """Return the plan of a collection for so many respondents; `ask` says what the rest is.
+    """Return the plan of a collection for this many respondents; `ask` says what the rest is.
 
     The best channel of any kind is searched for `search_seconds`, 0 for not at all; by default
     where that is soon done, or where `channel` says that it is needed. With a `width` of bounds the
@@ -81,11 +81,11 @@ def make_plan(
         raise NothingComparedError(f"no mechanism was compared within {limit_seconds:g} s")
     say(f"searching the best channel: {collection.name}")
     optimum = _search(asked, search_seconds, needed=channel)
-    document = compose(asked, comparison, optimum, width, limit_seconds)
+    document = compose_plan(asked, comparison, optimum, width, limit_seconds)
     return Planned(asked, comparison, optimum, document)
 
 
-def _search(asked: Asked, seconds: float | None, *, needed: bool) -> Optimum | None:
+def _search(asked: PlanRequest, seconds: float | None, *, needed: bool) -> Optimum | None:
     policy = asked.spec.mechanism.policy
     if seconds is None:
         seconds = SEARCH_SECONDS if needed or policy.size <= SEARCHED_VALUES else 0.0

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
-from ldpstream.agents.plan.ask import Asked
+from ldpstream.agents.plan.ask import PlanRequest
 from ldpstream.estimators.planning.compare import Candidate, Comparison, cheaper_rivals
 from ldpstream.estimators.planning.optimum import Optimum
 
@@ -21,7 +21,7 @@ def title(mechanism_id: str, variant: str) -> str:
 
 
 def verdict(
-    asked: Asked, comparison: Comparison, optimum: Optimum | None, limit_seconds: float
+    asked: PlanRequest, comparison: Comparison, optimum: Optimum | None, limit_seconds: float
 ) -> str:
     """Say which mechanism is best for what, by how much, and which nearly is for less.
 
@@ -36,7 +36,7 @@ def verdict(
     return " ".join(sentences)
 
 
-def _sentences(asked: Asked, comparison: Comparison) -> Iterator[str]:
+def _sentences(asked: PlanRequest, comparison: Comparison) -> Iterator[str]:
     best, *others = comparison.candidates
     n = asked.respondents
     lead = (
@@ -62,7 +62,7 @@ _FOUND: Final = {
 }
 
 
-def _nearness(asked: Asked, best: Candidate, optimum: Optimum) -> str:
+def _nearness(asked: PlanRequest, best: Candidate, optimum: Optimum) -> str:
     n = asked.respondents
     found = _FOUND[optimum.design.status].format(error=optimum.error(n), bound=optimum.bound(n))
     lead = f"The best channel of any kind for this policy, workload and design shares {found}"
@@ -73,7 +73,7 @@ def _nearness(asked: Asked, best: Candidate, optimum: Optimum) -> str:
 
 
 def times(candidate: Candidate, best: Candidate) -> str:
-    """Return a candidate's error beside the best one's, such as `1.27 times that error`."""
+    """Return a candidate's error compared with the best one's, such as `1.27 times that error`."""
     if best.variance <= 0.0:
         return "the same error" if candidate.variance <= 0.0 else "an error at all"
     ratio = ratio_text(math.sqrt(candidate.variance / best.variance))

@@ -23,8 +23,8 @@ def say_metric(policy: MetricPolicy, domain: Domain) -> list[str]:
             "is more than that times likelier for one than for the other."
         ),
         (
-            f"{_farther(policy, factor)} The two farthest {what} are told apart up to a factor "
-            f"{factor_text(far)}."
+            f"{_farther(policy, factor)} The two farthest {what} are distinguishable up to a "
+            f"factor {factor_text(far)}."
         ),
     ]
     if policy.scale is not None:
@@ -57,13 +57,13 @@ def _of_numbers(policy: MetricPolicy, unit: Fraction) -> str:
         # Numbers within a step lose the mean of the two ends: (e^step - 1) for each width.
         for_width = exp_bounds(min(unit, Fraction(LARGEST_BUDGET)))[1] - 1
         return (
-            "Numbers are rounded at random to one of the two values beside them, so any two of "
+            "Numbers are rounded at random to one of the two nearest values, so any two of "
             f"them one width apart ({widths}) are indistinguishable up to a factor "
             f"{factor_text(for_width)}, nearer ones by as much less."
         )
     return (
         f"Values are bins of width {widths}: two numbers on the two sides of an edge are a whole "
-        "step apart, however near they are; those in one bin are not told apart at all."
+        "step apart, however near they are; those in one bin are indistinguishable."
     )
 
 

@@ -1,6 +1,6 @@
 """What a report loses against those who see published documents alone, where that is less.
 
-Documents tell sums of at least so many reports: one of them hides among the others
+Documents tell sums of at least this many reports: one of them hides among the others
 (docs/theory.md, section 10).
 """
 
@@ -25,7 +25,7 @@ TRUST: Final = (
 
 @dataclass(frozen=True)
 class Central:
-    """What one of at least so many `reports` loses, by budget; at least one entry."""
+    """What one of at least this many `reports` loses, by budget; at least one entry."""
 
     reports: int
     delta: float
@@ -45,7 +45,7 @@ class Central:
         return {"reports": self.reports, "delta": self.delta, "losses": losses, "trust": TRUST}
 
     def sentences(self) -> tuple[str, ...]:
-        """Return it in words."""
+        """Return the loss in words, a sentence each."""
         budget = max(one.budget for one in self.losses)
         exponent = Fraction(self.epsilon)
         return (
@@ -59,7 +59,7 @@ class Central:
 
 
 def central(mechanism: Mechanism, *, reports: int, delta: float = DELTA) -> Central | None:
-    """Return what one of so many reports of one disclosed block loses in their sum.
+    """Return what one of this many reports of one disclosed block loses in their sum.
 
     None where nothing is known, as of channels of more than 64 values of most families.
     """

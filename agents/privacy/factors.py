@@ -48,7 +48,7 @@ def _decimals(factor: Fraction) -> int:
 
 
 def round_up(number: Fraction, decimals: int) -> str:
-    """Return the smallest decimal number of so many decimals that is not below a number >= 0.
+    """Return the smallest decimal number of this many decimals that is not below a number >= 0.
 
     Zeros at the end are left out.
     """

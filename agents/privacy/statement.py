@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any, Final
 
 from ldpstream.agents.privacy import by_distance, by_prior, by_value
+from ldpstream.agents.privacy.epsilon import epsilon_text
 from ldpstream.agents.privacy.factors import factor_text, round_up
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.attributes import Attributes
@@ -35,6 +36,7 @@ _YEAR_MS: Final = 365 * 86_400_000
 class PrivacyStatement:
     """What is promised, what is not, and what leaves in the clear; sentences of plain text."""
 
+    epsilon: str
     protected: tuple[str, ...]
     unprotected: str | None
     disclosed: tuple[str, ...]
@@ -50,6 +52,7 @@ def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
         own = [f"{name}: {part.unprotected}" for name, part in said if part.unprotected]
         unprotected = "; ".join(own) or None
     return PrivacyStatement(
+        epsilon=epsilon_text(policy),
         protected=(
             *_sentences(policy, spec.domain),
             _REPEATED if spec.hold is None else _DRAWN_ONCE,
@@ -81,7 +84,7 @@ def minimum_sentences(
     off = "" if minimum_block is None else " minimum_block, which would merge small blocks, is off."
     return (
         (
-            f"{promise} That holds for panes of time; among so many a single report may still be "
+            f"{promise} That holds for panes of time; among that many a single report may still be "
             f"the only one of what it tells in the clear.{off}"
         ),
     )

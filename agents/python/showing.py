@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 Document = EstimateDocument | PlanDocument | Sequence[EstimateDocument]
 
 FOLLOWED: Final = 5
-"""Of several windows the course of so many entries is drawn: the first of the newest one."""
+"""Of several windows the course of this many entries is drawn: the first of the newest one."""
 _PLAN: Final = ("mechanism", "variant", "error", "ratio", "respondents_for_1_percent")
 
 

@@ -92,7 +92,7 @@ def _index(label: str, domain: Domain) -> int:
         index = int(domain.parse_columns([[label]])[0])
     except ValueOutsideDomainError:
         index = -1
-    # Devices may write a number in several ways, and be beside it; here it has one name.
+    # Devices may write a number in several ways, and add to it; here it has one name.
     if index < 0 or str(domain.label(index)) != label:
         raise QueryError("linear", f"labels of the domain, got {label[:40]!r}")
     return index

@@ -179,10 +179,11 @@ class EstimateRequest(Asked):
         ),
     ] = None
     simultaneous: Annotated[
-        bool | None, Setting(text=FLAG, help="Bounds that hold all together, not each by itself")
+        bool | None, Setting(text=FLAG, help="Wider bounds: all listed ones are right at once")
     ] = None
     confidence: Annotated[
-        Unit | None, Setting(text=UNIT, help="With which bounds hold; above 0 and below 1")
+        Unit | None,
+        Setting(text=UNIT, help="Probability with which bounds hold, above 0 and below 1"),
     ] = None
     project: Annotated[
         Projection | None,

@@ -1,25 +1,12 @@
 """A partition that a worker holds: its state, the bookkeeping around it, and who is told."""
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.source import Batch, Outside, Session
-
-
-@dataclass(frozen=True)
-class Hole:
-    """Offsets of the source, up to `after`, that are missing before a packed message."""
-
-    offset: int
-    """The message's offset in the frames topic."""
-    after: int
-    """The offset of the source at which that message begins."""
-    since: float
-    """When that was noticed."""
+from ldpstream.agents.reading.source import Session
 
 
 @dataclass
@@ -27,8 +14,10 @@ class Frames:
     """How far the frames topic of a partition has been read, and what its packers do."""
 
     session: Session | None = None
-    """The session in which it is read; None while a hole is filled."""
-    hole: Hole | None = None
+    """The session in which it is read."""
+    hole: int | None = None
+    """The offset of the source up to which something is missing before the next message."""
+    hole_since: float = 0.0
     at_end: bool = False
     """Whether all of it has been read."""
     unknown: float | None = None
@@ -37,18 +26,10 @@ class Frames:
     """The source offset up to which the last packed message went; None before the first."""
     heard: float = 0.0
     """When packed messages last brought something new, or were about to."""
-    unpacked: float | None = None
-    """Since when the source has been known to hold messages that were in no packed message."""
-    probing: bool = False
-    """Whether only the end of the source is read."""
     own: float = 0.0
     """When a report or a rejection of this state was last taken in, from whichever topic."""
     decided: int = 0
     """How many had been then."""
-
-    def hear(self, now: float) -> None:
-        """Note that packed messages advance the partition, or soon will."""
-        self.heard, self.unpacked = now, None
 
     def note_own(self, now: float, decided: int) -> None:
         """Note how many reports and rejections of this state have been taken in by now."""
@@ -66,10 +47,6 @@ class OwnedPartition:
     """The session in which the source is read."""
     frames: Frames = field(default_factory=Frames)
     """The same of packed messages."""
-    waiting: deque[Batch | Outside] = field(default_factory=deque)
-    """What arrived while the partition was full."""
-    missed: int = 0
-    """How many times in a row delivered slices were found neither in the channel nor taken."""
     flushed: float = 0.0
     """When its last flush began."""
     flight: "asyncio.Task[None] | None" = None

@@ -1,8 +1,8 @@
 """Read partitions without a group, each contiguously from an offset on, in *sessions*.
 
 An offset that such a consumer skips between two of its positions does not exist, so what it reads
-is complete without further proof. It is delivered in slices. At most two slices of a partition wait
-for the consumer; then this partition pauses while all others continue.
+is complete without further proof. It waits in its session, in slices, until the consumer takes it;
+with two of them a partition pauses while all others continue.
 """
 
 import asyncio
@@ -43,7 +43,6 @@ Record = tuple[int, bytes | None]
 class Batch:
     """The complete contents of `[start, stop)`: offsets not in `records` do not exist.
 
-    - `session` is the `Session` in which it was read.
     - `end` is where the log ended at that time; a batch that stops there is an end-of-log probe,
       with or without records.
     - `asked_ms`, on the monotonic clock, is no later than the time at which the fetch was sent;
@@ -52,7 +51,6 @@ class Batch:
       None if none was seen.
     """
 
-    session: object
     start: int
     stop: int
     end: int
@@ -96,44 +94,49 @@ class Outside:
     It ends its session.
     """
 
-    session: object
     asked: int
     beginning: int
 
 
 @dataclass(eq=False)
 class Session:
-    """A read session of one partition, of which there is one at a time."""
+    """A read session of one partition, of which there is one at a time.
+
+    `call` asks for a `take`. One call is under way at a time; if it is lost, call again: what
+    waits is safe here, and a call too many finds nothing.
+    """
 
     reader: "SourceReader"
     partition: TopicPartition
     position: int
-    deliver: Callable[[Batch | Outside], None]
+    call: Callable[["Session"], None]
     answers: Answers
-    pending: deque[Batch | Outside] = field(default_factory=deque)
-    given: int = 0
-    """How many items have been delivered but not taken."""
+    waiting: deque[Batch | Outside] = field(default_factory=deque)
+    called: bool = False
+    """Whether a call is under way."""
     short_since: float | None = None
     """Since when its log has ended before its position."""
 
     @property
     def full(self) -> bool:
         """Whether reading must wait until something is taken."""
-        return self.given >= _SLICES or bool(self.pending)
+        return len(self.waiting) >= _SLICES
 
     def give(self, *items: Batch | Outside) -> None:
-        """Deliver items, as many as there is room for; the others wait."""
-        self.pending.extend(items)
-        while self.pending and self.given < _SLICES:
-            self.given += 1
-            self.deliver(self.pending.popleft())
+        """Let items wait, and call for the first."""
+        self.waiting.extend(items)
+        self.next()
 
-    def taken(self) -> None:
-        """Note that an item has been taken."""
-        # A channel may deliver an item twice.
-        self.given = max(0, self.given - 1)
-        self.give()
+    def next(self, *, lost: bool = False) -> None:
+        """Call if something waits and no call is under way, or that one is `lost`."""
+        if self.waiting and (lost or not self.called):
+            self.called = True
+            self.call(self)
+
+    def take(self) -> Batch | Outside:
+        """Return what has waited longest."""
         self.reader.room.set()
+        return self.waiting.popleft()
 
     def short_for(self, batch: Batch, now: float) -> float:
         """Return for how long its log has ended before its position; negative if it does not.
@@ -148,7 +151,7 @@ class Session:
 
     def end(self) -> None:
         """Stop reading the partition, if this is still its session."""
-        self.pending.clear()
+        self.waiting.clear()
         self.reader.end(self)
 
 
@@ -181,15 +184,14 @@ class SourceReader:
         return partition.partition in (self._consumer.partitions_for_topic(partition.topic) or ())
 
     def begin(
-        self, partition: TopicPartition, offset: int, deliver: Callable[[Batch | Outside], None]
+        self, partition: TopicPartition, offset: int, call: Callable[[Session], None]
     ) -> Session:
-        """Read a partition from an offset on, and no longer in any other session of it.
-
-        `deliver` queues what is read; `taken` of the session must be called for each item.
-        """
+        """Read a partition from an offset on, and no longer in any other session of it."""
+        if partition in self._sessions:
+            self._sessions[partition].end()
         self._consumer.seek(partition, offset)
         answers = Answers(self._consumer.last_poll_timestamp(partition), self._now_ms())
-        session = Session(self, partition, offset, deliver, answers)
+        session = Session(self, partition, offset, call, answers)
         self._sessions[partition] = session
         self._consumer.resume(partition)
         self.room.set()
@@ -232,11 +234,15 @@ class SourceReader:
                     await self._outside(session)
             return False
         # No suspension between a fetch and reading its positions: they belong together.
+        now_ms = self._now_ms()
         for partition, session in list(self._sessions.items()):
-            if partition not in waiting:
+            if partition in waiting or self._sessions.get(partition) is not session:
+                continue
+            new = session.answers.look(self._consumer.last_poll_timestamp(partition), now_ms)
+            if new or partition in found:
                 batch = await self._batch(session, found.get(partition, ()))
                 # A probe that has to wait is outdated when it is taken.
-                if batch is not None and (batch.stop > batch.start or not session.given):
+                if batch is not None and (batch.stop > batch.start or not session.waiting):
                     session.give(*batch.slices())
         if waiting and not found:
             await self._wait_for_room()
@@ -265,28 +271,29 @@ class SourceReader:
     async def _batch(
         self, session: Session, found: Sequence[ConsumerRecord[bytes, bytes]]
     ) -> Batch | None:
-        """Return what is new of a partition, None if nothing is."""
+        """Return what an answer has brought of a partition; None if its end is not known."""
         partition = session.partition
         end = self._consumer.highwater(partition)
-        new = session.answers.look(self._consumer.last_poll_timestamp(partition), self._now_ms())
-        if end is None or not (new or found):
+        if end is None:
             return None
         start, stop = session.position, await self._consumer.position(partition)
         session.position = stop
         since_ms = session.answers.read(start, stop, end=end)
+        if not found:
+            asked_ms = session.answers.asked_ms
+            return Batch(start=start, stop=stop, end=end, asked_ms=asked_ms)
         dates = session.answers.dates(
             [record.timestamp for record in found],
             appended=all(record.timestamp_type == _APPENDED for record in found),
         )
         return Batch(
-            session=session,
             start=start,
             stop=stop,
             end=end,
             asked_ms=session.answers.asked_ms,
             records=[(record.offset, record.value) for record in found],
             dates=dates,
-            since_ms=since_ms if found else None,
+            since_ms=since_ms,
         )
 
     async def _outside(self, session: Session) -> None:
@@ -295,4 +302,4 @@ class SourceReader:
         # If another session has started meanwhile, it gets its own error.
         if self._sessions.get(partition) is session and session.position == asked:
             self._consumer.pause(partition)
-            session.give(Outside(session, asked, beginnings[partition]))
+            session.give(Outside(asked, beginnings[partition]))

@@ -19,7 +19,7 @@ class Described(Protocol):
 
     @property
     def config(self) -> CollectionConfig:
-        """It, as configured."""
+        """The collection's configuration."""
 
     @property
     def ready(self) -> bool:

@@ -11,7 +11,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.shard import Shard, is_advertised
 
 MISSED_RENEWALS: Final = 3
-"""A worker is forgotten that has not renewed its address while this one has so many times."""
+"""A worker is forgotten that has not renewed its address while this one has this many times."""
 
 log = logging.getLogger(__name__)
 

@@ -6,9 +6,9 @@ from typing import Final
 from ldpstream.agents.terminal.errors import Refused
 
 _NAMED: Final = 3
-"""So many bad lines are named."""
+"""This many bad lines are named."""
 _ENOUGH: Final = 10_000
-"""After so many the rest of a file is not read: each costs some 30 us."""
+"""After this many the rest of a file is not read: each costs some 30 us."""
 
 
 @dataclass

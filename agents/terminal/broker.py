@@ -14,8 +14,8 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.connections import telling_of_waits
 from ldpstream.agents.kafka.declare import TopicError
-from ldpstream.agents.kafka.patience import telling_of_waits
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.terminal.errors import Failed, Refused
 

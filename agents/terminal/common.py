@@ -143,7 +143,7 @@ def warn_of_nominal(collections: Iterable[CollectionConfig]) -> None:
 
 
 def refuse_one_report(collection: CollectionConfig, what: str) -> None:
-    """Refuse a collection with `one_report` where devices cannot be told apart.
+    """Refuse a collection with `one_report` where devices cannot be distinguished.
 
     Raises:
         Refused: naming the key, with `what` is expected instead.

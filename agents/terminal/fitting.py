@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 _NAME_COLUMNS: Final = 12
-"""Names are folded, and get at least so many columns of the terminal."""
+"""Names are folded, and get at least this many columns of the terminal."""
 _BORDER: Final = 3
 """A column's line, and a space on both of its sides."""
 

@@ -111,7 +111,7 @@ def show_plot(
 
 
 def whisker(point: Point, scale: tuple[float, float], columns: int, marks: Marks) -> str:
-    """Draw bounds, zero and value on a scale of so many columns; the value is never hidden."""
+    """Draw bounds, zero and value on a scale of this many columns; the value is never hidden."""
     low, high = scale
     line = [" "] * columns
 

@@ -21,7 +21,7 @@ async def source_partitions(kafka: KafkaConfig, collection: CollectionConfig) ->
         found = await describe(admin, [topic])
         if topic not in found:
             factor = replication_factor(kafka.options, brokers=count_brokers(admin))
-            found = await declare_topics(admin, collection, replication_factor=factor)
+            found = await declare_topics(admin, [collection], replication_factor=factor)
             click.echo(f"created the topics of {collection.name}", err=True)
     there = found[topic].partitions
     if lacking := lacking_partitions(there, collection):

@@ -29,7 +29,7 @@ def table_console() -> Console:
     """
     if sys.stdout.isatty():
         return Console(highlight=False)
-    # Of a dumb terminal that is none, rich takes the width only where the height is given too.
+    # Without a terminal, if TERM is dumb, rich takes the width only where the height is given too.
     return Console(highlight=False, width=_FILE_WIDTH, height=_FILE_LINES)
 
 
@@ -66,7 +66,7 @@ def show_document(
     _show_queries(document, console)
     if document.forged is not None:
         console.print(
-            "forged: so many forged reports could move the number beyond its nearer bound"
+            "forged: this many forged reports could move the number beyond its nearer bound"
         )
 
 
@@ -147,7 +147,7 @@ def describe_merged(merged: MergedBlocks) -> str:
 def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
     """Return on one line which bounds a document has.
 
-    A list of values that was chosen by looking is simultaneous by itself; what was named is only
+    A post-selected list of values is simultaneous by itself; what was named is only
     where it was asked for, `together`.
     """
     level = f"{100 * document.confidence:g}% bounds"

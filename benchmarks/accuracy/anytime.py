@@ -54,7 +54,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Asked:
-    """A setting's query in its least form: users and reports are told apart no more than it does.
+    """A setting's query in its least form: users and reports as far as it distinguishes them.
 
     `atoms` are the values of h, float64 `(m,)`, `group` the disclosed group of each, int64, and
     `joint` the probabilities of (in the set or not, atom), float64 `(2, m)`. Of each group

@@ -4,7 +4,7 @@ Seeded repetitions draw users and their reports and count how often the truth li
 bounds: the realised shares for respondents, the shares that they were drawn from for the
 population. Of every registered mechanism, k = 40 (`coverage_cases`): values, ranges and quantiles,
 each on its own (the least and largest over the queries) and all together with simultaneous bounds.
-Then the 20 largest of 1,000 values, chosen by looking, covered all together. Last, the worst rows
+Then the 20 largest of 1,000 values, post-selected, covered all together. Last, the worst rows
 of every kind. Exit status 1 if a row misses its target.
 
 `normal` is asymptotic: only values and ranges with an expected count of at least 100 and a positive
@@ -184,7 +184,7 @@ def small_rows(asked: Asked, found: Repeated) -> Iterator[Row]:
 
 
 def top_rows(asked: Asked, found: Repeated) -> Iterator[Row]:
-    """Yield the rows of the largest values, chosen by looking."""
+    """Yield the rows of the largest values, post-selected."""
     case, size = found.case, asked.mechanism.size
     totals = asked.values.totals(found.statistics)
     listed = np.argsort(-totals, axis=1, kind="stable")[:, :TOP]

@@ -2,7 +2,7 @@
 
     python -m benchmarks.accuracy.discover
 
-Devices have one word each, by Zipf's law over distinct random words of so many bits, or all
+Devices have one word each, by Zipf's law over distinct random words of this many bits, or all
 different ones (0); each takes part in one round, drawn uniformly.
 `recall` is the part of the most frequent words that is listed, `best` the part that is among as
 many listed first, `false` the number of listed words that no device has, and in how many runs.

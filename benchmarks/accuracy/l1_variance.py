@@ -55,7 +55,7 @@ class Axis:
     inside: float
 
     def variance(self, dimensions: int) -> float:
-        """Return the mean over all ranges of so many dimensions of one report's variance."""
+        """Return the mean over all ranges of this many dimensions of one report's variance."""
         return float(self.second**dimensions - self.inside**dimensions)
 
 

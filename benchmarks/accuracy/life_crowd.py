@@ -170,7 +170,7 @@ def _rows(mechanism: Mechanism) -> Floats:
 def fresh_statistics(
     mechanism: Mechanism, reported: Integers, rng: np.random.Generator
 ) -> Integers:
-    """Return the statistics of reports of so many values, `(r, k)`, each drawn afresh."""
+    """Return the statistics of reports of this many values, `(r, k)`, each drawn afresh."""
     rows = _rows(mechanism)
     counts = np.asarray(sum(rng.multinomial(reported[:, x], row) for x, row in enumerate(rows)))
     return counts @ Listed.of(mechanism).statistics

@@ -33,7 +33,7 @@ class Cell:
         return self.covered / self.repetitions
 
     def fails(self, cells: int, level: float = 0.05) -> bool:
-        """Return whether that is too few, of so many cells."""
+        """Return whether that is too few, of this many cells."""
         return bool(bdtr(self.covered, self.repetitions, LEVEL) < level / cells)
 
 

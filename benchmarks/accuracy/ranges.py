@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, uniform, zipf
 from ldpstream.estimators.planning.predict import predicted_set_variances
-from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -143,7 +143,7 @@ def measure(
 def predict_rival(mechanism: Mechanism, n: int) -> float:
     """Return the predicted error of a mechanism of single values, uniform data."""
     shares = uniform(mechanism.size)
-    sets = Workload(shape=(mechanism.size,), ordered=True, shares=shares).boxes.sets
+    sets = PlannedWorkload(shape=(mechanism.size,), ordered=True, shares=shares).boxes.sets
     estimand = partial(predicted_set_variances, shares=shares, estimand="population")
     return math.sqrt(estimand(mechanism, n, sets).mean())
 

@@ -2,7 +2,7 @@
 
     python -m benchmarks.accuracy.sampled
 
-Attributes of so many values each, one report a device, one epsilon.
+Attributes of this many values each, one report a device, one epsilon.
 Sampled: a report is about one attribute. Split: a report for each, with its part of epsilon.
 Product: one report about all combinations, whose shares are added up.
 """

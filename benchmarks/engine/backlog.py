@@ -24,7 +24,7 @@ _POLL_SECONDS = 0.1
 
 
 def worker(lab: Lab, reader: str, *, messages: int, size: int) -> Cost:
-    """Return what a worker on one core takes for so many messages."""
+    """Return what a worker on one core takes for this many messages."""
     with ExitStack() as stack:
         with on_core(MEASURED_CORE):
             counting = lab.start_worker()
@@ -33,7 +33,7 @@ def worker(lab: Lab, reader: str, *, messages: int, size: int) -> Cost:
 
 
 def through_pack(lab: Lab, reader: str, *, messages: int) -> Cost:
-    """Return what a packer and a worker on one core take together for so many single reports.
+    """Return what a packer and a worker on one core take together for this many single reports.
 
     They had nothing to do for a while, and find all of it at once.
     """

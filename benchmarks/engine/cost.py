@@ -12,7 +12,7 @@ MEASURED_CORE = 1
 
 @dataclass(frozen=True)
 class Cost:
-    """What one reader took for so many reports."""
+    """What one reader took for this many reports."""
 
     reader: str
     reports_a_message: int

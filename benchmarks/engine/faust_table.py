@@ -2,7 +2,7 @@
 
     python -m benchmarks.engine.faust_table BOOTSTRAP TOPIC PARTITIONS MESSAGES FOLDER
 
-Prints `{"cpu_seconds": ..., "seconds": ...}` once it has counted all reports of so many messages,
+Prints `{"cpu_seconds": ..., "seconds": ...}` once it has counted all reports of this many messages,
 from the first one on, and ends.
 """
 

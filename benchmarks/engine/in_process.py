@@ -26,7 +26,7 @@ _BATCH = 100_000
 
 @dataclass(frozen=True)
 class Aggregated:
-    """What one library took for so many reports, estimate included."""
+    """What one library took for this many reports, estimate included."""
 
     library: str
     protocol: str

@@ -3,8 +3,8 @@
     PYTHON benchmarks/engine/quix_counts.py BOOTSTRAP TOPIC MESSAGES FOLDER
 
 Runs in an environment of its own, without ldpstream: Quix Streams needs an older pydantic. Prints
-`{"cpu_seconds": ..., "seconds": ...}` once it has counted all reports of so many messages, from the
-first one on. State is kept in RocksDB and in a changelog topic, as by default.
+`{"cpu_seconds": ..., "seconds": ...}` once it has counted all reports of this many messages, from
+the first one on. State is kept in RocksDB and in a changelog topic, as by default.
 """
 
 import json

@@ -28,7 +28,7 @@ _SETTLED_SECONDS = 8.0
 
 @dataclass(frozen=True)
 class Together:
-    """What so many workers counted in a second, and took for a report, on both cores."""
+    """What this many workers counted in a second, and took for a report, on both cores."""
 
     workers: int
     reports: int
@@ -101,11 +101,11 @@ def _cpu(workers: Sequence[Worker]) -> float:
 
 
 async def _declare(lab: Lab) -> None:
-    """Create all topics: a broker that is slow shows so many partitions late."""
+    """Create all topics: a broker that is slow shows this many partitions late."""
     async with lab.admin() as admin:
         while True:
             try:
-                await declare_topics(admin, lab.collection, replication_factor=1)
+                await declare_topics(admin, [lab.collection], replication_factor=1)
             except TopicError as error:
                 print(f"  {error}; once more", file=sys.stderr, flush=True)
             else:
@@ -113,7 +113,7 @@ async def _declare(lab: Lab) -> None:
 
 
 def many(running: Broker, *, partitions: int, seconds: float) -> Many:
-    """Start a worker with so many empty partitions, and then send a report to each now and then."""
+    """Start a worker with this many empty partitions, then send a report to each now and then."""
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(running, Path(folder), partitions=partitions)
         asyncio.run(_declare(lab))

@@ -68,7 +68,7 @@ def distributions() -> dict[str, Floats]:
 
 
 def mechanism(blocks: int) -> BlockHadamard:
-    """Return the mechanism with so many blocks of neighbouring values."""
+    """Return the mechanism with this many blocks of neighbouring values."""
     return BlockHadamard(EPSILON, Blocks(np.arange(SIZE) * blocks // SIZE))
 
 

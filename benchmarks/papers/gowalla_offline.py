@@ -59,7 +59,7 @@ def errors(
 
 
 def block_size(shape: tuple[int, ...], blocks: tuple[int, int]) -> tuple[int, int]:
-    """Return the height and width of a block, of so many along rows and columns."""
+    """Return the height and width of a block, of this many along rows and columns."""
     return -(-shape[0] // blocks[0]), -(-shape[1] // blocks[1])
 
 

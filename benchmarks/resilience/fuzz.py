@@ -3,7 +3,7 @@
 Messages malformed in every field, with good ones among them. Metrics, heads and every single copy
 are compared with what docs/wire.md says had to become of each message; it fails at a difference.
 
-With `--records N` so many damaged records of every other format are decoded instead, without a
+With `--records N` this many damaged records of every other format are decoded instead, without a
 broker; it fails where one raises anything but its decoder's own error.
 """
 
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _fuzz_records(each: int, *, seed: int) -> None:
-    """Decode so many damaged records of each format and print how many were taken."""
+    """Decode this many damaged records of each format and print how many were taken."""
     table = Table("format", "records", "taken", "seconds", title="Damaged records")
     readers = {one.name: one.fuzz for one in formats()} | {"changelog": fuzz_changelog}
     for name, fuzz in readers.items():

@@ -10,7 +10,7 @@ import argparse
 import sys
 import time
 
-from tests.http_fuzz import fuzz
+from tests.fuzz.http import fuzz
 
 
 def main() -> int:

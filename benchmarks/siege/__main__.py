@@ -161,7 +161,7 @@ async def _accounted(url: str, name: str) -> dict[str, float]:
 
 
 async def _until_counted(url: str, name: str, wanted: int, *, seconds: float) -> dict[str, float]:
-    """Wait until so many reports are accounted for; return what is when time is over."""
+    """Wait until this many reports are accounted for; return what is when time is over."""
     counted: dict[str, float] = {}
     deadline = time.monotonic() + seconds
     while sum(counted.values()) < wanted and time.monotonic() < deadline:

@@ -6,7 +6,7 @@ In one run, each in a process of its own with the same clients in this one: a ba
 that only reads the body, and `ldpstream gateway` over the embedded broker, which checks each
 report, waits for the broker and the disk, and answers then. For one and for 100 reports an upload;
 uploads and reports a second, their ratio, and the server's processor time an upload. The clients
-keep so many connections busy, and take processor time too: where they share the server's core the
+keep this many connections busy, and take processor time too: where they share the server's core the
 numbers are lower bounds, and the ratio of processor time says what the gateway costs.
 """
 
@@ -51,7 +51,7 @@ _GATEWAY = "from ldpstream.agents.cli.main import main; main()"
 
 @dataclass(frozen=True)
 class Measured:
-    """One server, with uploads of so many reports."""
+    """One server, with uploads of this many reports."""
 
     what: str
     reports: int

@@ -26,7 +26,7 @@ DOMAINS = {1_000: {"size": 1_000}, 43_750: {"size": 43_750}, 1_000_000: {"size":
 
 
 def make_context(values: int, *, grace_ms: int, one_report: bool = False) -> Context:
-    """Return a collection of so many values with windows of a second."""
+    """Return a collection of this many values with windows of a second."""
     mapping = {
         "mechanism": "randomized-response",
         "epsilon": 1.0,

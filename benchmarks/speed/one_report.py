@@ -3,7 +3,7 @@
     python -m benchmarks.speed.one_report [--millions 1,10]
 
 Prints a table: reports a second of CPU time from frames of 1,000 to counts, flushes included, with
-and without the rule, while one window fills up with so many millions of reports, all of different
+and without the rule, while one window fills up with this many millions of reports, all of different
 devices; then, with the rule, the bytes of a token in the changelog as sent and as it stands, those
 in the owner's memory, and the seconds that the next owner takes to load them.
 """

@@ -170,6 +170,12 @@ async def run(path: str, seconds: float) -> int:
             f"{max(tasks):.0f} ms" if tasks else "none",
             f"{TASK_LIMIT_MS:.0f} ms",
         )
+        table.add_row(
+            "of its main thread, processor time an update",
+            f"{statistics.median(one.busy_ms):.0f} ms",
+            f"{max(one.busy_ms):.0f} ms",
+            "",
+        )
     Console().print(table)
     return int(slowest >= PAINT_LIMIT_MS or longest > TASK_LIMIT_MS)
 

@@ -25,7 +25,7 @@ MINUTE_MS = 60_000
 
 
 def make_context(values: int) -> Context:
-    """Return an hourly collection of so many values, in blocks."""
+    """Return an hourly collection of this many values, in blocks."""
     mapping = {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": DOMAINS[values]}
     spec = CollectionSpec.from_mapping("bench", mapping, base=Path())
     window = WindowSpec(size_ms=60 * MINUTE_MS, hop_ms=60 * MINUTE_MS, grace_ms=180 * MINUTE_MS)
@@ -33,7 +33,7 @@ def make_context(values: int) -> Context:
 
 
 def make_messages(context: Context, *, reports: int, messages: int, times: int) -> list[bytes]:
-    """Frames whose reports carry one of so many seconds, at most."""
+    """Frames whose reports carry one of this many seconds, at most."""
     rng, spec = np.random.default_rng(1), context.spec
     values = rng.integers(0, spec.mechanism.size, reports * messages)
     symbols = spec.mechanism.privatize(values, entropy=SeededEntropy(1))

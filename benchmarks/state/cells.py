@@ -4,10 +4,10 @@
     python -m benchmarks.state.cells --panes 2000 --values 43750
 
 Every line is a process of its own, without a broker: a replica takes in the changelog of one
-partition with so many closed panes that are kept, each with about three reports a value, in fetches
-of 500 records. `replica` is the resident memory that this adds, RocksDB's own buffers and cache
-included, `cell` that by the number of live cells, `owner` what loading the partition adds to it,
-and `CPU` what taking it in took, of the making of its records as well.
+partition with this many closed panes that are kept, each with about three reports a value, in
+fetches of 500 records. `replica` is the resident memory that this adds, RocksDB's own buffers and
+cache included, `cell` that by the number of live cells, `owner` what loading the partition adds to
+it, and `CPU` what taking it in took, of the making of its records as well.
 """
 
 import argparse

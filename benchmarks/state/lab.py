@@ -4,7 +4,6 @@ import asyncio
 import itertools
 import os
 import subprocess
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -15,6 +14,7 @@ from tests.brokers import Broker
 from tests.processes import Worker
 from tests.seeded import SeededEntropy
 
+from benchmarks.launch import launch
 from ldpstream.agents.config import load_config
 from ldpstream.agents.document.compose import final_content
 from ldpstream.agents.kafka import clients
@@ -33,7 +33,6 @@ START_MS = 1_287_000_000_000 // HOUR_MS * HOUR_MS
 OPEN = 'grace = "9000d", idle = "off"'
 KEPT = 'grace = "0s", idle = "off", retention = "9000d"'
 _PANES_A_FLUSH = 50
-_WORKER = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
 _numbers = itertools.count()
 
 
@@ -94,13 +93,7 @@ publish = {{ every = "5s", top = 5 }}
 
     def start_worker(self) -> Worker:
         """Start a worker process; the caller has to kill it."""
-        return Worker(
-            subprocess.Popen(
-                [sys.executable, "-c", _WORKER, "worker", "-c", str(self.file)],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-            )
-        )
+        return launch(self.file, stderr=subprocess.PIPE)
 
     def frames(self, reports: int, *, kinds: int = 1, seed: int = 1) -> list[Reports]:
         """Return, for each of `kinds` draws, what makes a frame of any hour: see `frame`."""
@@ -119,7 +112,7 @@ publish = {{ every = "5s", top = 5 }}
         admin = clients.admin(self.config.kafka.bootstrap, self.config.kafka.options)
         await admin.start()
         try:
-            return await declare_topics(admin, self.collection, replication_factor=1)
+            return await declare_topics(admin, [self.collection], replication_factor=1)
         finally:
             await admin.close()
 
@@ -136,7 +129,7 @@ async def producing(lab: StateLab) -> AsyncIterator[AIOKafkaProducer]:
 
 
 async def fill(lab: StateLab, *, panes: int, flushes: int) -> tuple[int, int]:
-    """Write a changelog with so many panes in every partition; return records and bytes.
+    """Write a changelog with this many panes in every partition; return records and bytes.
 
     Those that the window's grace has passed are closed, gathered and published.
     """
@@ -170,7 +163,7 @@ class _Filling:
             replica.read([], position=0, end=0)
 
     async def count(self, p: int, *, panes: int, flushes: int) -> None:
-        """Let one partition count a frame of every pane, so many times."""
+        """Let one partition count a frame of every pane, this many times."""
         part, spec, topic = self._load(p), self._lab.collection.spec, self._lab.collection.topics
         now_ms = START_MS + panes * HOUR_MS
         for _ in range(flushes):

@@ -3,19 +3,18 @@
     python -m benchmarks.state.many
     python -m benchmarks.state.many --collections 50 --partitions 12 --seconds 60 --one 1000
 
-The first row is a worker that runs so many collections with next to no state on Apache Kafka. It is
-started twice: the first time it creates the topics. Processor time is its user and system time; at
-rest nothing is sent, and nobody asks it anything. `/metrics` is scraped then, ten times. The second
-row is a collection with so many partitions: at a steady rate single reports go to partitions in
-turn, then one to every partition at once. What is shown is the time from each record's
-acknowledgement to the broker's timestamp of the head that counts it.
+The first row is a worker that runs this many collections with next to no state on Apache Kafka. It
+is started twice: the first time it creates the topics. Processor time is its user and system time;
+at rest nothing is sent, and nobody asks it anything. `/metrics` is scraped then, ten times. The
+second row is a collection with this many partitions: at a steady rate single reports go to
+partitions in turn, then one to every partition at once. What is shown is the time from each
+record's acknowledgement to the broker's timestamp of the head that counts it.
 """
 
 import argparse
 import asyncio
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,17 +23,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from aiokafka import AIOKafkaProducer, TopicPartition
+from aiokafka import AIOKafkaProducer
 from rich.console import Console
 from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
 from tests.lab import START_MS, Lab
 from tests.processes import Worker
 
-from ldpstream.agents.state.records import HEAD, decode_head, decode_key, state_prefix
+from benchmarks.launch import launch
+from benchmarks.resilience.progress import Heads, winning_heads
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_PROGRAM = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
 _SCRAPES = 10
 _READY_SECONDS = 600.0
 _SETTLE_SECONDS = 10.0
@@ -81,11 +80,7 @@ def main() -> None:
 def start(lab: Lab) -> tuple[Worker, Start]:
     """Start a worker process as an operator does; the caller has to kill it."""
     begun = time.perf_counter()
-    worker = Worker(
-        subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, "worker", "-c", str(lab.file)], stdout=subprocess.PIPE
-        )
-    )
+    worker = launch(lab.file)
     worker.wait_ready(seconds=_READY_SECONDS)
     return worker, Start(time.perf_counter() - begun, cpu_seconds(worker))
 
@@ -143,17 +138,17 @@ async def _arriving(running: Broker, folder: Path, given: argparse.Namespace) ->
     try:
         async with lab.producer() as producer:
             await asyncio.sleep(_SETTLE_SECONDS)
-            steady = await _send(lab, producer, number=int(given.rate * 20), rate=given.rate)
-            await _counted(worker, len(steady))
-            burst = await _send(lab, producer, number=given.one, rate=float("inf"))
-            await _counted(worker, len(steady) + len(burst))
-        heads = await _heads(lab)
+            steady = await send_singles(lab, producer, number=int(given.rate * 20), rate=given.rate)
+            await await_counted(worker, len(steady))
+            burst = await send_singles(lab, producer, number=given.one, rate=float("inf"))
+            await await_counted(worker, len(steady) + len(burst))
+        heads = await winning_heads(lab)
     finally:
         worker.kill()
     table = Table("", "median", "99%", "worst", title_justify="left")
     table.title = f"one collection of {given.one:,} partitions: s from arrival to a winning head"
     for what, sent in ((f"{given.rate:g} single reports a second", steady), ("one each", burst)):
-        took = sorted(_seconds_until(heads, *record) for record in sent)
+        took = sorted(seconds_until(heads, *record) for record in sent)
         worst = took[-1]
         table.add_row(what, *(f"{s:.2f}" for s in (took[len(took) // 2], _q99(took), worst)))
     return table
@@ -163,7 +158,7 @@ def _q99(took: Sequence[float]) -> float:
     return took[min(len(took) - 1, len(took) * 99 // 100)]
 
 
-async def _send(
+async def send_singles(
     lab: Lab, producer: AIOKafkaProducer, *, number: int, rate: float
 ) -> list[tuple[int, int, float]]:
     """Send reports to partitions in turn; return each one's partition, offset and arrival."""
@@ -183,29 +178,8 @@ async def _send(
     return found
 
 
-async def _heads(lab: Lab) -> dict[int, list[tuple[int, float]]]:
-    """Return of every partition what its heads count up to, and when each was stored."""
-    topic, prefix = lab.collection.topics.changelog, state_prefix(lab.context)
-    partitions = [TopicPartition(topic, p) for p in range(lab.collection.partitions)]
-    found: dict[int, list[tuple[int, float]]] = {}
-    async with lab.reader() as reader:
-        reader.assign(partitions)
-        await reader.seek_to_beginning()
-        ends = await reader.end_offsets(partitions)
-        left = {p for p, end in ends.items() if end}
-        while left:
-            for partition, records in (await reader.getmany(timeout_ms=500)).items():
-                for record in records:
-                    key = decode_key(prefix, record.key or b"")
-                    if key is not None and key.name == HEAD and record.value is not None:
-                        head = decode_head(key, record.value)
-                        at = head.next, record.timestamp / 1000
-                        found.setdefault(partition.partition, []).append(at)
-            left = {p for p in left if await reader.position(p) < ends[p]}
-    return found
-
-
-async def _counted(worker: Worker, reports: int) -> None:
+async def await_counted(worker: Worker, reports: int) -> None:
+    """Wait until a worker says that this many reports of its collection have been counted."""
     counted = 0
     while counted < reports:
         await asyncio.sleep(1.0)
@@ -213,9 +187,7 @@ async def _counted(worker: Worker, reports: int) -> None:
         counted = int(status["counted"])
 
 
-def _seconds_until(
-    heads: dict[int, list[tuple[int, float]]], partition: int, offset: int, arrived: float
-) -> float:
+def seconds_until(heads: Heads, partition: int, offset: int, arrived: float) -> float:
     """Return the seconds from a record's arrival to the first head that counts it."""
     return next(at for following, at in heads[partition] if following > offset) - arrived
 

@@ -125,7 +125,7 @@ def _numbers(text: str) -> Sequence[int]:
 
 
 async def measure(running: Broker, case: Case, store: str, backlog: int = BACKLOG) -> Taken:
-    """Run one worker through a case, with at most so many reports waiting."""
+    """Run one worker through a case, with at most this many reports waiting."""
     with tempfile.TemporaryDirectory() as folder:
         lab = StateLab(
             running,
@@ -155,7 +155,7 @@ async def measure(running: Broker, case: Case, store: str, backlog: int = BACKLO
 async def _send(lab: StateLab, case: Case, worker: Worker, backlog: int) -> None:
     """Send all reports, window by window, again and again where they stay open.
 
-    So many frames are sent at a time, and the next ones when all of them are counted.
+    This many frames are sent at a time, and the next ones when all of them are counted.
     """
     spec, drawn = lab.collection.spec, lab.frames(A_FRAME, kinds=200)
 
@@ -177,7 +177,7 @@ async def _send(lab: StateLab, case: Case, worker: Worker, backlog: int) -> None
 
 
 async def _counted(worker: Worker, reports: int) -> None:
-    """Wait until so many reports are counted, each once."""
+    """Wait until this many reports are counted, each once."""
     while (counted := await asyncio.to_thread(_count, worker)) != reports:
         assert counted < reports, f"{counted} of {reports} reports counted"
         await asyncio.sleep(0.05)

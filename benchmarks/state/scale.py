@@ -3,7 +3,7 @@
     python -m benchmarks.state.scale
     python -m benchmarks.state.scale --partitions 4,16,64 --shards 1,2,4 --open 100 --closed 100
 
-Changelogs with so many open windows in every partition, and closed ones, are written to Apache
+Changelogs with this many open windows in every partition, and closed ones, are written to Apache
 Kafka by the state machine. Then a worker is started for each line. What it says of its state, and
 what it has resident at most until it has read it, is compared with the model. Constants are
 measured: what a worker takes without state, and a partition (the most of them without state); what
@@ -15,12 +15,12 @@ so it may run next to other work.
 import argparse
 import asyncio
 import math
-import os
+import re
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,13 +29,14 @@ from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
 from tests.processes import Worker
 
+from benchmarks.launch import launch
 from benchmarks.state.lab import StateLab, fill, peak_bytes
 
 MIB = 1 << 20
-_PROGRAM = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
 _NAMES = ("rides", "modes", "trips", "city")
 """In shards 1, 2, 3 and 4 of 4, so two of them in each of 2."""
 _READY_SECONDS = 600.0
+_RECEIVED = re.compile(r"bytes_received:(\d+)")
 _CHUNK = 4096
 _CHUNK_BYTES, _TOTALS_BYTES, _FINAL_BYTES = 14, 25, 1_700
 """Of a chunk without its counts, of a pane's totals, and of a final's document."""
@@ -45,6 +46,7 @@ _CHUNK_BYTES, _TOTALS_BYTES, _FINAL_BYTES = 14, 25, 1_700
 class Line:
     """One worker: what it reads, and what it had of it; `open` and `closed` count windows."""
 
+    workers: int
     partitions: int
     collections: int
     shards: int
@@ -53,6 +55,8 @@ class Line:
     entries: int
     state_bytes: int
     peak_bytes: int
+    received_bytes: int
+    """From the broker until it was ready, compressed."""
 
     @property
     def read(self) -> int:
@@ -102,12 +106,14 @@ def main() -> None:
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     parser.add_argument("--partitions", default="4,16,64")
     parser.add_argument("--shards", default="1,2,4")
+    parser.add_argument("--workers", default="1,2,4", help="that share 16 partitions")
     parser.add_argument("--open", type=int, default=100, help="windows in every partition")
     parser.add_argument("--closed", type=int, default=100, help="windows that are kept")
     parser.add_argument("--values", type=int, default=4_000)
     given = parser.parse_args()
-    partitions, shards = (
-        [int(one) for one in text.split(",")] for text in (given.partitions, given.shards)
+    partitions, shards, workers = (
+        [int(one) for one in text.split(",")]
+        for text in (given.partitions, given.shards, given.workers)
     )
     panes = given.open, given.closed
     with broker(given.broker) as running:
@@ -115,6 +121,7 @@ def main() -> None:
         bare = measure(running, partitions[-1], 1, (0, 0), given.values)[0]
         lines = [line for p in partitions for line in measure(running, p, 1, panes, given.values)]
         lines += measure(running, 16, len(_NAMES), panes, given.values, shards=shards)
+        lines += measure(running, 16, 1, panes, given.values, workers=workers)
     a_partition = max(0.0, (bare.peak_bytes - base) / (partitions[-1] - 1))
     model = Model.fit(base, a_partition, lines[0], lines[len(partitions) - 1])
     Console(width=130).print(_table(lines, model))
@@ -128,8 +135,9 @@ def measure(
     values: int,
     *,
     shards: Sequence[int] = (1,),
+    workers: Sequence[int] = (1,),
 ) -> list[Line]:
-    """Fill collections, and start a worker of the first shard of so many, one after the other."""
+    """Fill collections, and start this many workers of the first of this many shards, in turn."""
     opened, closed = panes
     with tempfile.TemporaryDirectory() as folder:
         window = f'grace = "{max(0, opened - 1)}h", idle = "off", retention = "9000d"'
@@ -146,27 +154,44 @@ def measure(
             lab.load(file, name)
             asyncio.run(fill(lab, panes=opened + closed, flushes=1))
         return [
-            Line(partitions, collections, total, opened, closed, entries, *_ready(file, total))
+            Line(many, partitions, collections, total, opened, closed, entries, *found)
+            for many in workers
             for total in shards
+            for found in [_ready(file, total, many)]
         ]
 
 
-def _ready(file: Path, shards: int) -> tuple[int, int]:
-    """Return the bytes of the state of a worker, and its peak of memory."""
-    with _working(file, shards) as worker:
-        state, peak = worker.metrics("ldpstream_state_bytes"), peak_bytes(worker.process.pid)
+def _ready(file: Path, shards: int, workers: int) -> tuple[int, int, int]:
+    """Return the bytes of the state of a worker, its peak of memory, and what it received.
+
+    Of several it is the one with the highest peak.
+    """
+    with ExitStack() as stack:
+        fleet = [stack.enter_context(_working(file, shards)) for _ in range(workers)]
+        for worker in fleet:
+            worker.wait_ready(seconds=_READY_SECONDS)
+        peaks = {peak_bytes(worker.process.pid): worker for worker in fleet}
+        peak, worker = max(peaks.items(), key=lambda item: item[0])
+        state = int(worker.metrics("ldpstream_state_bytes"))
         print(f"{file.parent.name}, shard 1/{shards}: {peak / MIB:.0f} MiB", file=sys.stderr)
-        return int(state), peak
+        return state, peak, _received_bytes(worker.process.pid)
+
+
+def _received_bytes(pid: int) -> int:
+    """Return what has come in over the connections of a process that are open."""
+    # As long as a worker is well it keeps its connections.
+    shown = subprocess.run(["ss", "-tniHp"], capture_output=True, text=True, check=True).stdout
+    sockets = shown.replace("\n\t", " ").splitlines()
+    own = (line for line in sockets if f"pid={pid}," in line)
+    return sum(int(found[1]) for line in own if (found := _RECEIVED.search(line)))
 
 
 @contextmanager
 def _working(file: Path, shards: int) -> Iterator[Worker]:
-    words = [sys.executable, "-c", _PROGRAM, "worker", "-c", str(file), "--shard", f"1/{shards}"]
     # Nobody asks it about other shards.
-    environment = {**os.environ, "LDPSTREAM_ADVERTISE": "http://127.0.0.1:1"}
-    worker = Worker(subprocess.Popen(words, stdout=subprocess.PIPE, env=environment))
+    environment = {"LDPSTREAM_ADVERTISE": "http://127.0.0.1:1"}
+    worker = launch(file, "--shard", f"1/{shards}", environment=environment)
     try:
-        worker.wait_ready(seconds=_READY_SECONDS)
         yield worker
     finally:
         worker.kill()
@@ -178,19 +203,22 @@ def _table(lines: Sequence[Line], model: Model) -> Table:
         f"a worker: {model.base / MIB:.0f} MiB, {model.a_partition / 1024:.0f} KiB a partition, "
         f"{model.reading / MIB:.1f} MiB for reading, {model.a_byte:.2f} bytes a byte of state"
     )
-    for column in ("collections", "partitions", "shards", "state MiB", "model", "off"):
+    for column in ("workers", "collections", "partitions", "shards", "received MiB"):
         table.add_column(column, justify="right")
-    for column in ("added MiB", "model", "off", "resident MiB", "model", "off"):
+    for column in ("state MiB", "model", "off", "added MiB", "model", "off", "resident MiB", "off"):
         table.add_column(column, justify="right")
     for line in lines:
         added = model.added(line)
         table.add_row(
+            f"{line.workers}",
             f"{line.collections}",
             f"{line.partitions}",
             f"{line.shards}",
+            f"{line.received_bytes / MIB:.1f}",
             *_compared(line.state_bytes, line.model_state_bytes),
             *_compared(line.peak_bytes - model.base, added),
-            *_compared(line.peak_bytes, model.base + added),
+            f"{line.peak_bytes / MIB:.0f}",
+            f"{(model.base + added) / line.peak_bytes - 1:+.0%}",
         )
     return table
 

@@ -62,7 +62,7 @@ export declare class Collection {
   readonly size: number;
   /** Of collections with `one_report`, whose reports carry tokens. */
   readonly oneReport: { readonly windowMs: number; readonly partitions: number } | null;
-  /** Of collections with `hold`: a ledger draws once in so many windows. */
+  /** Of collections with `hold`: a ledger draws once in this many windows. */
   readonly hold: { readonly windows: number } | null;
 
   /** Of collections of unknown words, whose labels are texts: the round that this one is in. */

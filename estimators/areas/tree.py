@@ -98,7 +98,7 @@ def build_tree(
 
 
 def _depth(boxes: Sequence[tuple[Integers, Integers]], most: int, *, at_once: bool) -> int:
-    """Return how often boxes can be halved with at most so many decoders."""
+    """Return how often boxes can be halved with at most this many decoders."""
     depth, taken = 0, 0
     while True:
         depth += 1

@@ -14,7 +14,7 @@ from ldpstream.estimators.bounds.two_valued import Pair, Tosses
 from ldpstream.mechanisms.base.arrays import Floats
 
 _REACH: Final = 8.0
-"""Standard deviations that are summed on either side, and so many whole numbers more:"""
+"""Standard deviations that are summed on either side, and this many whole numbers more:"""
 _MORE: Final = 25.0
 _PART: Final = 1 << 19
 """Probabilities that are held at a time."""

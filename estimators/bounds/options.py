@@ -98,7 +98,7 @@ class Options:
             raise ValueError(f"sharpest: expected a number of reports >= 1, got {self.sharpest!r}")
 
     def error_level(self, queries: int) -> float:
-        """Return the error allowed to each query of a call of so many.
+        """Return the error allowed to each query of a call of this many.
 
         Sidak's correction, `1 - (1 - delta)^(1/m)`, holds for jointly normal estimates of any
         correlation (Sidak 1967) and is used with `normal` only; otherwise Bonferroni's, `delta/m`.

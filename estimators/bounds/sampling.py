@@ -26,7 +26,7 @@ import numpy as np
 class Sampling:
     """What multiplies the sampling part of a variance, for the population and for the active.
 
-    `noise` is how many reports share their noise, at most: so many say as much as one.
+    `noise` is how many reports share their noise, at most: this many say as much as one.
     """
 
     population: float = 1.0

@@ -16,7 +16,7 @@ from ldpstream.mechanisms.base.arrays import Floats
 _MOST_STEPS = 50
 _ROUNDING = 1e-10
 _DIGITS = 9
-"""Columns that agree in so many digits are one."""
+"""Columns that agree in this many digits are one."""
 
 
 @dataclass(frozen=True, eq=False)

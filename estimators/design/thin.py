@@ -1,7 +1,7 @@
 """A design of the same information in fewer columns: shorter files and reports.
 
 An interior-point method ends in the middle of all best weights, which may use many more columns
-than they need. I has `k (k + 1)/2` different entries, so by Caratheodory's theorem so many columns
+than they need. I has `k (k + 1)/2` different entries, so by Caratheodory's theorem as many columns
 suffice for it, and with it for the equality `sum_y theta_y v_y = I p = 1`: a vertex of the linear
 program over all weights that give I.
 """

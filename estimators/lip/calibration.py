@@ -28,7 +28,7 @@ _LEVELS: Final = 4.0
 
 
 @dataclass(frozen=True)
-class Calibration:
+class CalibrationTest:
     """The test of every level with reports, and of all of them together.
 
     Of each tested level, `(levels,)`: its number, reports and reports of 1, int64; `least` and
@@ -62,7 +62,7 @@ class Calibration:
         return order[self.p_value[order] < significance]
 
 
-def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> Calibration:
+def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> CalibrationTest:
     """Test the observed reports of 1 against the priors.
 
     For right priors, wherever they lie in their level, the number of ones o of a level of m reports
@@ -109,7 +109,7 @@ def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> Calibration:
         "too near 1/2": min(1.0, _SLOPE * near),
     }
     adjusted = np.minimum(_LEVELS * _holm(separate), 1.0)
-    return Calibration(level, reports, ones, least[:, 1], largest[:, 1], adjusted, together)
+    return CalibrationTest(level, reports, ones, least[:, 1], largest[:, 1], adjusted, together)
 
 
 def _shares(prior: Floats, likely: Floats) -> Floats:

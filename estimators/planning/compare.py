@@ -9,7 +9,7 @@ from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.cost import Cost
 from ldpstream.estimators.planning.predictions import Predictions, mean_variance
 from ldpstream.estimators.planning.progress import UNLIMITED, Progress, TimeUpError
-from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.mechanisms.base.canonical import canonical_json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
@@ -19,7 +19,7 @@ from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
 
 _DIGITS = 9
-"""Errors that agree in so many digits are the same: the shorter report then comes first."""
+"""Errors that agree in this many digits are the same: the shorter report then comes first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Refused:
+class RefusedMechanism:
     """A mechanism that does not satisfy the policy at a pair of values, "from" and "to".
 
     The policy allows `allowed` there and the mechanism realises `taken`, None being infinity.
@@ -64,7 +64,7 @@ class Comparison:
     """
 
     candidates: tuple[Candidate, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedMechanism, ...]
     unsuited: tuple[Unsuited, ...]
     unreached: tuple[Proposal, ...]
 
@@ -72,7 +72,7 @@ class Comparison:
 def compare(
     configured: Mechanism,
     domain: Domain,
-    workload: Workload,
+    workload: PlannedWorkload,
     objective: Objective,
     estimand: Estimand,
     *,
@@ -103,7 +103,7 @@ def compare(
         if pair is not None:
             entries = (policy.entry(*pair), mechanism.policy.entry(*pair))
             allowed, taken = (None if e is None else float(e) for e in entries)
-            refused.append(Refused(mechanism, found.variant, pair, allowed, taken))
+            refused.append(RefusedMechanism(mechanism, found.variant, pair, allowed, taken))
             continue
         try:
             progress.begin(f"predicting {mechanism.id} {found.variant}".rstrip())

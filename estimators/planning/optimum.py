@@ -10,7 +10,7 @@ from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.optimise import Design, optimise
 from ldpstream.estimators.design.workloads import sets
 from ldpstream.estimators.planning.choices import SEARCH_SECONDS, Objective
-from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 from ldpstream.mechanisms.policies.policy import Policy
 
@@ -38,7 +38,7 @@ class Optimum:
 
 def find_optimum(
     policy: Policy,
-    workload: Workload,
+    workload: PlannedWorkload,
     objective: Objective,
     estimand: Estimand,
     *,

@@ -13,7 +13,7 @@ from ldpstream.estimators.planning.predict import (
     predicted_set_variances,
 )
 from ldpstream.estimators.planning.progress import UNLIMITED, Progress
-from ldpstream.estimators.planning.workload import Queries, Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload, QuerySets
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.sum_prefixes import SetPrefixes
 from ldpstream.estimators.queries.ranges import indicator
@@ -42,14 +42,16 @@ class Predictions:
     spread: float | None
 
     @classmethod
-    def of(cls, mechanism: Mechanism, workload: Workload, progress: Progress = UNLIMITED) -> Self:
+    def of(
+        cls, mechanism: Mechanism, workload: PlannedWorkload, progress: Progress = UNLIMITED
+    ) -> Self:
         """Predict all queries of a workload over as many values as the mechanism has.
 
         Raises:
             TimeUpError: where the time is up.
         """
 
-        def predict(queries: Queries) -> Floats:
+        def predict(queries: QuerySets) -> Floats:
             return query_variances(mechanism, queries, workload.shares, progress)
 
         return cls(
@@ -62,9 +64,9 @@ class Predictions:
         )
 
     def objective(
-        self, mechanism: Mechanism, workload: Workload, name: Objective, progress: Progress
+        self, mechanism: Mechanism, workload: PlannedWorkload, name: Objective, progress: Progress
     ) -> Floats:
-        """Return the variances of the objective's queries; see `Workload.objective`.
+        """Return the variances of the objective's queries; see `PlannedWorkload.objective`.
 
         Raises:
             TimeUpError: where the time is up.
@@ -78,7 +80,7 @@ class Predictions:
 
 
 def query_variances(
-    mechanism: Mechanism, queries: Queries, shares: Floats, progress: Progress = UNLIMITED
+    mechanism: Mechanism, queries: QuerySets, shares: Floats, progress: Progress = UNLIMITED
 ) -> Floats:
     """Return the respondents' variances of one report of sets, then prefixes, float64 `(q,)`.
 
@@ -95,14 +97,16 @@ def query_variances(
     )
 
 
-def mean_variance(variances: Floats, queries: Queries, shares: Floats, estimand: Estimand) -> float:
+def mean_variance(
+    variances: Floats, queries: QuerySets, shares: Floats, estimand: Estimand
+) -> float:
     """Return the mean variance over queries for an estimand, of the respondents' `(q,)`."""
     if estimand == "population":
         variances = variances + sampling_variances(queries, shares)
     return float(variances.mean())
 
 
-def sampling_variances(queries: Queries, shares: Floats) -> Floats:
+def sampling_variances(queries: QuerySets, shares: Floats) -> Floats:
     """Return what drawing one respondent adds for the population, `P (1 - P)`: float64 `(q,)`.
 
     It is the same for every mechanism: the population's variance is the respondents' plus this.
@@ -112,7 +116,7 @@ def sampling_variances(queries: Queries, shares: Floats) -> Floats:
     return np.maximum(inside * (1.0 - inside), 0.0)
 
 
-def prefix_spread(mechanism: Mechanism, workload: Workload) -> float | None:
+def prefix_spread(mechanism: Mechanism, workload: PlannedWorkload) -> float | None:
     """Return the largest `max h - min h` of the decoders of all prefixes but the last.
 
     None for more prefixes than a collection with quantiles may have, and for more than 512 that
@@ -131,8 +135,7 @@ def prefix_bound(spread: float, prefixes: int, n: int, confidence: float) -> flo
 
     `R sqrt(log(2 m / delta) / (2 n))` by Hoeffding's inequality and a union over m prefixes: valid
     for both estimands and any shares, and known before any report. For `l1-bits` `R = c` and this
-    is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4. Where the worst noise is
-    known too, `a_priori.prefix_half_widths` is tighter still.
+    is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4.
     """
     level = (1.0 - confidence) / prefixes
     return float(hoeffding_half_width(np.array(spread), n, level))

@@ -10,7 +10,7 @@ from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import mean_variance, query_variances
 from ldpstream.estimators.planning.progress import Progress
-from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
@@ -21,7 +21,7 @@ from ldpstream.mechanisms.policies.scale import scaled
 from ldpstream.mechanisms.registry.proposals import Proposal, propose
 
 SWEPT_QUERIES = 128
-"""The objective's queries, thinned to so many: a sweep predicts them at every budget."""
+"""The objective's queries, thinned to this many: a sweep predicts them at every budget."""
 FACTORS: tuple[float, ...] = tuple(np.geomspace(0.1, 4.0, 13).tolist())
 """What every budget is multiplied by: evenly spaced in the logarithm."""
 
@@ -45,7 +45,7 @@ class Sweep:
 def sweep(
     policy: Policy,
     domain: Domain,
-    workload: Workload,
+    workload: PlannedWorkload,
     objective: Objective,
     estimand: Estimand,
     candidates: Sequence[Candidate],

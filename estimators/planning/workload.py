@@ -13,7 +13,7 @@ from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 MOST_QUERIES = 2_100
-"""Of all values or ranges so many are predicted at most, evenly spaced or drawn at random."""
+"""Of all values or ranges this many are predicted at most, evenly spaced or drawn at random."""
 _FEWEST_QUERIES = 64
 _MOST_WORK = 500_000
 _ROUNDING = 1e-12
@@ -21,7 +21,7 @@ _SEED = 0
 
 
 @dataclass(frozen=True, eq=False)
-class Queries:
+class QuerySets:
     """Sets of values, int64 arrays of indices; `total` is how many they stand for.
 
     `prefixes` are sets too, decoded as quantiles decode them.
@@ -38,19 +38,19 @@ class Queries:
 
     @property
     def exact(self) -> bool:
-        """Whether these are all."""
+        """Whether no query is left out."""
         return self.count == self.total
 
-    def thin(self, most: int) -> "Queries":
-        """Return at most so many of the sets, evenly spaced, and all prefixes."""
+    def thin(self, most: int) -> "QuerySets":
+        """Return at most this many of the sets, evenly spaced, and all prefixes."""
         if len(self.sets) <= most:
             return self
         places = np.linspace(0, len(self.sets) - 1, most).round().astype(np.int64)
-        return Queries(tuple(self.sets[place] for place in places), self.total, self.prefixes)
+        return QuerySets(tuple(self.sets[place] for place in places), self.total, self.prefixes)
 
 
 @dataclass(frozen=True, eq=False)
-class Workload:
+class PlannedWorkload:
     """The queries of a plan over the values of a domain, of `shape`.
 
     `ranges` are sets of values, `quantiles` probabilities (on one ordered dimension), `top` how
@@ -98,23 +98,23 @@ class Workload:
         return np.flatnonzero(np.isin(self.estimated, values))
 
     @cached_property
-    def range_queries(self) -> Queries:
+    def range_queries(self) -> QuerySets:
         """The published ranges."""
         return self._queries(self.ranges, len(self.ranges))
 
     @cached_property
-    def top_queries(self) -> Queries:
+    def top_queries(self) -> QuerySets:
         """The values of largest share."""
         return self._queries(self.top_values[:, None], self.top_values.size)
 
     @cached_property
-    def quantile_queries(self) -> Queries:
+    def quantile_queries(self) -> QuerySets:
         """The values up to each quantile's position."""
         prefixes = [self.given(np.arange(p + 1)) for p in self.quantile_positions.tolist()]
-        return Queries((), len(prefixes), tuple(prefixes))
+        return QuerySets((), len(prefixes), tuple(prefixes))
 
-    def _queries(self, sets: Iterable[Integers], total: int) -> Queries:
-        return Queries(tuple(self.given(members) for members in sets), total)
+    def _queries(self, sets: Iterable[Integers], total: int) -> QuerySets:
+        return QuerySets(tuple(self.given(members) for members in sets), total)
 
     @cached_property
     def quantile_positions(self) -> Integers:
@@ -125,7 +125,7 @@ class Workload:
         return np.searchsorted(cumulative, wanted - _ROUNDING)
 
     @cached_property
-    def values(self) -> Queries:
+    def values(self) -> QuerySets:
         """All single values, or evenly spaced ones of a large domain."""
         every = np.arange(self.size)
         chosen = every
@@ -134,15 +134,15 @@ class Workload:
         return self._queries(chosen[:, None], self.size)
 
     @cached_property
-    def boxes(self) -> Queries:
+    def boxes(self) -> QuerySets:
         """All ranges of an ordered domain, or a fixed random sample of them; none of labels."""
         if not self.ordered:
-            return Queries((), 0)
+            return QuerySets((), 0)
         total = int(np.prod([extent * (extent + 1) // 2 for extent in self.shape], dtype=object))
         bounds = self._every_box() if total <= self._most else self._some_boxes()
         return self._queries((range_values(self.shape, pairs) for pairs in bounds), total)
 
-    def objective(self, name: Objective) -> Queries:
+    def objective(self, name: Objective) -> QuerySets:
         """Return the queries that mechanisms are sorted by.
 
         `published` are the ranges and the prefixes at the quantiles, or the top values where there
@@ -153,7 +153,7 @@ class Workload:
             if not (sets or prefixes):
                 sets = self.top_queries.sets
             if sets or prefixes:
-                return Queries(sets, len(sets) + len(prefixes), prefixes)
+                return QuerySets(sets, len(sets) + len(prefixes), prefixes)
         return self.boxes if name == "ranges" and self.ordered else self.values
 
     @property

@@ -46,7 +46,7 @@ def estimate_quantiles(
 
     `prefixes` says which dimension (and saves its preparation); by default the domain's own order.
     With `simultaneous=True` the bounds of all prefixes hold together, and so those of any number of
-    quantiles, also of those chosen by looking; a quantile's bounds do not depend on which others
+    quantiles, also of post-selected ones; a quantile's bounds do not depend on which others
     are asked for. Without, each quantile's hold on their own. Anytime bounds of the respondents'
     quantiles are always made of simultaneous ones: as more report the quantile moves, and in time
     any of the prefixes can be one that decides it. Bounds by likelihood hold for each

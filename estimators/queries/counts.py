@@ -36,7 +36,7 @@ TOGETHER: Final = 1 << 18
 
 
 _KEPT: Final = 1 << 16
-"""Values: what prepares the queries of mechanisms of so many is kept."""
+"""Values: what prepares the queries of mechanisms of this many is kept."""
 
 
 def prepare_queries(mechanism: Mechanism) -> Queries:
@@ -139,7 +139,7 @@ class SetDecoder(Queries):
     def linear_query(self, weights: Floats) -> Query:
         """Prepare any weights with the decoder of least noise, float64 `(k,)`.
 
-        Each group's weights are decoded as parts of their own range. So noise that is small beside
+        Each group's weights are decoded as parts of their own range. So noise that is small against
         the squares of the weights is no rounding, and equal weights have none at all.
         """
         least, largest = self.groups.extremes(weights)

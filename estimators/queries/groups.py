@@ -26,7 +26,7 @@ class Groups:
 
     @classmethod
     def known(cls, groups: Integers | None, size: int) -> "Groups":
-        """Return these groups of so many places; None: one."""
+        """Return these groups of this many places; None: one."""
         if groups is None:
             return cls(all_in_one(size), 1, disclosed=False)
         return cls(groups, int(groups.max()) + 1, disclosed=True)
@@ -56,7 +56,7 @@ class Groups:
 
 
 def all_in_one(size: int) -> Integers:
-    """Return the group of each of so many places where there is one group: takes no memory."""
+    """Return the group of each of this many places where there is one group: takes no memory."""
     return np.broadcast_to(np.zeros(1, dtype=np.int64), (size,))
 
 

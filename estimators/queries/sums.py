@@ -88,7 +88,7 @@ def value_sums(
     """Return the sums of single values: of all, q = k, or of some, int64 `(q,)`.
 
     `decoded` are the `share_sums` of all values, where the caller has them. The sums of some values
-    equal those entries of all values' bit for bit, and beside `decoded` take memory for q entries.
+    equal those entries of all values' bit for bit, and with `decoded` take memory for q entries.
 
     Raises:
         ValueError: where the statistic does not count n reports.
@@ -142,7 +142,7 @@ def value_sums(
 
 
 def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floats, ...]:
-    """Return `tossed`, `own` and `other` of single values in groups of so many reports, `(q,)`.
+    """Return `tossed`, `own` and `other` of single values in groups of this many reports, `(q,)`.
 
     A decoder between `least` and `largest` of mean w has no more noise than
     `(largest - w)(w - least)`, and exactly that where it takes these two values alone (Bhatia,

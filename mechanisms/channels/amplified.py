@@ -59,7 +59,7 @@ class Amplified:
 def amplified(
     blankets: Collection[Blanket], *, budget: Fraction, reports: int, delta: float
 ) -> Amplified:
-    """Return what one of so many reports loses at most, but for a probability of delta.
+    """Return what one of this many reports loses at most, but for a probability of delta.
 
     The smaller one of the two bounds counts, and never more than what the report loses by itself.
 

@@ -1,7 +1,7 @@
 """Channels given as a table: every probability a multiple of 2^-64, with the policy they keep."""
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -12,9 +12,13 @@ from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import is_whole
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
+from ldpstream.mechanisms.channels.certificate import (
+    Certificate,
+    certify_by_enumeration,
+    certify_by_structure,
+)
 from ldpstream.mechanisms.channels.channel import Channel
-from ldpstream.mechanisms.channels.prior_certificate import certify_prior
+from ldpstream.mechanisms.exact.dyadic import exp_floor, log_estimate
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
@@ -123,3 +127,36 @@ class DesignedChannel:
             "prior": list(self.prior),
             "weights": [[hex(weight) for weight in row] for row in self.weights],
         }
+
+
+def certify_prior(
+    mechanism: str,
+    policy: PriorPolicy,
+    weights: Sequence[Sequence[int]],
+    disclosed: list[str],
+) -> Certificate:
+    """Prove or refute `e^-eps <= P(x | y) / prior[x] <= e^eps` at every value and report, exactly.
+
+    `weights[x][y]` is proportional to `P(y | x)`. The violation named is the largest.
+    """
+    worst, violation = Fraction(1), None
+    for output, column in enumerate(zip(*weights, strict=True)):
+        ratio, value = policy.worst_ratio(column)
+        if ratio is None:
+            violation = f"value {value} at output {output}, which it cannot make"
+            break
+        if ratio > worst:
+            worst = ratio
+            if ratio > exp_floor(policy.budget):
+                violation = (
+                    f"value {value} at output {output}: loss {log_estimate(ratio):.6g} "
+                    f"above the budget {policy.epsilon:.6g}"
+                )
+    return certify_by_structure(
+        mechanism,
+        policy,
+        {policy.budget: worst},
+        disclosed,
+        violation=violation,
+        proof="enumeration",
+    )

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 _TOLD_BITS: Final = 256
 MOST_COUNTED: Final = 64
-"""Reports of one draw: of more it is taken that they tell z, which is hardly more than they do."""
+"""Reports of one draw: of more it is taken that they tell z, which is an upper bound."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Blend:
 
 
 def epochs_touched(windows: int, epoch: int) -> int:
-    """Return how many epochs of so many windows any `windows` >= 1 in a row touch at most.
+    """Return how many epochs of this many windows any `windows` >= 1 in a row touch at most.
 
     >>> [epochs_touched(windows, 24) for windows in (1, 2, 25, 26, 365)]
     [1, 2, 2, 3, 17]

@@ -111,7 +111,7 @@ class Attributes(Domain):
         """Return the indices of n labels as `label` returns them, of one attribute each.
 
         Raises:
-            ValueOutsideDomainError: naming the position of the first that is none.
+            ValueOutsideDomainError: naming the position of the first invalid one.
         """
         found = np.zeros(len(labels), dtype=np.int64)
         for position, label in enumerate(labels):

@@ -46,7 +46,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Words(Lattice):
-    """Texts of at most `bits / 8` bytes of UTF-8, found in so many rounds.
+    """Texts of at most `bits / 8` bytes of UTF-8, found in this many rounds.
 
     Values are what a round asks about, by number: of each prefix all extensions, then unused
     numbers, and at last all other words. Without a `round` nothing can be placed; labels that are
@@ -224,7 +224,7 @@ def _bytes_of(label: object) -> bytes | None:
 
 
 def word_bits(word: bytes, bits: int) -> str:
-    """Return a word as a text of so many digits 0 and 1, its bytes in their order, then zeros.
+    """Return a word as a text of this many digits 0 and 1, its bytes in their order, then zeros.
 
     >>> word_bits(b"a", 16)
     '0110000100000000'

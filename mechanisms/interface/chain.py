@@ -74,7 +74,7 @@ class BlockChain(Chain):
         return np.where(stays, reports, drawn)
 
     def keep(self, order: int) -> Fraction:
-        """Return the probability with which a report of a block of so many is the permanent one."""
+        """Return with which probability a report of a block of `order` is the permanent one."""
         return self.blends[order].keep if order > 1 else Fraction(1)
 
     def canonical(self) -> Sequence[Json]:

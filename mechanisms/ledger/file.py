@@ -144,8 +144,8 @@ def _check(database: sqlite3.Connection, path: Path) -> None:
         database.execute("ROLLBACK")
     if found != (_APPLICATION, _VERSION):
         raise LedgerError(
-            f"{path}: expected a ledger of version {_VERSION}, or no file; got {found_bytes} bytes "
-            "that are none"
+            f"{path}: expected a ledger of version {_VERSION}, or no file; got another file of "
+            f"{found_bytes} bytes"
         )
     if found_bytes < expected_bytes:
         raise LedgerError(

@@ -43,7 +43,7 @@ _UNHELD: Final = {
 
 @dataclass(frozen=True)
 class Hold:
-    """Epochs of so many windows, and what draws their permanent reports.
+    """Epochs of this many windows, and what draws their permanent reports.
 
     `chain` is None where the permanent report itself is sent, again and again.
     """

@@ -100,7 +100,7 @@ def _batch(records_packed: bytes, *, codec: int, records: int) -> Batch:
 
 
 def _pack(codec: str, head: bytes, zeros: int, replica: bytes) -> bytes:
-    """Return `head`, so many zero bytes and `replica`, packed without making them all."""
+    """Return `head`, this many zero bytes and `replica`, packed without making them all."""
     parts = [head, *[bytes(min(_MIB, zeros - at)) for at in range(0, zeros, _MIB)], replica]
     if codec == "gzip":
         packer = zlib.compressobj(9, zlib.DEFLATED, 31)

@@ -92,7 +92,7 @@ async def _write(stand: Stand, config: Mapping[str, Any], poison: Poison) -> Non
 
 
 async def _send(stand: Stand, file: Path, worker: Worker, *, total: int) -> list[str]:
-    """Send reports to all collections; return those that have not counted so many in all."""
+    """Send reports to all collections; return those that have not counted this many in all."""
     values = "".join(f"{number % 12}\n" for number in range(_REPORTS)).encode()
     for name in _NAMES:
         await _run(stand, "send", name, "-c", str(file), stdin=values)

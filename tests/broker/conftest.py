@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.pages.listeners import Secured, secured_kafka
+from tests.broker.shared import shared_kafka
 from tests.brokers import KINDS, Broker, broker, skip_without_kafka
 from tests.certificates import skip_without_openssl
 from tests.lab import Lab
-from tests.listeners import Secured, secured_kafka
-from tests.shared import shared_kafka
 
 on_one_broker = pytest.mark.parametrize("running", ["embedded"], indirect=True)
 """For a test of what is ours alone: the embedded broker starts at once and needs no Java."""

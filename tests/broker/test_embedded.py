@@ -12,6 +12,7 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.kafka.embedded import embedded_broker, start_broker
 from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError
 from tests.brokers import Broker, wait_until
 from tests.lab import START_MS, Lab
@@ -93,3 +94,24 @@ async def test_its_end_offsets_are_still_wrong(running: Broker, tmp_path: Path) 
     async with lab.reader() as reader:
         assert (await end_offsets(reader, [partition]))[partition] == 10
         assert (await reader.end_offsets([partition]))[partition] == 1
+
+
+@pytest.mark.parametrize("running", ["embedded"], indirect=True)
+async def test_a_producer_asks_for_no_topics_but_those_that_it_sends_to(
+    running: Broker, tmp_path: Path
+) -> None:
+    """A cluster may have a hundred thousand partitions, and its metadata go stale often."""
+    lab = Lab(running, tmp_path, partitions=2)
+    topics = lab.collection.topics
+    for topic in (topics.source, topics.changelog, topics.late):
+        await lab.create(topic, partitions=2)
+    producer = LastingProducer(lab.config.kafka.bootstrap, lab.config.kafka.options)
+    await producer.start()
+    try:
+        await producer.send_records(topics.changelog, 1, [(b"key", b"value")])
+        await producer.send_all(topics.late, 0, [(b"value", ())])
+        client = producer._producer.client  # type: ignore[union-attr]  # (it has started)
+        await client.force_metadata_update()
+        assert client.cluster.topics() == {topics.changelog, topics.late}
+    finally:
+        await producer.stop()

@@ -1,8 +1,8 @@
 """Write pictures of the page: `python -m tests.browser.screens FOLDER`.
 
 Every view of the newest final window in light and dark and on a phone, drawn by a real Chromium
-from example collections; and whole, the quantiles of a quarter of an hour of start times, with
-bounds by likelihood.
+from example collections, one of which waits for a partition and one rejects; and whole, the
+quantiles of a quarter of an hour of start times, with bounds by likelihood.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from ldpstream.agents.http import serve
 from tests.browser.chromium import find_chromium, start_chromium
 from tests.browser.looking import VIEWS, open_view
 from tests.browser.showing import report, show_collections
-from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, foreign_frame, serve_collections
 
 SCREENS = {
     "light": ("light", 1180, 820),
@@ -40,6 +40,38 @@ STARTS: dict[str, Any] = {
 }
 
 
+DOORS: dict[str, Any] = {
+    "mechanism": "randomized-response",
+    "epsilon": 3.0,
+    "domain": {"values": ["main gate", "north gate", "garage", "staff door"]},
+    "partitions": 4,
+    "minimum": 100,
+    "window": {"size": "1m", "idle": "off", "retention": "1h"},
+    "publish": {"every": "100ms", "top": 4},
+}
+NOW = "2026-11-21T10:08:10Z"
+"""The time on the wall: a moment after the newest reports."""
+
+
+def show_many() -> Pipeline:
+    """Return collections of every kind, a silent partition, and senders of something else."""
+    pipeline = show_collections(reports=20_000)
+    report(pipeline.collections["places"], 7, 300_000, seed=99)
+    pipeline.collections["places"].close(START_MS + 8 * MINUTE_MS)
+    for _ in range(3):
+        pipeline.collections["ages"].deliver(0, foreign_frame())
+    doors, rng = serve_collections({"doors": DOORS}).collections["doors"], np.random.default_rng(5)
+    names = DOORS["domain"]["values"]
+    for minute in range(8):
+        for partition in range(4):
+            if partition == 2 and minute > 3:
+                continue
+            labels = rng.choice(names, 500, p=[0.42, 0.29, 0.2, 0.09]).tolist()
+            doors.report(partition, labels, times_ms=[START_MS + minute * MINUTE_MS] * 500)
+    doors.close(START_MS)
+    return Pipeline({"doors": doors, **pipeline.collections})
+
+
 def show_starts() -> Pipeline:
     """Return 31,250 times that applications took to start, in a window that is final."""
     pipeline, rng = serve_collections({"starts": STARTS}), np.random.default_rng(7)
@@ -53,10 +85,7 @@ def show_starts() -> Pipeline:
 
 async def write(folder: Path, path: str, *, whole: bool) -> None:
     """Write a picture of each view on each screen; of all that can be scrolled to if `whole`."""
-    pipeline = show_collections(reports=20_000)
-    report(pipeline.collections["places"], 7, 300_000, seed=99)
-    pipeline.collections["places"].close(START_MS + 8 * MINUTE_MS)
-    async with serve(pipeline, port=0) as url, start_chromium(path) as browser:
+    async with serve(show_many(), port=0) as url, start_chromium(path) as browser:
         for screen in SCREENS:
             await _write_screen(folder, browser, url, screen, VIEWS, whole=whole)
     async with serve(show_starts(), port=0) as url, start_chromium(path) as browser:
@@ -82,6 +111,7 @@ async def _write_screen(
         reduced_motion="reduce",
     )
     page = await context.new_page()
+    await page.clock.set_fixed_time(NOW)
     for collection, view in views:
         await open_view(page, url, collection, view, "&window=")
         if collection == "starts":

@@ -48,7 +48,7 @@ async def test_what_holds_windows_open_what_releases_them_and_what_is_rejected(
     said = page.locator("#health-sum")
     await expect(said).to_have_text(
         "No window can close: city waits for partition 1 (of 2), which has come to 10:01 UTC, "
-        "20 minutes ago."
+        "3 minutes behind the first."
     )
     await expect(page.locator("#waits")).to_be_hidden()
     status = await ask(url, "city/status")
@@ -70,7 +70,8 @@ async def test_what_holds_windows_open_what_releases_them_and_what_is_rejected(
     await expect(page.locator("#by-hand")).to_have_text(by_hand)
     assert [row[:2] for row in await rows(page, "#reason-rows")] == [["fingerprint", 1]]
     await page.click("#tab-values")
-    await expect(page.locator("#waits")).to_contain_text("waits for partition 1 and 1 more (of 2)")
+    # The window that is shown waits for nobody: no partition has come to its end.
+    await expect(page.locator("#waits")).to_be_hidden()
     await page.click("#tab-health")
     # Its command does what the page says.
     city.close(START_MS + MINUTE_MS)
@@ -81,3 +82,24 @@ async def test_what_holds_windows_open_what_releases_them_and_what_is_rejected(
     await expect(said).to_have_text("All windows are final.")
     await expect(page.locator("#release")).to_be_hidden()
     await expect(behind).to_have_count(0)
+
+
+async def test_a_replay_waits_for_no_partition_and_says_how_old_its_reports_are(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    city = pipeline.collections["city"]
+    for partition in range(2):
+        times = [START_MS + 9 * MINUTE_MS] * 200
+        city.report(partition, visits(3, 200), times_ms=times, seed=9)
+    await open_view(page, url, "city", "health")
+    await page.clock.set_fixed_time("2036-11-21T10:09:00Z")
+    await open_view(page, url, "city", "health")
+    await expect(page.locator("#health-sum")).to_have_text(
+        "The next window, 2026-11-21 10:09 – 10:10, becomes final once reports of 2026-11-21 10:11 "
+        "UTC or later have come: the newest is of 2026-11-21 10:09 UTC, 3653 days ago."
+    )
+    await expect(page.locator("#release")).to_be_hidden()
+    await open_view(page, url, "city", "overview")
+    said = page.locator("#overview-sum")
+    await expect(said).to_have_text("1 collection: city is behind the clock.")
+    await expect(page.locator("#overview-rows .badge")).to_have_text("Behind 3653 days")

@@ -59,14 +59,19 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
         await ask(url, "modes/estimate", **one, **asked, confidence=0.975) for one in finals[-2:]
     ]
     then, now = map(entry, halves)
-    _, state, newest, change, _, counted = shown["modes"]
-    assert state[0].startswith("Waiting ")
-    assert state[1] == "for partition 0 (of 1)"
+    _, state, newest, change, _, counted, epsilon = shown["modes"]
+    # No partition is beyond another: the collection waits for none, whatever the time on the wall.
+    assert state[0].startswith("Behind ")
+    assert state[1] == "newest report of 2026-11-21 10:08"
     assert newest[0] == f"{leader} has {100 * now['share']:.1f}%"
     low, high = 100 * (now["low"] - then["high"]), 100 * (now["high"] - then["low"])
     said = f"{low:+.1f} to {high:+.1f} points".replace("-", "−")
     assert change == ["no difference shown", said]
     assert counted == [f"{documents[-1]['n']:,} reports", "late so far 0", "rejected so far 0"]
+    assert epsilon == ["1"]
+    others = [shown[name][-1] for name in ("ages", "places")]
+    assert others == [["0.4 for each 2"], ["3 in a block"]]
+    assert shown["ages"][2][0].startswith("median ")
     # Bins in two dimensions are said in words, with the digits that tell them apart.
     assert re.match(r"[\d.-]+ to [\d.-]+ × [\d.-]+ to [\d.-]+ has ", shown["spots"][2][0])
     assert await page.locator("#overview-rows .spark").count() == len(TABLES) - 1

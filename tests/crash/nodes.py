@@ -5,7 +5,7 @@ import random
 from contextlib import ExitStack
 
 from tests.brokers import KafkaServer
-from tests.cluster import Cluster
+from tests.crash.cluster import Cluster
 from tests.crash.scenario import Stream
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS

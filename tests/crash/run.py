@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 from tests.brokers import KINDS, broker
-from tests.cluster import NODES, kafka_cluster
+from tests.crash.cluster import NODES, kafka_cluster
 from tests.crash.nodes import run_with_nodes_killed
 from tests.crash.scenario import run
 from tests.lab import Lab

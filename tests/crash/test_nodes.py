@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.brokers import skip_without_kafka
-from tests.cluster import NODES, Cluster, kafka_cluster
+from tests.crash.cluster import NODES, Cluster, kafka_cluster
 from tests.crash.nodes import run_with_nodes_killed
 from tests.lab import Lab
 from tests.stream.cli import invoke

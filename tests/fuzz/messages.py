@@ -40,7 +40,7 @@ class Fuzzer:
         return rng.choice(_KINDS)(self)
 
     def messages(self, number: int, *, big: int = 0) -> Iterator[bytes | None]:
-        """Yield so many messages, `big` of them large."""
+        """Yield this many messages, `big` of them large."""
         places = set(self.rng.sample(range(number), big))
         for place in range(number):
             yield self._big() if place in places else self.message()

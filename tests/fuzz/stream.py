@@ -45,7 +45,7 @@ def nothing_sent(lab: Lab) -> Fuzzed:
 
 
 async def send_fuzz(lab: Lab, fuzzed: Fuzzed, messages: int, *, seed: int, big: int = 1) -> None:
-    """Send so many messages, `big` of them large, over all partitions in turn."""
+    """Send this many messages, `big` of them large, over all partitions in turn."""
     spec, source = lab.collection.spec, lab.collection.topics.source
     partitions = lab.collection.partitions
     now_ms = time.time_ns() // 1_000_000

@@ -16,7 +16,7 @@ import pytest
 import ldpstream
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = sorted((ROOT / "docs").glob("*.md"))
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 NAMES = sorted(m.name for m in pkgutil.walk_packages(ldpstream.__path__, "ldpstream."))
 
 

@@ -1,4 +1,4 @@
-"""docs/guide-mechanism.md, step by step in a copy of the rooms that it changes."""
+"""docs/guides/mechanism.md, step by step in a copy of the rooms that it changes."""
 
 import re
 import shutil
@@ -8,7 +8,7 @@ import pytest
 
 from tests.pages import ROOT, Block, Place, agrees, blocks
 
-PAGE = "docs/guide-mechanism.md"
+PAGE = "docs/guides/mechanism.md"
 INSTANCES = 3
 
 

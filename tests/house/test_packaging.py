@@ -61,6 +61,14 @@ def test_the_wheel_holds_exactly_the_rooms(wheel: Path):
     assert names(wheel) == expected(*ROOMS)
 
 
+def test_the_wheel_has_the_licences_of_all_that_it_ships(wheel: Path):
+    with zipfile.ZipFile(wheel) as archive:
+        own = {name.split("/licenses/")[1] for name in archive.namelist() if "/licenses/" in name}
+    vendored = {str(one.relative_to(ROOT)) for one in (ROOT / "agents").rglob("LICENSE*")}
+    assert own == {"LICENSE"} | vendored
+    assert vendored
+
+
 def test_the_wheel_is_importable_without_the_repository(wheel: Path, tmp_path: Path):
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)

@@ -22,7 +22,7 @@ from aiohttp import ClientSession
 from ldpstream.agents.config import load_config
 from tests.brokers import KafkaServer, skip_without_kafka
 from tests.forked import Forked
-from tests.monitoring import Prometheus, prometheus, skip_without_prometheus
+from tests.ops.monitoring import Prometheus, prometheus, skip_without_prometheus
 from tests.ops.queries import board_expressions, recorded
 from tests.ops.test_compose import COMPOSE, CONFIG, DOCKER, OWN, SERVICES, property_lines
 from tests.ports import free_ports
@@ -97,7 +97,7 @@ def start(command: list[str], config: Path) -> Forked:
 
 
 async def upload(gateway: Worker, config: Path) -> None:
-    """Upload a report and something that is none, over and over."""
+    """Upload a report and an invalid one, over and over."""
     spec = load_config(config, environment={}).collections["checkins"].spec
     url = f"{gateway.url}/v1/collections/checkins/reports"
     async with ClientSession() as session:

@@ -15,7 +15,7 @@ import pytest
 
 from tests.brokers import broker
 from tests.lab import Lab
-from tests.monitoring import Prometheus, prometheus, skip_without_prometheus
+from tests.ops.monitoring import Prometheus, prometheus, skip_without_prometheus
 from tests.ops.queries import board_expressions, recorded
 from tests.processes import PATIENCE_SECONDS, eventually
 

@@ -7,8 +7,8 @@ import subprocess
 import pytest
 import yaml
 
-from tests.monitoring import skip_without_prometheus
 from tests.ops.exported import exported, samples
+from tests.ops.monitoring import skip_without_prometheus
 from tests.ops.queries import BOARDS, DOCKER, board_expressions, metrics_in, rules
 
 RULES = [(rule.get("record") or rule["alert"], rule["expr"]) for rule in rules()]

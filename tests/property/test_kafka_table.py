@@ -74,7 +74,7 @@ def test_files_are_relative_to_the_configuration(tmp_path: Path) -> None:
 
 
 def test_the_page_lists_all_keys() -> None:
-    (line,) = re.findall(r"^Known are, beside `bootstrap`: (.*)\. Any other", PAGE, re.MULTILINE)
+    (line,) = re.findall(r"^Known are, with `bootstrap`: (.*)\. Any other", PAGE, re.MULTILINE)
     assert line.split(", ") == [f"`{name}`" for name in sorted(OPTIONS)]
 
 

@@ -1,4 +1,4 @@
-"""`lip` as configured and as devices use it: priors and budgets beside the value, documents."""
+"""`lip` as configured and as devices use it: priors and budgets with the value, documents."""
 
 import io
 import math
@@ -104,18 +104,18 @@ def test_labels_and_columns_find_the_level_that_holds_the_prior(prior: float, bi
 
 
 BAD_ROWS = [
-    (["yes", 0.0], "a prior above 0 and below 1 beside the value"),
-    (["yes", 1.0], "a prior above 0 and below 1 beside the value"),
-    (["yes", -0.25], "a prior above 0 and below 1 beside the value"),
-    (["yes", 1.25], "a prior above 0 and below 1 beside the value"),
-    (["yes", math.nan], "a prior above 0 and below 1 beside the value"),
-    (["yes", "half"], "a prior above 0 and below 1 beside the value"),
+    (["yes", 0.0], "a prior above 0 and below 1 with the value"),
+    (["yes", 1.0], "a prior above 0 and below 1 with the value"),
+    (["yes", -0.25], "a prior above 0 and below 1 with the value"),
+    (["yes", 1.25], "a prior above 0 and below 1 with the value"),
+    (["yes", math.nan], "a prior above 0 and below 1 with the value"),
+    (["yes", "half"], "a prior above 0 and below 1 with the value"),
     (["perhaps", 0.3], "one of the 2 labels of the domain"),
-    (["yes"], "with a prior above 0 and below 1 beside it"),
-    (["yes", 0.3, 1.0], "with a prior above 0 and below 1 beside it"),
-    ("yes", "with a prior above 0 and below 1 beside it"),
-    ([], "with a prior above 0 and below 1 beside it"),
-    (None, "with a prior above 0 and below 1 beside it"),
+    (["yes"], "with a prior above 0 and below 1"),
+    (["yes", 0.3, 1.0], "with a prior above 0 and below 1"),
+    ("yes", "with a prior above 0 and below 1"),
+    ([], "with a prior above 0 and below 1"),
+    (None, "with a prior above 0 and below 1"),
 ]
 
 
@@ -142,7 +142,7 @@ def test_an_epsilon_that_is_not_on_offer_is_refused():
 
 def test_epsilons_on_offer_are_told_to_the_last_digit():
     spec = spec_of(ILL | {"epsilon": [0.12345678, 2.0]})
-    with pytest.raises(ValueOutsideDomainError, match=r"one of the epsilons 0\.12345678, 2 beside"):
+    with pytest.raises(ValueOutsideDomainError, match=r"one of the epsilons 0\.12345678, 2 with"):
         spec.domain.index([["no", 0.123457]])
 
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from ldpstream.agents.cli.main import main
 from tests import forked
 from tests.forked import Forked
-from tests.logs import logging_restored
+from tests.stream.logs import logging_restored
 
 PLACES = """
 [collection.places]

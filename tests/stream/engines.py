@@ -1,5 +1,6 @@
 """An engine without a broker: a reader that reads nothing, and a sender that calls back."""
 
+import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +11,13 @@ import numpy as np
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.services import Progress, Services
-from ldpstream.agents.reading.source import Batch, SourceReader
+from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals
 from tests.stream.owning import Times
 from tests.stream.serving import CITY
@@ -25,22 +27,18 @@ STEP = 3
 
 
 class Resting:
-    """A reader that reads nothing, and its only session."""
+    """A reader that reads nothing."""
 
-    given = 0
+    def __init__(self) -> None:
+        self.room = asyncio.Event()
 
-    def begin(self, _: TopicPartition, offset: int, deliver: object) -> "Resting":
-        return self
+    def begin(
+        self, partition: TopicPartition, offset: int, call: Callable[[Session], None]
+    ) -> Session:
+        reader = cast("SourceReader", self)
+        return Session(reader, partition, offset, call, Answers(None, 0))
 
-    def taken(self) -> None: ...
-
-    def end(self) -> None: ...
-
-    def short_for(self, _: Batch, now: float) -> float:
-        return -1.0
-
-
-SESSION = Resting()
+    def end(self, session: Session) -> None: ...
 
 
 class Sender:
@@ -89,7 +87,7 @@ def make_engine(
         config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
         collection = config.collections["city"]
     partitions = source or collection.partitions
-    reader = cast("SourceReader", SESSION)
+    reader = cast("SourceReader", Resting())
     engine = Engine(
         collection,
         Context(
@@ -121,5 +119,12 @@ def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
     """Let a partition's first message come, a report at each of these times."""
     reports = np.zeros(len(times_ms), dtype=np.int64)
     value = engine.config.spec.frame_reports(reports, times_ms=np.array(times_ms))
-    batch = Batch(session=SESSION, start=0, stop=1, end=1, records=[(0, value)])
-    engine.intake.take(engine._held[partition], batch)
+    hand(engine, partition, Batch(start=0, stop=1, end=1, records=[(0, value)]))
+
+
+def hand(engine: Engine, partition: int, item: Batch | Outside) -> None:
+    """Let something that was read of a partition be taken."""
+    held = engine._held[partition]
+    assert held.session is not None
+    held.session.waiting.append(item)
+    engine.intake.take(held, held.session)

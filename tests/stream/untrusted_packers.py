@@ -79,11 +79,11 @@ class Broker(Source):
         self.intake = PackedIntake(
             collection,
             self.source.reader,
-            self.packed.reader,
             self.lane,
             self.owner,
             self.clock,
-            cast("Metrics", SimpleNamespace(packed=self.tell, pack_lag=self.set_lag)),
+            frames=self.packed.reader,
+            metrics=cast("Metrics", SimpleNamespace(packed=self.tell, pack_lag=self.set_lag)),
         )
         self.intake.begin(self.held)
 

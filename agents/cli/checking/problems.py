@@ -113,7 +113,7 @@ async def _check_collection(
         click.echo(
             f"{source}: note: senders date its messages (message.timestamp.type=CreateTime): a "
             "worker that catches up knows of their arrival what most of them say "
-            "(docs/architecture.md, Windows)"
+            "(docs/internals/architecture.md, Windows)"
         )
     if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
         click.echo(f"{changelog}: warning: {unsafe}")

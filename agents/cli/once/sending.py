@@ -48,7 +48,7 @@ def journal_path(
     """Return the file of an input's journal.
 
     Raises:
-        Refused: for a name that is none.
+        Refused: for an invalid name.
     """
     if not _NAME.fullmatch(once) or once.startswith("."):
         raise Refused(

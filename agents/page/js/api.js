@@ -5,7 +5,7 @@
 const TOKEN_KEY = "ldpstream.token";
 const PATIENCE_MS = 60000;
 
-/** An answer that is none: the HTTP status and the worker's own words. */
+/** A refusal: the HTTP status and the worker's own words. */
 export class AnswerError extends Error {
   /**
    * @param {number} status

@@ -59,7 +59,7 @@ export function offer(list, options, wanted) {
 }
 
 /**
- * A number as people read it, with the exact one beside it for machines and on hover.
+ * A number as people read it, with the exact one for machines and on hover.
  *
  * @param {string} text
  * @param {number | null | undefined} exact

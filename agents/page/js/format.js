@@ -8,6 +8,7 @@ import { numberOf } from "./axis.js";
 
 export const UNDEFINED = "undefined";
 const DAY_MS = 86_400_000;
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 }); // Dear to make.
 
 /**
  * @param {Label} value
@@ -45,7 +46,7 @@ export function numberText(value) {
 /** @param {number | null | undefined} value */
 export function countText(value) {
   if (value === null || value === undefined) return UNDEFINED;
-  return Math.round(value).toLocaleString("en").replace("-", "−");
+  return WHOLE.format(Math.round(value)).replace("-", "−");
 }
 
 /**

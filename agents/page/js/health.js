@@ -9,32 +9,58 @@ import { ageText, clockText, countText, partText } from "./format.js";
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").PartitionStatus} PartitionStatus */
 /** @typedef {import("./types.js").WindowState} WindowState */
-/** @typedef {{window: import("./types.js").Span, due: number, behind: PartitionStatus[]}} Wait */
+/** @typedef {{window: import("./types.js").Span, due: number, reached: number, behind: PartitionStatus[]}} Wait */
 
 export const MANY_REJECTED = 0.01;
+const LIVE_MS = 600_000; // Reports may be so old before anybody wonders.
 
 /** @param {string} name @returns {Promise<Status>} */
 export const statusOf = (name) => ask(`${collectionPath(name)}/status`);
 
 /**
- * The oldest window that is open although its time is over, what its partitions have to reach, and
- * those that have not.
+ * How far a collection's reports have come: the newest event time of any partition, epoch ms. That
+ * is the time that windows go by; in a replay it is far from the time on the wall.
+ *
+ * @param {Status} status
+ */
+const reachedBy = ({ partitions }) =>
+  Math.max(
+    ...partitions.map(({ watermark }) => (watermark === null ? -Infinity : Date.parse(watermark))),
+  );
+
+/**
+ * The newest event time where it is far behind the clock: in a replay, or where nothing comes.
+ *
+ * @param {Collection} collection
+ * @param {Status} status
+ * @returns {number | null} Epoch ms.
+ */
+export function pastOf({ window }, status) {
+  const reached = reachedBy(status);
+  const usual = Math.max(LIVE_MS, window.size_ms + window.grace_ms);
+  return Number.isFinite(reached) && Date.now() - reached > usual ? reached : null;
+}
+
+/**
+ * The oldest window that some partition holds open while another one is beyond it, what its
+ * partitions have to reach, and those that have not.
  *
  * @param {Collection} collection
  * @param {WindowState[]} windows Oldest first.
  * @param {Status} status
  * @returns {Wait | null}
  */
-export function waitOf(collection, windows, { partitions }) {
+export function waitOf(collection, windows, status) {
   const open = nextOf(collection, windows);
-  if (!open || Date.now() < open.due) return null;
-  const all = partitions.filter(
+  const reached = reachedBy(status);
+  if (!open || reached < open.due) return null;
+  const all = status.partitions.filter(
     ({ watermark }) => watermark === null || Date.parse(watermark) < open.due,
   );
   // An idle one follows the others.
   const awake = all.filter(({ idle }) => !idle);
   const behind = awake.length ? awake : all;
-  return behind.length ? { ...open, behind } : null;
+  return behind.length ? { ...open, reached, behind } : null;
 }
 
 /**
@@ -69,9 +95,8 @@ const oldestOf = (behind) =>
  */
 export function waitText(wait, status) {
   const { watermark } = oldestOf(wait.behind);
-  const reached = watermark && ageText(Date.now() - Date.parse(watermark));
   const said = watermark
-    ? `has come to ${clockText(watermark)} UTC, ${reached} ago`
+    ? `has come to ${clockText(watermark)} UTC, ${ageText(wait.reached - Date.parse(watermark))} behind the first`
     : "has had no report";
   return `waits for ${whichText(wait, status)}, which ${said}.`;
 }

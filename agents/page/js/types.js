@@ -97,7 +97,7 @@
  * @property {string} mechanism
  * @property {number} values
  * @property {Domain} domain
- * @property {{protected: string[], unprotected: string | null, disclosed: string[]}} privacy
+ * @property {{epsilon: string, protected: string[], unprotected: string | null, disclosed: string[]}} privacy
  * @property {string} topic
  * @property {number} precision_ms
  * @property {{size_ms: number, hop_ms: number, grace_ms: number, idle_ms: number | null, pane_ms: number}} window

@@ -97,7 +97,7 @@ function interval(bounds, bins) {
   };
 }
 
-// The values are the edges, one more than bins: a number goes to one of the two beside it.
+// The values are the edges, one more than bins: a number goes to one of the two nearest.
 function rounded(bounds, bins) {
   const numbers = interval(bounds, bins);
   return {
@@ -142,16 +142,16 @@ function withWeights(values, largest) {
 
 // The labels of `lip` where devices give a prior, a budget or both: `[value, prior, epsilon]`.
 export function withPriors(values, { edges, epsilons }) {
-  const beside = (edges === null ? 0 : 1) + (epsilons.length > 1 ? 1 : 0);
-  if (beside === 0) return values;
+  const others = (edges === null ? 0 : 1) + (epsilons.length > 1 ? 1 : 0);
+  if (others === 0) return values;
   const parts = [];
   if (edges !== null) parts.push("a prior above 0 and below 1");
   if (epsilons.length > 1) parts.push(`one of the epsilons ${epsilons.join(", ")}`);
   return {
     shape: [values.shape[0] * epsilons.length * (edges === null ? 1 : edges.length - 1)],
-    expected: `${values.expected}, with ${parts.join(" and ")} beside it`,
+    expected: `${values.expected}, with ${parts.join(" and ")}`,
     find(label) {
-      if (!Array.isArray(label) || label.length !== beside + 1) return null;
+      if (!Array.isArray(label) || label.length !== others + 1) return null;
       const own = values.find(label[0]);
       let level = 0;
       if (edges !== null) {

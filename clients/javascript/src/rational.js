@@ -70,7 +70,7 @@ export function doubleAbove({ numerator, denominator }) {
   return (Number((numerator << 64n) / denominator + 1n) / 2 ** 64) * (1 + 2 ** -51);
 }
 
-// A double beside a number of at least 0, but for the rounding of its 64 highest bits.
+// A double near a number of at least 0, but for the rounding of its 64 highest bits.
 export function nearest({ numerator, denominator }) {
   const bits = (number) => number.toString(16).length * 4;
   const shift = 70 + bits(denominator) - bits(numerator);

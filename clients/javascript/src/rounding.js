@@ -1,4 +1,4 @@
-// Rounding of numbers to one of the two grid points beside them, at random: a word decides between
+// Rounding of numbers to one of the two nearest grid points, at random: a word decides between
 // exact rationals, whose doubles are whole numbers times powers of two.
 
 import { rational, subtract } from "./rational.js";

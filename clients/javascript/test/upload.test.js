@@ -91,7 +91,7 @@ for (const status of [400, 404, 409, 413, 415]) {
   });
 }
 
-test("after so many attempts it gives up, and says that the bytes may be sent again", async () => {
+test("after this many attempts it gives up, and says that the bytes may be sent again", async () => {
   await withGateway([[503, {}, {}]], async (url, requests) => {
     await assert.rejects(post(url, FRAME, { ...sleeper(), attempts: 3 }), { retriable: true });
     assert.equal(requests.length, 3);

@@ -21,7 +21,7 @@ from ldpstream.mechanisms.families.design.support import ALONE, Support
 
 
 @dataclass(frozen=True)
-class Design:
+class SymmetricDesign:
     """A design with its realised threshold T: `order`, `inside` and `overlap` as above."""
 
     order: int
@@ -60,7 +60,7 @@ class Design:
         return self.likely / self.unlikely
 
 
-SINGLE = Design(order=1, inside=1, overlap=0, threshold=WORD)
+SINGLE = SymmetricDesign(order=1, inside=1, overlap=0, threshold=WORD)
 """A value alone in its block: one report, no noise."""
 
 
@@ -72,7 +72,7 @@ class DesignLayout(ReportLayout):
     never compared). For each value, int64 `(k,)`: `offset` is its block's first report.
     """
 
-    def __init__(self, blocks: Blocks, of_size: Mapping[int, Design]) -> None:
+    def __init__(self, blocks: Blocks, of_size: Mapping[int, SymmetricDesign]) -> None:
         sizes = sorted(of_size)
         self.designs = tuple(of_size[size] for size in sizes)
         self.kinds: Indices = np.searchsorted(np.array(sizes), blocks.sizes)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.exact.dyadic import exp_floor, set_threshold
-from ldpstream.mechanisms.families.design.design import Design
+from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry import Geometry
 
 _MOST_POINTS = 32
@@ -27,11 +27,11 @@ _LARGEST_BUDGET = 64
 _SCREEN = 1e-9
 
 
-def realise(epsilon: Fraction, geometry: Geometry) -> Design:
+def realise(epsilon: Fraction, geometry: Geometry) -> SymmetricDesign:
     """Return the design of points and hyperplanes, with its threshold for this budget."""
     inside = geometry.inside
     threshold = set_threshold(epsilon, inside, geometry.points - inside)
-    return Design(geometry.points, inside, geometry.overlap, threshold)
+    return SymmetricDesign(geometry.points, inside, geometry.overlap, threshold)
 
 
 @lru_cache(maxsize=1024)

@@ -22,14 +22,14 @@ from ldpstream.mechanisms.families.design.geometry import Geometry, count_points
 _DIRECT_PRIMES = 60
 """Up to here a sum over each line of a plane takes less time than Fourier transforms."""
 _SHORT = 8
-"""Where slices are shorter than q less so many, Fourier transforms take less time all the same."""
+"""Fourier transforms take less time where slices are shorter than q less this many."""
 _EXACT_TOTAL = 1 << 40
 _NARROW_TOTAL = 1 << 31
 """Counts that add up to less are added in half the memory."""
 _LARGE = 1 << 17
-"""Vectors of so many entries go one by one: what lies between them and their sums is as large."""
+"""Vectors of this many entries go one by one: what lies between them and their sums is as large."""
 _TOGETHER = 16
-"""Vectors: from so many on, each entry's of all of them lie in a row."""
+"""Vectors: from this many on, each entry's of all of them lie in a row."""
 
 Table = NDArray[Any]
 
@@ -107,7 +107,7 @@ def _put(q: int, m: int, out: Table, sums: Table) -> None:
 
 @lru_cache(maxsize=64)
 def _reversed(q: int, digits: int) -> Integers:
-    """Return the numbers of so many digits, each read backward."""
+    """Return the numbers of this many digits, each read backward."""
     return np.arange(q**digits).reshape((q,) * digits).transpose().ravel()
 
 
@@ -119,7 +119,7 @@ class _Tables:
     in_rows: bool
 
     def empty(self, shape: tuple[int, ...]) -> Table:
-        """Return a new one."""
+        """Return a new table, whose entries are not set."""
         if not self.in_rows:
             return np.empty(shape, dtype=self.dtype)
         return np.moveaxis(np.empty((*shape[1:], shape[0]), dtype=self.dtype), -1, 0)

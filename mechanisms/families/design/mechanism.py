@@ -14,7 +14,7 @@ from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_sup
 from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
-from ldpstream.mechanisms.families.design.design import SINGLE, Design, DesignLayout
+from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
@@ -35,7 +35,7 @@ class DesignMechanism(BlockSymbols):
             raise SpecError("epsilon", "a larger number: at this one reports say nothing")
 
     @abstractmethod
-    def design(self, size: int) -> Design:
+    def design(self, size: int) -> SymmetricDesign:
         """Return the design of blocks of this many values, two or more."""
 
     @abstractmethod
@@ -102,7 +102,7 @@ class DesignMechanism(BlockSymbols):
         return DesignDecoder(self.layout, [self.incidence(size) for size in self.sizes])
 
 
-def blends_of(pairs: Iterable[tuple[Design, Design]]) -> dict[int, Blend]:
+def blends_of(pairs: Iterable[tuple[SymmetricDesign, SymmetricDesign]]) -> dict[int, Blend]:
     """Return what makes reports out of permanent ones, by order: of designs with other budgets."""
     return {
         once.order: blend_of((once.order, once.inside), (held.likely, held.unlikely), once.likely)

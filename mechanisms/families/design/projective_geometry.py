@@ -22,7 +22,7 @@ from ldpstream.mechanisms.exact.entropy import (
     bernoulli_each,
     uniform_below,
 )
-from ldpstream.mechanisms.families.design.design import Design
+from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
 from ldpstream.mechanisms.families.design.incidence import OWN, Hyperplanes, Incidence
@@ -40,7 +40,7 @@ class ProjectiveGeometry(DesignMechanism):
         """Return the space of blocks of this many values, two or more."""
         return choose(budget(self.epsilon), size)
 
-    def design(self, size: int) -> Design:
+    def design(self, size: int) -> SymmetricDesign:
         """Return the design of points and hyperplanes."""
         return realise(budget(self.epsilon), self.geometry(size))
 

@@ -19,7 +19,7 @@ from ldpstream.mechanisms.exact.entropy import (
     bernoulli_each,
     uniform_below_each,
 )
-from ldpstream.mechanisms.families.design.design import Design
+from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import OWN, Own
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
@@ -31,9 +31,9 @@ class RandomizedResponse(DesignMechanism):
 
     id: ClassVar[str] = "randomized-response"
 
-    def design(self, size: int) -> Design:
+    def design(self, size: int) -> SymmetricDesign:
         """Return the design in which each report supports one value."""
-        return Design(size, 1, 0, set_threshold(budget(self.epsilon), 1, size - 1))
+        return SymmetricDesign(size, 1, 0, set_threshold(budget(self.epsilon), 1, size - 1))
 
     def incidence(self, _: int, /) -> Own:
         """Return the same for every size: reports are values."""

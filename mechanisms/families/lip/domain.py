@@ -55,9 +55,9 @@ class PriorDomain(Domain):
     @property
     def expected(self) -> str:
         """Describe what a value must be, and what accompanies it."""
-        beside = [_PRIOR_EXPECTED] * self.prior.local
-        beside += [self._epsilon_expected] * (len(self.epsilons) > 1)
-        return f"{self.values.expected}, with {' and '.join(beside)} beside it"
+        others = [_PRIOR_EXPECTED] * self.prior.local
+        others += [self._epsilon_expected] * (len(self.epsilons) > 1)
+        return f"{self.values.expected}, with {' and '.join(others)}"
 
     @cached_property
     def _epsilon_expected(self) -> str:
@@ -106,21 +106,21 @@ class PriorDomain(Domain):
             raise ValueOutsideDomainError(levels.good, levels.expected)
         return self.values.size * np.array(levels.found, dtype=np.int64) + values
 
-    def _levels_of(self, beside: Sequence[Sequence[object]]) -> "_Levels":
+    def _levels_of(self, others: Sequence[Sequence[object]]) -> "_Levels":
         """Return the level of each row, up to the first that has none, and what it should have."""
         found: list[int] = []
-        for given in beside:
+        for given in others:
             numbers = [real_number(entry) for entry in given]
             if len(numbers) != self._extra:
                 return _Levels(found, self.expected)
             level = 0
             if self.prior.local:
                 if not 0.0 < numbers[0] < 1.0:
-                    return _Levels(found, f"{_PRIOR_EXPECTED} beside the value")
+                    return _Levels(found, f"{_PRIOR_EXPECTED} with the value")
                 level = bisect_right(self.prior.edges, numbers[0]) - 1
             if len(self.epsilons) > 1:
                 if numbers[-1] not in self._places:
-                    return _Levels(found, f"{self._epsilon_expected} beside the value")
+                    return _Levels(found, f"{self._epsilon_expected} with the value")
                 level = level * len(self.epsilons) + self._places[numbers[-1]]
             found.append(level)
         return _Levels(found, None)

@@ -67,7 +67,7 @@ class Matrix(Mechanism):
             expected = f"one of {self.strategy.size} values, got {self.target.size}"
             raise SpecError("policy", expected)
         if self.statistic_size > _MAX_STATISTIC:
-            raise SpecError("policy", f"fewer groups than {self._groups} with so many rows")
+            raise SpecError("policy", f"fewer groups than {self._groups} with this many rows")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
@@ -238,9 +238,7 @@ class Matrix(Mechanism):
         """Return the group of the value if exact rows distinguish groups."""
         if self._groups == 1:
             return []
-        return [
-            f"which of {self._groups} groups the value is in: the policy lets them be told apart"
-        ]
+        return [f"which of {self._groups} groups the value is in: the policy does not hide it"]
 
 
 _TIE: Final = 1e-6

@@ -69,17 +69,14 @@ class Strategy:
         return int(self.entries.shape[0])
 
     def __eq__(self, other: object) -> bool:
-        """Compare by content."""
         if not isinstance(other, Strategy):
             return NotImplemented
         return (self.name, self.rows, self.digest) == (other.name, other.rows, other.digest)
 
     def __hash__(self) -> int:
-        """Hash by content."""
         return hash((self.name, self.rows, self.digest))
 
     def __repr__(self) -> str:
-        """Show name and shape."""
         return f"Strategy({self.name!r}, {self.rows} x {self.size})"
 
 

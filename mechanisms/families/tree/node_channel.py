@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.exact.dyadic import set_threshold
 from ldpstream.mechanisms.exact.entropy import Entropy, uniform_below
-from ldpstream.mechanisms.families.design.design import Design
+from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_choice import primes_up_to, realise
 from ldpstream.mechanisms.families.design.incidence import OWN, Incidence, hyperplanes
@@ -32,7 +32,7 @@ class NodeChannel:
     """
 
     nodes: int
-    design: Design
+    design: SymmetricDesign
     geometry: Geometry | None
 
     @property
@@ -78,7 +78,9 @@ def choose_channel(epsilon: Fraction, nodes: int) -> NodeChannel:
     points for each. Of equal ones the first: randomised response, then the smaller prime. Where
     none says anything randomised response; the caller refuses such an epsilon.
     """
-    best = NodeChannel(nodes, Design(nodes, 1, 0, set_threshold(epsilon, 1, nodes - 1)), None)
+    best = NodeChannel(
+        nodes, SymmetricDesign(nodes, 1, 0, set_threshold(epsilon, 1, nodes - 1)), None
+    )
     for geometry in _spaces(nodes):
         found = NodeChannel(nodes, realise(epsilon, geometry), geometry)
         gaps = found.design.support.gap, best.design.support.gap

@@ -14,7 +14,7 @@ from ldpstream.mechanisms.exact.entropy import WORD
 
 _STEPS: Final = 200
 _UNITS: Final = 1 << 20
-"""Probabilities are multiples of one part in so many: coarser than any rounding of floats."""
+"""Probabilities are multiples of one part in this many: coarser than any rounding of floats."""
 _RARE: Final = 2.0**-10
 _FINEST: Final = 2.0**-6
 """Reports of the finest level at least, which alone say something of every query."""

@@ -27,7 +27,7 @@ MOST_BOXES: Final = 4096
 
 
 def height(extent: int) -> int:
-    """Return the levels below the root of a line of so many values: the least L, `2^L` or more."""
+    """Return the levels below the root of a line of values: the least L, `2^L >= extent`."""
     return (extent - 1).bit_length()
 
 
@@ -96,7 +96,7 @@ def _halves(extent: int) -> list[int]:
 
 
 def _triangle(half: int, places: int) -> tuple[int, int]:
-    """Return the sums of `h t(o)` and of its square over the first so many places of a node."""
+    """Return the sums of `h t(o)` and of its square over the first places of a node, this many."""
     if places <= half:
         return places * (places - 1) // 2, _squares_below(places)
     left = 2 * half - places

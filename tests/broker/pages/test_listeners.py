@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.acls import documented, grant
+from tests.broker.pages.acls import documented, grant
+from tests.broker.pages.listeners import PASSWORD, USER, Secured
 from tests.broker.values import value_lines
 from tests.brokers import Broker, wait_until
 from tests.certificates import KEY_PASSWORD
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.listeners import PASSWORD, USER, Secured
 from tests.processes import PATIENCE_SECONDS, Worker
 from tests.stream.cli import invoke, refused, spawn
 

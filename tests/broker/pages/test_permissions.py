@@ -9,9 +9,9 @@ import pytest
 
 from ldpstream.agents.kafka.addresses import declare_addresses
 from ldpstream.agents.kafka.declare import declare_topics
-from tests.acls import documented, grant
+from tests.broker.pages.acls import documented, grant
+from tests.broker.pages.listeners import STRANGER, Secured
 from tests.lab import START_MS, Lab
-from tests.listeners import STRANGER, Secured
 from tests.processes import PATIENCE_SECONDS
 from tests.stream.cli import invoke, spawn
 
@@ -22,7 +22,7 @@ async def test_missing_permissions_are_named(secured: Secured, tmp_path: Path) -
     lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path)
     topics, file = lab.collection.topics, str(lab.file)
     async with secured.administrator() as client:
-        await declare_topics(client, lab.collection, replication_factor=1)
+        await declare_topics(client, [lab.collection], replication_factor=1)
         await grant(
             client,
             "kafka-acls.sh --bootstrap-server one:9092 --add --operation Describe --operation Write"
@@ -53,7 +53,7 @@ async def test_who_may_not_write_addresses_of_workers_is_told(
     topic = lab.config.worker.addresses_topic
     permit = f"kafka-acls.sh --bootstrap-server one:9092 --add --allow-principal User:{STRANGER}"
     async with secured.administrator() as client:
-        await declare_topics(client, lab.collection, replication_factor=1)
+        await declare_topics(client, [lab.collection], replication_factor=1)
         assert not await declare_addresses(client, topic, replication_factor=1)
         topics = f"--topic {lab.collection.topics.source} --topic {lab.collection.topics.changelog}"
         of_workers = "--operation Read --operation Write --operation DescribeConfigs"

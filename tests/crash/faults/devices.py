@@ -49,7 +49,7 @@ class Devices:
         self._tasks: list[asyncio.Task[None]] = []
 
     def send(self, *, share: float, seconds: float) -> None:
-        """Begin to send this share of all messages, evenly over so many seconds."""
+        """Begin to send this share of all messages, evenly over this many seconds."""
         self._tasks = [
             asyncio.create_task(self._keep(device, share=share, seconds=seconds))
             for device in self.all

@@ -226,7 +226,7 @@ KINDS = (
 
 
 def draw(broker: str, faults: int, rng: random.Random) -> list[Kind]:
-    """Return kinds for so many faults: each at least once where there is room, then by weight."""
+    """Return kinds for this many faults: each at least once where there is room, then by weight."""
     kinds = [kind for kind in KINDS if broker in kind.brokers]
     chosen = rng.sample(kinds, min(faults, len(kinds)))
     chosen += rng.choices(kinds, [kind.weight for kind in kinds], k=faults - len(chosen))

@@ -1,8 +1,11 @@
 """The collections of a run with faults on a broker, with changelogs that compact all the time."""
 
+import asyncio
 from pathlib import Path
+from typing import Final
 
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
 from tests.brokers import Broker
@@ -15,6 +18,10 @@ EAGER = {
     "min.cleanable.dirty.ratio": "0.001",
     "delete.retention.ms": "0",
 }
+
+
+_PATIENCE_SECONDS: Final = 60.0
+_RETRY_SECONDS: Final = 0.5
 
 
 class FaultLab(Lab):
@@ -47,19 +54,28 @@ class FaultLab(Lab):
         return file
 
     async def flushing(self, on: bool) -> None:
-        """Let every record of every changelog and source reach the disk before the next one."""
-        async with self.admin() as admin:
-            more = {"flush.messages": "1"} if on else {}
-            resources = []
-            for config in self.config.collections.values():
-                for topic, configs in (
-                    (config.topics.changelog, EAGER),
-                    (config.topics.source, _stamped(config)),
-                ):
-                    resources.append(
-                        ConfigResource(ConfigResourceType.TOPIC, topic, {**configs, **more})
-                    )
-            await admin.alter_configs(resources)
+        """Let every record of every changelog and source reach the disk before the next one.
+
+        Waits for a broker that another fault has just ended.
+        """
+        more = {"flush.messages": "1"} if on else {}
+        resources = [
+            ConfigResource(ConfigResourceType.TOPIC, topic, {**configs, **more})
+            for config in self.config.collections.values()
+            for topic, configs in (
+                (config.topics.changelog, EAGER),
+                (config.topics.source, _stamped(config)),
+            )
+        ]
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while True:
+                try:
+                    async with self.admin() as admin:
+                        await admin.alter_configs(resources)
+                except KafkaError:
+                    await asyncio.sleep(_RETRY_SECONDS)
+                else:
+                    return
 
 
 def _stamped(config: CollectionConfig) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """What has to be counted, read off a source topic by itself: the truth of a run with faults.
 
-Written from docs/wire.md and docs/architecture.md and from nothing of the engine: messages are read
-without a group, in the order of their offsets, and every report's fate is decided one run after the
-other. Where idle partitions close panes too, the time on the wall has a say; `ambiguous` counts the
-reports for which it could have: a stream made for this has none.
+Written from docs/wire.md and docs/internals/architecture.md and from nothing of the engine:
+messages are read without a group, in the order of their offsets, and every report's fate is decided
+one run after the other. Where idle partitions close panes too, the time on the wall has a say;
+`ambiguous` counts the reports for which it could have: a stream made for this has none.
 """
 
 import struct
@@ -40,7 +40,7 @@ class Truth:
     messages: int = 0
 
     def reject(self, at: tuple[int, int], reason: str, count: int) -> None:
-        """Note so many rejected reports of a message."""
+        """Note this many rejected reports of a message."""
         self.rejected[reason] += count
         self.rejected_at.add(at)
 

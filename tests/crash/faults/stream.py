@@ -18,7 +18,7 @@ from tests.lab import START_MS
 
 _REPLAYED = re.compile(r'grace = "\w+", idle = "off", future = "\w+"')
 SHUFFLED = 8
-"""Messages within blocks of so many come in any order."""
+"""Messages within blocks of this many come in any order."""
 DELAYED = 40
 YEAR_MS = 365 * 86_400_000
 SKEW_MS = 8_000
@@ -157,7 +157,7 @@ def tables(*, idle: bool) -> dict[str, str]:
 
 
 def how_many(plan: Plan, reports: int) -> int:
-    """Return the number of messages of a collection in a run of so many reports."""
+    """Return the number of messages of a collection in a run of this many reports."""
     return round(reports * plan.share / plan.reports_a_message)
 
 

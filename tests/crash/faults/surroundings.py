@@ -16,7 +16,7 @@ from pathlib import Path
 from ldpstream.agents.kafka import embedded
 from ldpstream.agents.kafka.guarded import Guarded, start_guarded
 from tests.brokers import Broker, KafkaServer
-from tests.cluster import NODES, kafka_cluster
+from tests.crash.cluster import NODES, kafka_cluster
 from tests.crash.faults.proxy import Proxy
 from tests.ports import free_ports
 
@@ -56,7 +56,7 @@ def _children(pid: int) -> list[int]:
 
 @asynccontextmanager
 async def surroundings(kind: str, workers: int) -> AsyncIterator[Services]:
-    """Run `embedded`, `kafka` or `cluster` for so many workers."""
+    """Run `embedded`, `kafka` or `cluster` for this many workers."""
     async with AsyncExitStack() as stack:
         if kind == "embedded":
             yield await _embedded(stack, workers)

@@ -4,14 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from benchmarks.papers.a_priori import (
+    prefix_half_widths,
+    respondents_needed,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.estimators.bounds.bounded import Estimate
-from ldpstream.estimators.planning.a_priori import (
-    prefix_half_widths,
-    respondents_needed,
-)
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import invert
 from ldpstream.estimators.queries.counts import prepare_queries

@@ -1,4 +1,4 @@
-"""Bounds against their formulas: pointwise, simultaneous, and of a list chosen by looking."""
+"""Bounds against their formulas: pointwise, simultaneous, and of a post-selected list."""
 
 import math
 

@@ -132,7 +132,7 @@ def test_one_report_defines_the_value_and_what_needs_no_second(estimand: str, me
 
 
 def test_what_a_designed_channel_tells_exactly_is_not_known_of_the_population():
-    # Blocks that are told apart, by a mechanism that lists no groups.
+    # Blocks that are disclosed, by a mechanism that lists no groups.
     channel = np.zeros((5, 5))
     channel[:2, :2] = channel[2:4, 2:4] = [[0.75, 0.25], [0.25, 0.75]]
     channel[4, 4] = 1.0

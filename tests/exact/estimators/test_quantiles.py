@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.estimate import estimate_linear
-from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import (
     estimate_quantiles,
@@ -224,7 +224,7 @@ def test_probabilities_outside_the_open_interval_are_refused_by_name(p: float):
     with pytest.raises(ValueError, match=expected):
         estimate_quantiles(ONE, statistic_of(ONE), N, [0.5, p])
     with pytest.raises(ValueError, match=expected):
-        Workload((6,), True, np.full(6, 1 / 6), quantiles=(p,))
+        PlannedWorkload((6,), True, np.full(6, 1 / 6), quantiles=(p,))
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -12,7 +12,7 @@ from ldpstream.mechanisms import Blocks, SpecError
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.design.design import Design, DesignLayout
+from ldpstream.mechanisms.families.design.design import DesignLayout, SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_choice import realise
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
@@ -193,7 +193,7 @@ def test_budgets_and_blocks_that_make_no_channel_are_refused(kind: type[DesignMe
 
 
 def test_tables_that_break_the_proof_are_noticed():
-    designs = {2: Design(1, 1, 0, 1 << 63), 3: Design(3, 1, 0, 1 << 63)}
+    designs = {2: SymmetricDesign(1, 1, 0, 1 << 63), 3: SymmetricDesign(3, 1, 0, 1 << 63)}
     with pytest.raises(ValueError, match="not what their proof assumes"):
         DesignLayout(Blocks(np.array([0, 0, 1, 1, 1])), designs).check()
     with pytest.raises(ValueError, match="too large to enumerate"):

@@ -28,7 +28,7 @@ class UndecidedError(Exception):
     """The script ends before the report is known."""
 
 
-class Anew(Exception):  # noqa: N818 - no error: a branch that is left out
+class Again(Exception):  # noqa: N818 - no error: a branch that is left out
     """A cell starts over."""
 
 
@@ -49,7 +49,7 @@ class Scripted(TwoSidedGeometric):
         alpha = Fraction(self.thresholds[0], WORD)
         drawn = [self.take(alpha ** (1 << int(level))) for level in levels]
         if entropy == "signs and digits" and not all(drawn):
-            raise Anew
+            raise Again
         return np.array(drawn, dtype=np.bool_)
 
     def move_one(self, value: int, last: int) -> int:
@@ -72,7 +72,7 @@ def scripts(noise: Scripted, value: int, last: int) -> Iterator[tuple[int, Fract
             report = noise.move_one(value, last)
         except UndecidedError:
             waiting += [(*script, False), (*script, True)]
-        except Anew:
+        except Again:
             continue
         else:
             assert not noise.script

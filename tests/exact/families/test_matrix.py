@@ -139,7 +139,7 @@ def test_exact_rows_disclose_groups_and_count_them():
     policy = BlockPolicy(1.0, Blocks(np.array([0, 0, 1, 1])))
     mechanism = built("haar", policy)
     assert mechanism.disclosed() == [
-        "which of 2 groups the value is in: the policy lets them be told apart"
+        "which of 2 groups the value is in: the policy does not hide it"
     ]
     assert mechanism._realised.group.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     assert mechanism.rows.count == 2

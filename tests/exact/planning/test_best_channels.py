@@ -12,7 +12,7 @@ from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.estimators.design.workloads import Workload, histogram, prefixes, ranges, sets
 from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.queries.ranges import range_values
-from ldpstream.mechanisms.channels.prior_certificate import certify_prior
+from ldpstream.mechanisms.channels.designed import certify_prior
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse

@@ -29,7 +29,7 @@ from ldpstream.estimators.planning.predictions import (
 from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
 from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
-from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.domains.parse import Domain, Labels, Size, Sizes
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -58,9 +58,9 @@ def domain_of(mechanism: Mechanism) -> Domain:
     return Size(*shape) if len(shape) == 1 else Sizes(tuple(shape))
 
 
-def workload_of(domain: Domain, **keys: object) -> Workload:
+def workload_of(domain: Domain, **keys: object) -> PlannedWorkload:
     shares = zipf_shares(domain.shape)
-    return Workload(domain.shape, domain.ordered, shares, **keys)  # type: ignore[arg-type]  # by name
+    return PlannedWorkload(domain.shape, domain.ordered, shares, **keys)  # type: ignore[arg-type]  # by name
 
 
 def plan(mechanism: Mechanism, objective: Objective = "values", **keys: object) -> Comparison:
@@ -191,7 +191,7 @@ def test_published_queries_are_what_is_sorted_by():
     for candidate in by_top.candidates:
         assert candidate.variance == pytest.approx(candidate.predictions.top.mean(), rel=1e-12)
     labels = Labels(("a", "b", "c"))
-    workload = Workload((3,), ordered=False, shares=uniform_shares(3))
+    workload = PlannedWorkload((3,), ordered=False, shares=uniform_shares(3))
     assert workload.objective("ranges") is workload.values
     mechanism = BlockHadamard(1.0, Blocks.one(3))
     assert compare(mechanism, labels, workload, "ranges", "respondents").candidates
@@ -216,7 +216,7 @@ def test_the_budget_decides_between_bits_and_geometric_noise(
     epsilon: float, best: str, ratio: float
 ):
     """docs/theory.md section 8: the mean variance over all ranges of 64 values, Zipf(1.1)."""
-    workload = Workload((64,), ordered=True, shares=zipf_shares((64,)))
+    workload = PlannedWorkload((64,), ordered=True, shares=zipf_shares((64,)))
     found = {}
     for proposal in propose(MetricPolicy(epsilon, (64,)), Size(64)):
         if isinstance(proposal, Proposal) and proposal.mechanism.id in ("l1-bits", "l1-geometric"):
@@ -290,7 +290,7 @@ def test_the_bound_of_total_variation_is_below_the_closed_forms(n: int):
         ),
     ):
         for shares in (uniform_shares(k), zipf_shares((k,)), counted_shares(np.eye(k)[4])):
-            workload = Workload((k,), ordered=True, shares=shares)
+            workload = PlannedWorkload((k,), ordered=True, shares=shares)
             found = Predictions.of(mechanism, workload).values
             variances = found + sampling_variances(workload.values, shares)
             assert np.sqrt(variances / n).sum() / 2 <= closed

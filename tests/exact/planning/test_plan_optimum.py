@@ -11,7 +11,7 @@ from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import compare
 from ldpstream.estimators.planning.optimum import find_optimum
 from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
-from ldpstream.estimators.planning.workload import Workload
+from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Size
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -37,7 +37,7 @@ ASKED = [*product(MECHANISMS, ("values", "ranges"), ("respondents", "population"
 def test_no_candidate_is_better(name: str, objective: Objective, estimand: Estimand):
     mechanism = MECHANISMS[name]
     shares = zipf_shares((8,))
-    workload = Workload((8,), ordered=True, shares=shares)
+    workload = PlannedWorkload((8,), ordered=True, shares=shares)
     optimum = find_optimum(mechanism.policy, workload, objective, estimand)
     assert 0.0 <= optimum.least <= optimum.variance
     for candidate in compare(mechanism, Size(8), workload, objective, estimand).candidates:
@@ -57,19 +57,19 @@ def test_optima_are_those_of_the_theory(
 ):
     """docs/theory.md section 8, means over the workload; ranges are in test_best_channels."""
     size = mechanism.size
-    workload = Workload((size,), ordered=True, shares=uniform_shares(size))
+    workload = PlannedWorkload((size,), ordered=True, shares=uniform_shares(size))
     optimum = find_optimum(mechanism.policy, workload, objective, estimand)
     assert optimum.variance == pytest.approx(expected, rel=5e-4)
     assert optimum.error(100) == pytest.approx(np.sqrt(expected / 100), rel=5e-4)
 
 
 def test_what_cannot_be_searched_is_refused():
-    zero = Workload((8,), ordered=True, shares=counted_shares(np.arange(8.0)))
+    zero = PlannedWorkload((8,), ordered=True, shares=counted_shares(np.arange(8.0)))
     with pytest.raises(DesignError, match="prior"):
         find_optimum(MECHANISMS["line"].policy, zero, "values", "respondents")
-    few = Workload((8,), ordered=True, shares=uniform_shares(8), ranges=(np.arange(3),))
+    few = PlannedWorkload((8,), ordered=True, shares=uniform_shares(8), ranges=(np.arange(3),))
     with pytest.raises(DesignError, match="tell all values apart"):
         find_optimum(MECHANISMS["line"].policy, few, "published", "respondents")
-    pair = Workload((2,), ordered=False, shares=uniform_shares(2))
+    pair = PlannedWorkload((2,), ordered=False, shares=uniform_shares(2))
     with pytest.raises(DesignError, match="lip"):
         find_optimum(Lip(Prior(value=0.5), (1.0,)).policy, pair, "values", "respondents")

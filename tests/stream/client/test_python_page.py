@@ -15,7 +15,7 @@ from tests.pages import Block, agrees, blocks
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
 PAGE = "docs/python.md"
-JOBS = "docs/guide-jobs.md"
+JOBS = "docs/guides/jobs.md"
 LINES = 15
 MODES = {
     "mechanism": "block-hadamard",

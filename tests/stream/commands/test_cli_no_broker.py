@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.kafka import patience, probe
+from ldpstream.agents.kafka import connections, probe
 from tests.processes import PATIENCE_SECONDS, Worker, eventually
 from tests.stream.cli import PLACES, begin, configured, invoke, refused, spawn
 
@@ -47,7 +47,7 @@ def test_waiting_for_a_broker_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], stdin: str
 ):
     """One that takes connections and never answers, as behind some firewalls."""
-    monkeypatch.setattr(patience, "QUIET_SECONDS", 0.0)
+    monkeypatch.setattr(connections, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(probe, "_PATIENCE_MS", 100)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"127.0.0.1:{mute.getsockname()[1]}"

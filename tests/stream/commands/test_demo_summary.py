@@ -1,4 +1,4 @@
-"""The ledger of the demonstration, and a summary that does not look away."""
+"""What the demonstration sent, and a summary that does not look away."""
 
 import io
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from ldpstream.agents.demo.city import City, build_city
-from ldpstream.agents.demo.ledger import Ledger
+from ldpstream.agents.demo.sent import SentReports
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Comparison, Moment, compare, live_view
 from ldpstream.agents.document import EstimateDocument, ValueEstimate, Window
@@ -20,29 +20,29 @@ START_MS = 1_795_255_200_000
 PLACES = ("a/x", "a/y", "b/x")
 
 
-def made_ledger() -> Ledger:
-    ledger = Ledger(places=3, window_ms=1_000)
-    ledger.visit(np.array([0, 0, 0, 1]), START_MS + 999)
-    ledger.visit(np.array([2, 2]), START_MS + 1_000)
-    ledger.visit(np.array([1, 1, 1, 1]), START_MS)
-    ledger.add_late(2)
-    ledger.add_rejected(1)
-    return ledger
+def made_sent() -> SentReports:
+    sent = SentReports(places=3, window_ms=1_000)
+    sent.visit(np.array([0, 0, 0, 1]), START_MS + 999)
+    sent.visit(np.array([2, 2]), START_MS + 1_000)
+    sent.visit(np.array([1, 1, 1, 1]), START_MS)
+    sent.add_late(2)
+    sent.add_rejected(1)
+    return sent
 
 
 def test_the_ledger_knows_what_was_sent() -> None:
-    ledger = made_ledger()
-    assert (ledger.sent, ledger.counted, ledger.late, ledger.rejected) == (13, 10, 2, 1)
-    assert ledger.newest(9) == [START_MS, START_MS + 1_000]
-    assert ledger.newest(1) == [START_MS + 1_000]
-    assert (ledger.n(START_MS), ledger.n(START_MS + 5_000)) == (8, 0)
-    known = ledger.shares(START_MS)
+    sent = made_sent()
+    assert (sent.total, sent.counted, sent.late, sent.rejected) == (13, 10, 2, 1)
+    assert sent.newest(9) == [START_MS, START_MS + 1_000]
+    assert sent.newest(1) == [START_MS + 1_000]
+    assert (sent.n(START_MS), sent.n(START_MS + 5_000)) == (8, 0)
+    known = sent.shares(START_MS)
     assert known is not None
     assert known.tolist() == [3 / 8, 5 / 8, 0.0]
-    assert ledger.shares(0) is None
-    ledger.landed(1, 7)
-    ledger.landed(1, 3)
-    assert ledger.ends == {1: 8}
+    assert sent.shares(0) is None
+    sent.landed(1, 7)
+    sent.landed(1, 3)
+    assert sent.ends == {1: 8}
 
 
 def entry(place: str, low: float | None, share: float | None, high: float | None) -> ValueEstimate:
@@ -85,7 +85,7 @@ def summary() -> Summary:
     )
     first = document(START_MS, 8, *entries)
     return Summary(
-        ledger=made_ledger(),
+        sent=made_sent(),
         status=status(10, 2, {"future": 1}),
         windows={START_MS: window(START_MS, 8), START_MS + 1_000: window(START_MS + 1_000, 2)},
         documents={START_MS: first},
@@ -161,7 +161,7 @@ def test_a_window_that_differs_is_said_loudly(
 
 def test_a_demonstration_without_reports_is_none(summary: Summary) -> None:
     empty = replace(
-        summary, ledger=Ledger(places=3, window_ms=1_000), status=status(0, 0, {}), windows={},
+        summary, sent=SentReports(places=3, window_ms=1_000), status=status(0, 0, {}), windows={},
         documents={}, top=None,
     )  # fmt: skip
     assert not empty.good
@@ -169,16 +169,16 @@ def test_a_demonstration_without_reports_is_none(summary: Summary) -> None:
 
 
 def test_estimates_stand_beside_the_truth_of_the_same_window() -> None:
-    ledger = made_ledger()
+    sent = made_sent()
     later = document(
         START_MS + 1_000, 2, entry("b/x", 0.5, 1.0, 1.5), entry("a/x", None, None, None)
     )
-    first, undefined = compare(later, ledger, PLACES)
+    first, undefined = compare(later, sent, PLACES)
     assert (first.name, first.truth, first.inside) == ("b/x", 1.0, True)
     assert (undefined.truth, undefined.inside) == (0.0, None)
-    unknown = compare(document(0, 2, entry("b/x", 0.5, 1.0, 1.5)), ledger, PLACES)
+    unknown = compare(document(0, 2, entry("b/x", 0.5, 1.0, 1.5)), sent, PLACES)
     assert unknown == [Comparison(entry("b/x", 0.5, 1.0, 1.5), None)]
-    assert compare(None, ledger, PLACES) == []
+    assert compare(None, sent, PLACES) == []
 
 
 def test_the_live_view_fits_a_small_terminal(summary: Summary) -> None:

@@ -63,6 +63,26 @@ def test_rounding_up_carries():
     assert round_up(Fraction(5), 0) == "5"
 
 
+@pytest.mark.parametrize(
+    ("mechanism", "table", "said"),
+    [
+        ("randomized-response", "epsilon = 3.0\ndomain = { size = 4 }", "3"),
+        ("block-hadamard", "epsilon = 1.5\ndomain = { size = 4, blocks = 2 }", "1.5 in a block"),
+        ("l1-bits", "epsilon = 0.4\ndomain = { interval = [0, 9], bins = 3 }", "0.4 for each 3"),
+        (
+            "l1-geometric",
+            'epsilon = 2.0\ndomain = { interval = [0.0, 0.7], bins = 7, rounding = "random" }',
+            "2 for each 0.1",
+        ),
+        ("l1-geometric", "epsilon = 2.0\ndomain = { size = 7 }", "2 a step"),
+        ("binary", "epsilon = [1.0, 2.0]\ndomain = { size = 2 }", "1 to 2"),
+        ("lip", "epsilon = 1.0\nprior = 0.1\ndomain = { size = 2 }", "1 from a prior"),
+    ],
+)  # fmt: skip
+def test_epsilon_is_told_with_its_unit(mechanism: str, table: str, said: str):
+    assert privacy_statement(spec_of(mechanism, table)).epsilon == said
+
+
 @pytest.mark.parametrize("mechanism", GRID)
 def test_every_mechanism_says_what_it_hides_and_what_it_discloses(mechanism: str):
     for table in GRID[mechanism]:
@@ -118,7 +138,7 @@ def test_sensitive_values_steps_and_priors():
     assert "1 of 7 values are sensitive: no report is more than 2.72 times likelier" in high_low
     line = say("l1-geometric", "epsilon = 0.1\ndomain = { size = 11 }")
     assert "Two values one step apart are indistinguishable up to a factor 1.11" in line
-    assert "told apart up to a factor 2.72." in line
+    assert "distinguishable up to a factor 2.72." in line
     straight = 'epsilon = 0.1\ndomain = { grid = [5, 7] }\npolicy = { metric = "l2" }'
     assert "Distances are straight ones" in say("l1-geometric", straight)
     weighted = "epsilon = 0.1\ndomain = { size = 5 }\nweights = { %s = 3 }"

@@ -14,8 +14,8 @@ from ldpstream.agents.demo.view import Moment
 from ldpstream.agents.process.console import FORMAT_VARIABLE, set_up_logging
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import table_console
-from tests.logs import logging_restored
 from tests.stream.commands.test_demo_summary import status
+from tests.stream.logs import logging_restored
 
 SAID = [
     {"FORCE_COLOR": "1", "COLUMNS": "40", "TERM": "xterm-256color"},

@@ -36,7 +36,7 @@ def modes(folder: Path, extra: str = "hold = 4\n") -> CollectionConfig:
 
 
 def bounds(config: CollectionConfig, *, days: int, n: int = 4_000, **asked: str) -> np.ndarray:
-    """Return value, se, low and high of each share of so many reports."""
+    """Return value, se, low and high of each share of this many reports."""
     values = np.repeat(np.arange(3), [n // 2, n // 4, n // 4])
     mechanism = config.spec.mechanism
     statistic = mechanism.empty()

@@ -77,7 +77,7 @@ def config() -> CollectionConfig:
 
 
 def statistic_of(spec: CollectionSpec, blocks: list[int], seed: int = 1) -> np.ndarray:
-    """Return a statistic of so many reports of each block."""
+    """Return a statistic of this many reports of each block."""
     values = [block * 3 + i % 3 for block, n in enumerate(blocks) for i in range(n)]
     statistic = spec.mechanism.empty()
     reports = spec.mechanism.privatize(np.array(values), entropy=SeededEntropy(seed))

@@ -8,7 +8,7 @@ CALLS = 60
 @pytest.mark.slow
 def test_hostile_calls_get_answers_as_described() -> None:
     pytest.importorskip("schemathesis", reason="needs the extra dev: pip install schemathesis")
-    from tests.http_fuzz import fuzz  # imported late: it takes a second, and may be missing
+    from tests.fuzz.http import fuzz  # imported late: it takes a second, and may be missing
 
     found = fuzz(CALLS)
     assert found.failures == {}

@@ -34,7 +34,7 @@ def test_a_hole_is_read_from_the_source_before_what_follows() -> None:
     broker.source.end = 40
     broker.pack(30, 40)
     broker.read_frames()
-    assert (broker.packed.at, broker.source.at) == (None, 0)
+    assert (broker.state.next, broker.source.at) == (0, 0)
     while broker.state.next < 30:
         broker.read_source()
     assert broker.source.at is None
@@ -61,14 +61,14 @@ def test_what_the_source_has_lost_is_taken_from_packed_messages() -> None:
     broker = Broker(random.Random(0), size=40, existing=1.0)
     broker.source.end = 40
     broker.pack(0, 20)
-    broker.intake._outside(broker.held, Outside(0, 0, 15))
+    broker.intake._outside(broker.held, Outside(0, 15))
     assert (broker.state.next, broker.state.lost) == (0, 0)
     broker.read_frames()
     assert (broker.state.next, broker.state.lost) == (20, 0)
     # All up to there was packed, and came while the broker was asked where the source begins.
-    broker.intake._outside(broker.held, Outside(0, 0, 15))
+    broker.intake._outside(broker.held, Outside(0, 15))
     assert (broker.state.next, broker.state.lost, broker.failures) == (20, 0, [])
-    broker.intake._outside(broker.held, Outside(0, 20, 30))
+    broker.intake._outside(broker.held, Outside(20, 30))
     assert (broker.state.next, broker.state.lost) == (30, 10)
 
 
@@ -79,7 +79,7 @@ def test_what_is_packed_before_the_source_begins_is_not_lost() -> None:
     broker.read_frames()
     assert broker.source.at == 0
     # Retention deletes what is missing, and more that has been packed.
-    broker.intake._outside(broker.held, Outside(0, 0, 50))
+    broker.intake._outside(broker.held, Outside(0, 50))
     assert (broker.state.next, broker.state.lost) == (10, 10)
     broker.read_frames()
     assert (broker.state.next, broker.state.lost) == (60, 10)
@@ -91,15 +91,15 @@ def test_a_frames_topic_that_has_been_deleted_holds_nothing_up_for_ever() -> Non
     # It was never read to its end, and retention deletes what the source held.
     for exists in (False, True):
         broker.packed.client.exists = exists
-        broker.intake._outside(broker.held, Outside(0, 0, 15))
+        broker.intake._outside(broker.held, Outside(0, 15))
         assert (broker.state.next, broker.state.lost) == (0, 0)
         broker.now += 50
     broker.packed.client.exists = False
     for _ in range(61):
-        broker.intake._outside(broker.held, Outside(0, 0, 15))
+        broker.intake._outside(broker.held, Outside(0, 15))
         assert (broker.state.next, broker.state.lost) == (0, 0)
         broker.now += 1
-    broker.intake._outside(broker.held, Outside(0, 0, 15))
+    broker.intake._outside(broker.held, Outside(0, 15))
     assert (broker.state.next, broker.state.lost) == (15, 15)
     while broker.state.next < 80:
         broker.read_source()
@@ -134,7 +134,12 @@ def test_nothing_is_read_of_a_partition_that_what_waited_has_stopped(
     broker.read_frames()
     broker.state.full = True
     # The source ends where it begins, below what has been counted: it is another one.
-    broker.intake.take(held, Outside(held.session, 0, 0))
+    assert held.session is not None
+    held.session.give(Outside(0, 0))
+    broker.take_all()
+    assert broker.source.at is not None
     broker.state.full = False
+    broker.look()
+    broker.take_all()
     broker.look()
     assert (broker.source.at, broker.packed.at) == (None, None)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
-import numpy as np
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import (
@@ -22,9 +21,8 @@ from ldpstream.agents.kafka.whole_batches import Run
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing import run, sending
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
-from ldpstream.agents.packing.buffer import Buffer
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.packing.sending import Sender
+from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.state.packed import MAX_MESSAGES, Packed, decode_packed
 from tests.packing import make_records
 from tests.processes import eventually
@@ -69,6 +67,9 @@ class Consumer:
 
     async def position(self, _: TopicPartition) -> int:
         return self.at
+
+    def seek(self, _: TopicPartition, offset: int) -> None:
+        self.at = offset
 
     async def seek_to_beginning(self, *_: TopicPartition) -> None: ...
 
@@ -132,7 +133,7 @@ def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
 
 def make_share(partition: int, answers: Answers, read_to: int) -> AssignedPartition:
     source = TopicPartition(SOURCE.topic, partition)
-    return AssignedPartition(city()[0], source, Buffer(0), answers, read_to=read_to)
+    return AssignedPartition(city()[0], source, answers, read_to, read_to)
 
 
 async def packed(
@@ -182,11 +183,25 @@ async def test_what_a_packer_reads_at_the_end_of_the_source_arrived_since_it_saw
     taken = [Run(range(5, 7), [b"", b""], [0, 0], False)]
     share.read(taken, stop=7, end=9, steady_ms=400, now_ms=1_000_400)
     # The answer that was seen at 300 was asked for after nothing else had been seen at 100.
-    assert share.buffer.arrived.pop().tolist() == [1_000_100] * 2
+    assert share.arrived.pop().tolist() == [1_000_100] * 2
     answers.look(500, 500)
     taken = [Run(range(7, 9), [b"", b""], [0, 2_000_000], False)]
     share.read(taken, stop=9, end=9, steady_ms=500, now_ms=1_000_500)
-    assert share.buffer.arrived.pop().tolist() == [1_000_100] * 2
+    assert share.arrived.pop().tolist() == [1_000_100] * 2
+
+
+async def test_a_partition_continues_at_the_committed_offset_wherever_its_consumer_is() -> None:
+    """A fetch during a rebalance moves the consumer on, past records that nobody keeps."""
+    consumer = Consumer([], at=9, committed_at=4)
+    stop, told = asyncio.Event(), Told()
+    running = asyncio.create_task(make_packer(consumer, told, linger_ms=1).run(stop))
+    await eventually(lambda: consumer.at == 4)
+    consumer.fetches.append([Record(offset, b"a") for offset in range(4, 6)])
+    await eventually(lambda: consumer.committed_at == 6)
+    stop.set()
+    await running
+    (value,) = told.sent
+    assert decode_packed(value, partition=0, topic_id=ID).after == 4
 
 
 async def test_what_was_read_is_sent_though_the_source_has_lost_it() -> None:
@@ -222,14 +237,16 @@ async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
     assert told.offsets == [0, 1, 2, 50]
 
 
-def test_records_without_bytes_fill_a_buffer_too() -> None:
-    buffer, n = Buffer(0), MAX_MESSAGES - 1
-    buffer.add([Run(range(n), [None] * n, [0] * n, False)], np.zeros(n, int))
-    assert not buffer.full(1)
-    buffer.add([Run(range(n, n + 1), [b""], [0], False)], np.zeros(1, int))
-    assert buffer.full(1)
-    assert sum(len(one.records) for one in buffer.cut(end=0, limit_bytes=1)) == MAX_MESSAGES
-    assert not buffer.full(1)
+def test_records_without_bytes_fill_a_message_too() -> None:
+    share, n = make_share(0, Answers(None, 0), 0), MAX_MESSAGES - 1
+    few = Run(range(n), [None] * n, [0] * n, False)
+    share.read([few], stop=n, end=n + 1, steady_ms=0, now_ms=0)
+    assert not share.full(1)
+    last = Run(range(n, n + 1), [b""], [0], False)
+    share.read([last], stop=n + 1, end=n + 1, steady_ms=0, now_ms=0)
+    assert share.full(1)
+    assert sum(len(one.records) for one in share.cut(end=0, limit_bytes=1)) == MAX_MESSAGES
+    assert not share.full(1)
 
 
 async def test_a_partition_that_cannot_be_written_is_said_once(
@@ -248,7 +265,7 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
 
     producer = Guarded()
     counts = metrics(lambda *_: None)
-    sender = Sender({SOURCE.topic: ID}, cast("LastingProducer", producer), counts)
+    sender = PackedSender({SOURCE.topic: ID}, cast("LastingProducer", producer), counts)
     good, *closed = (make_share(partition, Answers(None, 0), 0) for partition in range(3))
     message = Packed(0, 1, 1, make_records([(0, b"a")]))
     refused = [asyncio.create_task(sender.send_all(share, [message])) for share in closed]

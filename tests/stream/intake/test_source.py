@@ -24,12 +24,20 @@ class Read:
     def __init__(self, sizes: dict[TopicPartition, int], *, begins: int = 0) -> None:
         self.sizes, self.begins = sizes, begins
         self.got: dict[TopicPartition, list[Batch | Outside]] = {ONE: [], TWO: []}
+        self.calls: list[Session] = []
         self.client = Client(self.fetch, lambda _: self.begins)
         self.reader = SourceReader([ONE, TWO])
         self.reader.start(cast("AIOKafkaConsumer", self.client))
 
     def begin(self, partition: TopicPartition, offset: int) -> Session:
-        return self.reader.begin(partition, offset, self.got[partition].append)
+        return self.reader.begin(partition, offset, self.calls.append)
+
+    def take(self, session: Session) -> None:
+        """Take the next item, as a consumer does."""
+        self.calls.remove(session)
+        session.called = False
+        self.got[session.partition].append(session.take())
+        session.next()
 
     def fetch(self, partition: TopicPartition, offset: int) -> Answer:
         size = self.sizes[partition]
@@ -53,23 +61,42 @@ async def test_two_slices_of_a_partition_wait_and_the_others_go_on() -> None:
     read = Read({ONE: 10_000, TWO: 0})
     one, two = read.begin(ONE, 0), read.begin(TWO, 0)
     await read.poll(5)
-    assert len(read.got[ONE]) == one.given == 2
+    assert len(one.waiting) == 2
+    assert read.client.places[ONE].position == 2_000
     for size in range(1, 6):
         read.sizes[TWO] = size
         await read.poll()
-        two.taken()
+        while two.waiting:
+            read.take(two)
     assert read.offsets(TWO) == list(range(5))
+    assert one.full
     for _ in range(30):
-        one.taken()
+        if one.waiting:
+            read.take(one)
         await read.poll()
-        assert one.given <= 2
     assert read.offsets(ONE) == list(range(10_000))
-    assert max(len(item.records) for item in read.got[ONE]) == 1_000
+    assert max(len(item.records) for item in read.got[ONE] if isinstance(item, Batch)) == 1_000
+
+
+async def test_one_call_is_under_way_and_one_that_is_lost_is_made_again() -> None:
+    read = Read({ONE: 1_500, TWO: 0})
+    one = read.begin(ONE, 0)
+    await read.poll(2)
+    one.next()
+    assert read.calls == [one]
+    read.calls.clear()
+    one.next()
+    assert read.calls == []
+    one.next(lost=True)
+    while one.waiting:
+        read.take(one)
+    assert read.offsets(ONE) == list(range(1_500))
+    one.next(lost=True)
+    assert read.calls == []
 
 
 async def test_large_messages_make_small_slices() -> None:
     batch = Batch(
-        session=1,
         start=0,
         stop=9,
         end=9,
@@ -80,23 +107,22 @@ async def test_large_messages_make_small_slices() -> None:
     assert [len(part.records) for part in slices] == [2, 2, 2, 2]
     assert [(part.start, part.stop) for part in slices] == [(0, 2), (2, 4), (4, 6), (6, 9)]
     assert [list(part.dates.times_ms) for part in slices] == [[0, 1], [2, 3], [4, 5], [6, 7]]
-    assert list(Batch(session=1, start=4, stop=4, end=4).slices()) == [
-        Batch(session=1, start=4, stop=4, end=4)
-    ]
+    assert list(Batch(start=4, stop=4, end=4).slices()) == [Batch(start=4, stop=4, end=4)]
 
 
 async def test_what_an_earlier_session_asked_for_is_not_told_by_the_next() -> None:
     read = Read({ONE: 5, TWO: 0})
-    read.begin(ONE, 0)
+    first = read.begin(ONE, 0)
     read.client.ask(ONE)
     again = read.begin(ONE, 3)
     await read.poll(3)
+    assert not first.waiting
+    read.take(again)
     assert read.offsets(ONE) == [3, 4]
-    assert all(item.session is again for item in read.got[ONE])
     again.end()
     read.sizes[ONE] = 9
     await read.poll()
-    assert read.offsets(ONE) == [3, 4]
+    assert not again.waiting
 
 
 async def test_records_say_since_when_the_log_may_have_held_them() -> None:
@@ -104,9 +130,10 @@ async def test_records_say_since_when_the_log_may_have_held_them() -> None:
     session = read.begin(ONE, 0)
     for _ in range(3):
         await read.poll()
-        session.taken()
+        read.take(session)
     read.sizes[ONE] = 2
     await read.poll()
+    read.take(session)
     last = read.got[ONE][-1]
     assert isinstance(last, Batch)
     assert last.records
@@ -121,21 +148,21 @@ async def test_a_position_outside_the_log_is_told_once_with_where_it_begins() ->
     read = Read({ONE: 9, TWO: 0}, begins=6)
     session = read.begin(ONE, 1)
     await read.poll(4)
-    assert read.got[ONE] == [Outside(session, 1, 6)]
-    read.begin(ONE, 6)
+    assert list(session.waiting) == [Outside(1, 6)]
+    session = read.begin(ONE, 6)
     await read.poll(2)
+    read.take(session)
     assert read.offsets(ONE) == [6, 7, 8]
 
 
 async def test_a_refusal_of_another_position_tells_nothing() -> None:
     read = Read({ONE: 9, TWO: 0}, begins=6)
-    read.begin(ONE, 1)
+    session = read.begin(ONE, 1)
     read.client.ask(ONE)
     read.client.answer(ONE)
-    read.client.places[ONE].position = 7
-    read.reader._sessions[ONE].position = 7
+    read.client.places[ONE].position = session.position = 7
     await read.reader.poll()
-    assert read.got[ONE] == []
+    assert not session.waiting
 
 
 async def test_while_it_is_not_known_where_a_log_begins_it_is_asked_for_again(
@@ -163,9 +190,9 @@ async def test_while_it_is_not_known_where_a_log_begins_it_is_asked_for_again(
     monkeypatch.setattr(read.client, "getmany", getmany)
     session = read.begin(ONE, 1)
     run = asyncio.create_task(read.reader.run())
-    await eventually(lambda: bool(read.got[ONE]))
+    await eventually(lambda: bool(session.waiting))
     run.cancel()
-    assert read.got[ONE] == [Outside(session, 1, 6)]
+    assert list(session.waiting) == [Outside(1, 6)]
     assert tries == 3
 
 

@@ -63,16 +63,16 @@ def test_tls_needs_no_login() -> None:
 
 
 def test_the_heartbeat_follows_a_short_session() -> None:
-    settings = faust_settings(BOOTSTRAP, {"session_timeout_ms": 6000})
-    assert settings["broker_heartbeat_interval"] == 2.0
+    settings = faust_settings(BOOTSTRAP, {"session_timeout_ms": 1500})
+    assert settings["broker_heartbeat_interval"] == 0.5
 
 
 def test_a_static_member_has_a_longer_session() -> None:
     alone = faust_settings(BOOTSTRAP, {})
-    assert (alone["broker_session_timeout"], alone["broker_heartbeat_interval"]) == (6.0, 2.0)
+    assert (alone["broker_session_timeout"], alone["broker_heartbeat_interval"]) == (6.0, 1.0)
     assert "consumer_group_instance_id" not in alone
     static = faust_settings(BOOTSTRAP, {}, instance="one")
-    assert (static["broker_session_timeout"], static["broker_heartbeat_interval"]) == (30.0, 3.0)
+    assert (static["broker_session_timeout"], static["broker_heartbeat_interval"]) == (30.0, 1.0)
     assert static["consumer_group_instance_id"] == "one"
     own = faust_settings(BOOTSTRAP, {"session_timeout_ms": 9000}, instance="one")
     assert own["broker_session_timeout"] == 9.0
@@ -102,6 +102,12 @@ async def test_readers_are_made_with_the_options() -> None:
     assert reader._fetch_max_bytes == 77
     assert reader._client._client_id == "counter"
     assert {host[:2] for host in reader._client.hosts} == {("one", 9092), ("two", 9093)}
+    await reader.stop()
+
+
+async def test_an_answer_to_a_reader_is_bounded_over_all_partitions() -> None:
+    reader = clients.reader(BOOTSTRAP, {}, committed_only=False)
+    assert reader._fetch_max_bytes == 8 << 20
     await reader.stop()
 
 

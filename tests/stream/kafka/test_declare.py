@@ -1,6 +1,6 @@
 """Topics that several workers declare at once, over a client that answers as it is told."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -27,8 +27,10 @@ class Client:
     def __init__(self, error: type[KafkaError]) -> None:
         self.error = error
         self.asked: list[str] = []
+        self.requests: list[int] = []
 
     async def create_topics(self, wanted: Sequence[NewTopic]) -> Any:
+        self.requests.append(len(wanted))
         self.asked += [new.name for new in wanted]
         errors = [(new.name, TopicAlreadyExistsError.errno, None) for new in wanted]
         return SimpleNamespace(topic_errors=errors)
@@ -41,14 +43,18 @@ class Client:
         raise self.error(f"Could not create partitions for {next(iter(wanted))}: it has 2")
 
 
+def cities(*names: str, **changes: object) -> list[CollectionConfig]:
+    mapping = {"collection": {name: {**CITY, "input": "frames", **changes} for name in names}}
+    return [*read_config(mapping, base=Path(), environment={}).collections.values()]
+
+
 def city() -> CollectionConfig:
-    mapping = {"collection": {"city": {**CITY, "input": "frames"}}}
-    return read_config(mapping, base=Path(), environment={}).collections["city"]
+    return cities("city")[0]
 
 
-async def declared(client: Client, collection: CollectionConfig) -> Mapping[str, TopicState]:
+async def declared(client: Client, *collections: CollectionConfig) -> Mapping[str, TopicState]:
     asked = cast("AIOKafkaAdminClient", client)
-    return await declare_topics(asked, collection, replication_factor=1)
+    return await declare_topics(asked, collections, replication_factor=1)
 
 
 async def test_a_changelog_that_another_worker_has_given_partitions_meanwhile_is_taken(
@@ -91,3 +97,24 @@ async def test_a_source_that_somebody_else_creates_meanwhile_is_looked_at(
     # The broker may not have told of all of them yet.
     answers[:] = [shown, few, there]
     assert await declared(client, collection) == there
+
+
+@pytest.mark.parametrize(("partitions", "requests"), [(2, [21]), (900, [7, 7, 7])])
+async def test_topics_of_all_collections_are_created_in_as_few_requests_as_a_broker_takes(
+    monkeypatch: pytest.MonkeyPatch, partitions: int, requests: list[int]
+) -> None:
+    """A controller refuses a request of more than 10,000 partitions."""
+    collections = cities("one", "two", "three", partitions=partitions)
+    there = {name: TopicState(partitions, None) for c in collections for name in c.topics.names()}
+    answers, described = [{}, there], []
+
+    async def describe(_: object, names: Collection[str]) -> Mapping[str, TopicState]:
+        described.append(set(names))
+        return answers.pop(0)
+
+    monkeypatch.setattr(declare, "describe", describe)
+    client = Client(KafkaError)
+    assert await declared(client, *collections) == there
+    assert described == [there.keys(), there.keys()]
+    assert sorted(client.asked) == sorted(there)
+    assert client.requests == requests

@@ -16,7 +16,7 @@ class GSSError(Exception):
 
 
 def package(lifetime: int | None, *, fails: bool = False) -> Any:
-    """Return what stands for the package where a ticket lives for so many seconds."""
+    """Return what stands for the package where a ticket lives for this many seconds."""
 
     def credentials(*, usage: str) -> Any:
         assert usage == "initiate"

@@ -27,12 +27,21 @@ def lasting(monkeypatch: pytest.MonkeyPatch, made: object) -> LastingProducer:
     return LastingProducer("nowhere:1", {})
 
 
-class Forgetful:
-    """A client that does not know a partition until it has asked again."""
+class Client:
+    """A client that is told which topics it needs."""
 
     def __init__(self) -> None:
-        self.known = False
         self.client = self
+        self.topics: list[str] = []
+
+    def add_topic(self, topic: str) -> None:
+        self.topics.append(topic)
+
+
+class Forgetful(Client):
+    """A client that does not know a partition until it has asked again."""
+
+    known = False
 
     async def start(self) -> None: ...
 
@@ -58,10 +67,11 @@ async def test_a_partition_that_the_client_does_not_know_yet_is_asked_for(
     await producer.send("added", 3, None, b"x")
 
 
-class Made:
+class Made(Client):
     """A client that refuses to start, or to send, with these errors; None: it does."""
 
     def __init__(self, starts: list[KafkaError | None], sends: list[KafkaError | None]) -> None:
+        super().__init__()
         self.starts, self.sends = starts, sends
 
     async def start(self) -> None:
@@ -103,10 +113,11 @@ async def test_a_broker_without_idempotent_producers_is_told_at_the_start(
         await producer.start()
 
 
-class Batching:
+class Batching(Client):
     """Makes batches of 400 bytes, and takes as many as there are answers."""
 
     def __init__(self, answers: list[Sent]) -> None:
+        super().__init__()
         self.batches: list[Any] = []
         self._answers = answers
         self._maker = clients.producer("nowhere:1", {"max_batch_size": 400})

@@ -59,7 +59,7 @@ def test_what_is_known_is_never_later_than_the_arrival_though_a_third_lies(most:
     sizes = iter(lambda: rng.randint(1, most), 0)
     for place, (at, known_ms) in enumerate(zip(arrived, read(lies, sizes), strict=True)):
         assert known_ms <= at
-        # By the median of so many records before it, and the same for some after one another.
+        # By the median of this many records before it, and the same for some after one another.
         assert known_ms >= arrived[max(0, place - MEMORY - 200)]
 
 
@@ -73,7 +73,7 @@ def test_records_that_do_not_say_when_are_passed_over():
 def test_slices_keep_the_timestamps_of_their_records():
     records = [(offset, b"x" * 100_000) for offset in range(7)]
     dates = Dates(tuple(range(7)), appended=True)
-    batch = Batch(session=1, start=0, stop=7, end=7, records=records, dates=dates)
+    batch = Batch(start=0, stop=7, end=7, records=records, dates=dates)
     slices = list(batch.slices())
     assert len(slices) > 2
     for part in slices:

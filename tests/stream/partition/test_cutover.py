@@ -13,7 +13,7 @@ import pytest
 from ldpstream.agents.partition.cutover import SiblingHeads
 from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.taking import Taken, take
+from ldpstream.agents.reading.packed_intake import Taken, take
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.packed import Packed
 from ldpstream.agents.state.records import Head

@@ -42,7 +42,7 @@ def spec_of(mechanism: Mechanism) -> CollectionSpec:
 
 
 def won(replica: Replica, part: Partition, at: int) -> tuple[int, tuple[Copy, ...]]:
-    """Write a flush to a log that already holds so many records, and read it back."""
+    """Write a flush to a log that already holds this many records, and read it back."""
     flush = part.flush()
     assert flush is not None
     records = [(at + i, *record) for i, record in enumerate([*flush.cells, flush.head])]

@@ -20,7 +20,7 @@ from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from tests.pages import shown_alone
 from tests.processes import eventually
-from tests.stream.engines import SESSION, STEP, Same, make_engine, take
+from tests.stream.engines import STEP, Same, hand, make_engine, take
 
 OLD = """[collection.city]
 mechanism = "block-hadamard"
@@ -58,6 +58,20 @@ async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
     assert tried == [0, 0, 1]
 
 
+async def test_what_the_owner_before_could_not_commit_is_committed_after_a_load() -> None:
+    """Nothing may come for long: until then the group would seem to lag."""
+    prefix = state_prefix(make_engine().context)
+    head = encode_key(prefix, Key(HEAD, 7, 1)), encode_head(Head(epoch=7, seq=1, next=5))
+    engine = make_engine(read=[head])
+    committed: dict[int, int] = {}
+    engine._services.progress.won = lambda at, following: committed.update({at[1]: following})
+    engine.assign([1])
+    engine.replicas[0].head = Head(partitions=2)
+    engine.tick()
+    assert committed == {1: 5}
+    await engine.revoke()
+
+
 async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("in a client")
@@ -88,7 +102,7 @@ async def test_a_topic_that_was_created_again_is_said_once_by_whoever_notices_fi
     engine.tick()
     watching = asyncio.create_task(keep_checking_topics([engine]))
     await asyncio.sleep(0)
-    engine.intake.take(engine._held[0], Outside(SESSION, 1, 0))
+    hand(engine, 0, Outside(1, 0))
     for _ in range(9):
         await asyncio.sleep(0)
     watching.cancel()
@@ -108,8 +122,7 @@ async def test_giving_up_partitions_waits_for_no_stream_that_flows(
         assert engine.first is not None
         at = engine.first.next
         value = engine.config.spec.frame_reports(np.array([0]), times_ms=np.array([0]))
-        batch = Batch(session=SESSION, start=at, stop=at + 1, end=at + 1, records=[(at, value)])
-        engine.intake.take(engine._held[0], batch)
+        hand(engine, 0, Batch(start=at, stop=at + 1, end=at + 1, records=[(at, value)]))
 
     def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         before = len(log)
@@ -259,9 +272,7 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
     assert own.problems == ()
 
 
-@pytest.mark.parametrize(
-    "item", [Batch(session=SESSION, start=0, stop=1, end=1), Outside(SESSION, 0, 0)]
-)
+@pytest.mark.parametrize("item", [Batch(start=0, stop=1, end=1), Outside(0, 0)])
 async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
     item: Batch | Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -274,7 +285,7 @@ async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
     assert engine.held
     monkeypatch.setattr(engine.intake, "_take", fail)
     # Whoever takes for several states of the collection goes on.
-    engine.intake.take(engine._held[0], item)
+    hand(engine, 0, item)
     (problem,) = engine.problems
     assert problem.startswith("internal error: ZeroDivisionError('xxx")
     assert len(problem) == 1_000

@@ -12,7 +12,8 @@ from ldpstream.agents.config import read_config
 from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush
-from ldpstream.agents.pipeline.flushing import FlushWriter
+from ldpstream.agents.pipeline.flushing import FlushPace, InFlightFlushes
+from tests.stream.owning import Holder
 from tests.stream.serving import CITY
 
 HEAD = (b"head", b"h")
@@ -52,13 +53,13 @@ class Sent:
         self.note("check")
 
 
-def make(sent: Sent, cells: int) -> tuple[FlushWriter, Flush]:
+def make(sent: Sent, cells: int) -> tuple[InFlightFlushes, Flush]:
     config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
     named = tuple((b"cell", b"%d" % number) for number in range(cells))
     copies = (Copy(kind="late", value=b"", headers=()),)
     flush = Flush(copies=copies, cells=named, head=HEAD, next=1)
     city, any_ = config.collections["city"], cast("Any", sent)
-    return FlushWriter(city, producer=any_, identity=any_), flush
+    return InFlightFlushes("city", city, any_, any_, Holder(), FlushPace()), flush
 
 
 @pytest.mark.parametrize(

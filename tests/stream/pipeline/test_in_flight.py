@@ -1,28 +1,40 @@
 """Flushes on their way: what is said of those that cannot be written."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
 
+from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.pipeline.flushing import (
     FLUSH_SECONDS,
     FlushPace,
-    FlushWriter,
     InFlightFlushes,
 )
 from ldpstream.agents.reading.interval import PARTITIONS
 from ldpstream.agents.reading.owned_partition import OwnedPartition
 from tests.stream.owning import Holder
+from tests.stream.serving import CITY
 
 
-class Refusing:
+class Carrying(InFlightFlushes):
+    """Flushes that a test carries to the broker."""
+
+    def __init__(self) -> None:
+        config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
+        any_ = cast("Any", None)
+        super().__init__("trips", config.collections["city"], any_, any_, Holder(), FlushPace())
+
+
+class Refusing(Carrying):
     """Refuses the first partitions, each with an error of its own."""
 
     def __init__(self, errors: list[KafkaError]) -> None:
+        super().__init__()
         self.errors = errors
 
     async def carry(self, partition: int, _: object) -> KafkaError | None:
@@ -45,13 +57,12 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
 ) -> None:
     carrier = Refusing([MessageSizeTooLargeError(), MessageSizeTooLargeError()])
     carrier.errors.append(RequestTimedOutError())
-    flights = InFlightFlushes("trips", cast("FlushWriter", carrier), Holder(), FlushPace())
     partitions = [held(partition) for partition in range(4)]
 
     async def rounds(number: int) -> None:
         for _ in range(number):
             for one in partitions:
-                flights.start(one)
+                carrier.start(one)
                 assert one.flight is not None
                 await one.flight
 
@@ -66,10 +77,11 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
     assert len(caplog.messages) == 2
 
 
-class Slow:
+class Slow(Carrying):
     """Writes at once but for partition 0, which waits; notes what it writes."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.carried: list[int] = []
         self.written = asyncio.Event()
 
@@ -81,15 +93,14 @@ class Slow:
 
 async def test_a_partition_that_is_given_up_begins_no_flush_while_others_drain() -> None:
     slow, partitions = Slow(), [held(0), held(1)]
-    flights = InFlightFlushes("trips", cast("FlushWriter", slow), Holder(), FlushPace())
-    draining = asyncio.create_task(flights.drain(partitions, 60))
+    draining = asyncio.create_task(slow.drain(partitions, 60))
     for _ in range(50):
         await asyncio.sleep(0)
     assert slow.carried == [0, 1]
     assert partitions[1].flight is None
     for _ in range(3):
-        flights.start(partitions[1])
-        flights.soon(partitions[1])
+        slow.start(partitions[1])
+        slow.soon(partitions[1])
     slow.written.set()
     await draining
     assert slow.carried == [0, 1]

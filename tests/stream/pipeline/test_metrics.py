@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+import prometheus_client.metrics
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client import REGISTRY, CollectorRegistry, Gauge
@@ -84,14 +85,24 @@ def newest(served: Served, start_ms: int = START_MS) -> EstimateDocument:
         "application/openmetrics-text; version=2.0.0",
     ],
 )
-def test_the_exposition_is_that_of_the_library(accept: str) -> None:
+def test_the_exposition_is_that_of_the_library_but_for_when_counters_began(
+    monkeypatch: pytest.MonkeyPatch, accept: str
+) -> None:
     registry = CollectorRegistry()
     metrics = Metrics(registry=registry)
     metrics.track(serve_collections({"city": CITY, "rides": RIDES}))
     metrics.answered('a "quoted"\n\\ operation', 200, seconds=0.25)
     Gauge("no_labels", "None, and no\nnumber", registry=registry).set(float("nan"))
+    monkeypatch.setattr(prometheus_client.metrics, "_use_created", False)
     encode, content_type = choose_encoder(accept)
     assert metrics.exposition(accept=accept) == (encode(registry), content_type)
+
+
+def test_the_library_is_not_asked_to_leave_out_when_counters_began(metrics: Metrics) -> None:
+    """That is a setting of the process, which an application that embeds the pipeline may use."""
+    for accept in ("", "application/openmetrics-text; version=1.0.0"):
+        assert b"_created" in choose_encoder(accept)[0](metrics.registry)
+        assert b"_created" not in metrics.exposition(accept=accept)[0]
 
 
 def test_counters_start_at_zero_and_advance_by_what_heads_won(metrics: Metrics) -> None:

@@ -15,7 +15,7 @@ OTHER_SPEC = make_context(HALVES.window, spec=make_spec(name="other"))
 
 
 def heads(context: Context, number: int) -> list[tuple[bytes, bytes | None]]:
-    """What an owner writes to its changelog in so many flushes."""
+    """What an owner writes to its changelog in this many flushes."""
     cluster = Cluster(context, now_ms=NOW_MS)
     for _ in range(number):
         cluster.produce(0, at(0))

@@ -42,6 +42,7 @@ class Log:
         self.asked: list[tuple[int, list[bytes]]] = []
         self.refusing = 0
         self.shown = True
+        self.failures: list[str] = []
 
     async def send_records(
         self, topic: str, partition: int, records: Sequence[tuple[bytes, None]]
@@ -64,14 +65,17 @@ class Log:
         """Sweep for the length of a block."""
         held = frozenset(range(len(self.replicas)))
         config = SimpleNamespace(name="trips", topics=SimpleNamespace(changelog="state"))
-        engine = SimpleNamespace(held=held, replicas=self.replicas, config=config)
+        engine = SimpleNamespace(
+            held=held, replicas=self.replicas, config=config, fail=self.failures.append
+        )
         task = asyncio.create_task(
-            collect_tombstones(cast("Engine", engine), cast("LastingProducer", self))
+            collect_tombstones([cast("Engine", engine)], cast("LastingProducer", self))
         )
         try:
             yield
         finally:
             task.cancel()
+        assert self.failures == []
 
 
 @pytest.fixture(autouse=True)

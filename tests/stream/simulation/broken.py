@@ -133,11 +133,11 @@ class FromCommitted(Worker):
     """Loads at the committed offset."""
 
     def load(self, p: int) -> None:
-        fresh = p not in self.held
+        fresh, committed = p not in self.held, self.world.committed[p]
         super().load(p)
         if fresh and p in self.held:
             part = self.held[p].part
-            part.work = replace(part.work, next=self.world.committed[p])
+            part.work = replace(part.work, next=committed)
 
 
 # 7: what is decided becomes real with the head.

@@ -7,6 +7,7 @@ no gaps is tested in `test_probes`: a mutant without it was not noticed within 1
 """
 
 from dataclasses import replace
+from functools import partial
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.clock import UnbrokenProbes
@@ -17,16 +18,33 @@ from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWo
 from tests.stream.simulation.world import World
 
 
-class GapsTrusted(Intake):
+class ReadIsSent(Intake):
+    """What was read goes through the channel with its call: it may be lost, or come twice.
+
+    The product keeps it in its session, so that a gap or a repeat comes of errors alone; what
+    becomes of them is held by taking the rules away under this channel.
+    """
+
+    def _call(self, held: OwnedPartition, session: Session) -> None:
+        self.channel.offer(partial(self._receive, held, session, session.take()))
+
+    def _receive(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
+        session.called = False
+        if session is held.session:
+            self._take(held, session, item)
+            session.next()
+
+
+class GapsTrusted(ReadIsSent):
     """A batch that begins above the next offset is taken: what is between would not exist."""
 
-    def _take(self, held: OwnedPartition, item: Batch | Outside) -> None:
+    def _take(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
         if isinstance(item, Batch) and item.start > held.state.next:
             held.state.pass_over(item.start)
-        super()._take(held, item)
+        super()._take(held, session, item)
 
 
-class RepeatsTaken(Intake):
+class RepeatsTaken(ReadIsSent):
     """What a batch repeats is taken again, under the next offsets."""
 
     def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
@@ -45,10 +63,11 @@ class ArrivesWhenTaken(Intake):
 
 
 class LostForGood(Intake):
-    """What is neither in the channel nor taken is waited for."""
+    """A call that the channel has lost is waited for."""
 
-    def _lost(self, held: OwnedPartition, *sessions: Session | None) -> bool:
-        return False
+    def look(self, held: OwnedPartition) -> None:
+        if held.session is not None:
+            held.session.next()
 
 
 class SilenceIsIdle(Part):
@@ -107,6 +126,12 @@ class EndForgotten(Part):
         return self._probes.last_for(idle_ms, now_ms=now_ms)
 
 
+class OwnCommits(IntakeWorker):
+    """Commits after flushes of its own alone."""
+
+    def loaded(self, p: int) -> None: ...
+
+
 def with_intake(intake: type[Intake], base: type[World] = IntakeWorld) -> type[World]:
     worker = type(intake.__name__, (IntakeWorker,), {"intake_class": intake})
     return type(intake.__name__, (base,), {"worker_class": worker})
@@ -130,7 +155,8 @@ INTAKE_MUTANTS: dict[str, type[World]] = {
     "intake: gaps trusted": with_intake(GapsTrusted),
     "intake: repeats taken": with_intake(RepeatsTaken),
     "intake: arrives when taken": with_intake(ArrivesWhenTaken),
-    "intake: what is lost is waited for": with_intake(LostForGood),
+    "intake: lost calls are waited for": with_intake(LostForGood),
+    "intake: no commit after a load": type("OwnCommits", (Harsh,), {"worker_class": OwnCommits}),
     "idle: by silence": with_part(SilenceIsIdle, Harsh),
     "idle: by any delivery": with_part(AnyDelivery, Harsh),
     "idle: one probe": with_part(OneProbe, Harsh),

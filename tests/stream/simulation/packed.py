@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ldpstream.agents.reading.taking import Taken, take
+from ldpstream.agents.reading.packed_intake import Taken, take
 from ldpstream.agents.state.packed import (
     Packed,
     PackedError,

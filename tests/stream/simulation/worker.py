@@ -141,6 +141,8 @@ class Worker:
         self.generation, self.known = self.world.generation, self.world.partitions
         self.owned = {q for q, name in self.world.assignment.items() if name == self.name}
         self.held = {q: held for q, held in self.held.items() if q in self.owned}
+        for q in self.held:
+            self.commit(q)
 
     def replica(self, p: int) -> None:
         rng = self.world.rng
@@ -156,6 +158,15 @@ class Worker:
                 part.prepare()
                 self.world.times.loaded(p, part)
                 self.held[p] = OwnedPartition(part)
+                self.loaded(p)
+
+    def commit(self, p: int) -> bool:
+        """Commit what the head says that it goes on from; return False after a rebalance."""
+        return self.world.commit(p, self.held[p].part.base.next, self.generation)
+
+    def loaded(self, p: int) -> None:
+        """Commit at once: the owner before may have ended before it could."""
+        self.commit(p)
 
     def draw_epoch(self, _p: int) -> int:
         return self.world.rng.getrandbits(40) + 1
@@ -230,8 +241,8 @@ class Worker:
         settled = held.part.settle()
         if settled is Settled.WON:
             assert held.flight is not None
-            flush, held.flight = held.flight.flush, None
-            if not self.world.commit(p, flush.next, self.generation):
+            held.flight = None
+            if not self.commit(p):
                 self.poll(p)
         elif settled is Settled.LOST:
             del self.held[p]

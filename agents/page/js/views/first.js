@@ -51,7 +51,7 @@ export async function firstOf(collection, windows, current) {
   if (!current() || !newest) return first;
   const [name] = listed ? leadersOf(estimates) : [];
   const leader = newest.distribution?.filter(({ value }) => !name || labelText(value) === name);
-  if (!newest.withheld) first.newest = saidOf({ ...newest, distribution: leader });
+  if (!newest.withheld) first.newest = saidOf({ ...newest, distribution: leader }, true);
   if (!followed) return first;
   first.points = linesOf(collection, finals, estimates, [name])[0]?.points ?? [];
   const two = finals.slice(-2);
@@ -107,14 +107,20 @@ function linesOf(collection, windows, estimates, names) {
  * or a mean.
  *
  * @param {Pick<Estimate, "ranges" | "quantiles" | "linear" | "distribution">} estimate
+ * @param {boolean} [brief] A name in place of a sentence.
  * @returns {Said} Empty where there is none.
  */
-export function saidOf({ ranges = [], quantiles = [], linear = [], distribution = [] }) {
+export function saidOf(
+  { ranges = [], quantiles = [], linear = [], distribution = [] },
+  brief = false,
+) {
   const quantile = quantiles[Math.floor(quantiles.length / 2)];
   if (quantile) {
-    const part = quantile.p === 0.5 ? "Half" : partText(quantile.p);
+    const half = quantile.p === 0.5;
+    const part = half ? "Half" : partText(quantile.p);
+    const name = half ? "median" : `${part} quantile`;
     const [at, bounds] = quantileTexts(quantile);
-    return { said: `${part} of the reports are of ${at}`, bounds };
+    return { said: `${brief ? name : `${part} of the reports are of`} ${at}`, bounds };
   }
   const [entry] = ranges.length ? ranges : distribution;
   if (entry) {

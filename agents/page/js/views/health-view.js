@@ -2,8 +2,8 @@
 
 import { bar, scaleOf } from "../bars.js";
 import { element, make, say } from "../dom.js";
-import { clockText, countText, durationText, momentText, spanText } from "../format.js";
-import { nextOf, waitOf, waitText } from "../health.js";
+import { ageText, clockText, countText, durationText, momentText, spanText } from "../format.js";
+import { nextOf, pastOf, waitOf, waitText } from "../health.js";
 import { fillTable, number } from "../table.js";
 
 /** @typedef {import("../types.js").PartitionStatus} PartitionStatus */
@@ -61,6 +61,11 @@ function sumText({ collection, windows, status }, wait) {
   const next = nextOf(collection, windows);
   if (!next) return "All windows are final.";
   const close = `The next window, ${spanText(next.window)}, becomes final`;
+  const past = pastOf(collection, status);
+  if (past !== null) {
+    const newest = `the newest is of ${momentText(past)} UTC, ${ageText(Date.now() - past)} ago`;
+    return `${close} once reports of ${momentText(next.due)} UTC or later have come: ${newest}.`;
+  }
   return Date.now() < next.due ? `${close} at ${momentText(next.due)} UTC.` : `${close} now.`;
 }
 

@@ -3,7 +3,15 @@
 import { ask, collectionPath } from "../api.js";
 import { element, figure, make } from "../dom.js";
 import { ageText, countText, durationText, momentText, partText, spanText } from "../format.js";
-import { MANY_REJECTED, nextOf, rejectedPart, statusOf, waitOf, whichText } from "../health.js";
+import {
+  MANY_REJECTED,
+  nextOf,
+  pastOf,
+  rejectedPart,
+  statusOf,
+  waitOf,
+  whichText,
+} from "../health.js";
 import { spark } from "../spark.js";
 import { fillTable } from "../table.js";
 import { drawChanged, drawPromises, drawWorker, link } from "./cards.js";
@@ -20,8 +28,9 @@ const SAID = {
   Stopped: ["alarmed", "has stopped", "have stopped"],
   Waiting: ["alarmed", "waits for a partition", "wait for a partition"],
   Rejecting: ["open", "rejects reports", "reject reports"],
-  Withheld: ["open", "is withheld", "are withheld"],
+  Withheld: ["quiet", "is withheld", "are withheld"],
   Open: ["open", "has no final window yet", "have no final window yet"],
+  Behind: ["quiet", "is behind the clock", "are behind the clock"],
 };
 const RANKS = ["Current", ...Object.keys(SAID).reverse()];
 
@@ -50,7 +59,7 @@ function stateOf({ collection, windows, status }) {
   if (status.problems.length) return { word: "Stopped", said: status.problems.join(" ") };
   const wait = waitOf(collection, windows, status);
   if (wait) {
-    const much = ageText(Date.now() - wait.due);
+    const much = ageText(wait.reached - wait.due);
     return { word: "Waiting", much, said: `for ${whichText(wait, status)}` };
   }
   const part = rejectedPart(status);
@@ -60,6 +69,11 @@ function stateOf({ collection, windows, status }) {
   const { minimum } = collection;
   if (final.n < minimum) {
     return { word: "Withheld", said: `${countText(final.n)} of ${countText(minimum)} reports` };
+  }
+  const past = pastOf(collection, status);
+  if (past !== null) {
+    const much = ageText(Date.now() - past);
+    return { word: "Behind", much, said: `newest report of ${momentText(past)}` };
   }
   const next = nextOf(collection, windows);
   return { word: "Current", said: next ? `next final ${momentText(next.due)}` : "" };
@@ -92,6 +106,7 @@ function draw(all) {
   const rows = all
     .map((known) => ({ ...known, state: stateOf(known) }))
     .sort((a, b) => RANKS.indexOf(b.state.word) - RANKS.indexOf(a.state.word));
+  const today = `${new Date().toISOString().slice(0, 10)} `;
   const sum = make("p", {}, ...sumOf(rows));
   const shown = element("overview-sum");
   if (shown.innerHTML !== sum.innerHTML) shown.replaceChildren(...sum.childNodes);
@@ -104,6 +119,7 @@ function draw(all) {
       { title: "against the one before", kind: "words" },
       { title: `last ${NEWEST} windows, own scale`, kind: "chart" },
       { title: "reports", kind: "words" },
+      { title: "ε of a report" },
     ],
     rows.map(({ collection, windows, status, state, first }) => {
       const final = windows.findLast((one) => one.final);
@@ -112,7 +128,7 @@ function draw(all) {
       const badge = make("span", { className: `badge ${shape}` }, state.word);
       if (state.much) badge.append(` ${state.much}`);
       const [told] = first.changes;
-      const { name, values, window } = collection;
+      const { name, values, window, privacy } = collection;
       const size = durationText(window.size_ms);
       return [
         stacked([link(name), `${countText(values)} values · ${size}`]),
@@ -121,7 +137,7 @@ function draw(all) {
           ? stacked([
               make("strong", {}, first.newest.said || "nothing shown"),
               first.newest.bounds,
-              `${spanText(final.window)}, ended ${ageText(ended)} ago`,
+              `${spanText(final.window).replace(today, "")}, ${ageText(ended)} ago`,
             ])
           : "none",
         told ? changeCell(told.change, told.textOf, told.unit) : "–",
@@ -131,6 +147,7 @@ function draw(all) {
           make("span", {}, "late so far ", figure(countText(status.late), status.late)),
           make("span", {}, "rejected so far ", figure(countText(status.rejected), status.rejected)),
         ]),
+        link(name, "privacy", privacy.epsilon),
       ];
     }),
   );

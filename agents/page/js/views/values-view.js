@@ -15,7 +15,7 @@ import { drawPriors } from "../priors.js";
 /** @typedef {import("./changes.js").Changes} Changes */
 
 const DEFAULT_TOP = "20";
-const MOST_COMPARED = 1000; // Values: of so many all are asked for in both windows.
+const MOST_COMPARED = 1000; // Values: of this many all are asked for in both windows.
 
 /** @param {string} id */
 const tableOf = (id) => /** @type {HTMLTableElement} */ (element(id));

@@ -1,6 +1,6 @@
 """The containers of docker/compose.yaml at work: counted exactly, scraped, stopped in time.
 
-python3 tests/containers.py docker
+python3 tests/ops/containers.py docker
 
 `docker/containers.sh test` runs it once all are healthy, in the network and process namespaces of
 their engine, with DOCKER_HOST set. It needs the standard library alone, and leaves them stopped.

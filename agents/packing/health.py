@@ -20,7 +20,7 @@ PATIENCE_SECONDS: Final = 10.0
 
 
 @dataclass
-class Health:
+class PackerHealth:
     """Whether a packer works."""
 
     assigned: bool = False
@@ -37,8 +37,8 @@ class Health:
 
 
 @asynccontextmanager
-async def serving_page(
-    address: str, worker: WorkerConfig, *, metrics: PackMetrics, health: Health
+async def serving_health(
+    address: str, worker: WorkerConfig, *, metrics: PackMetrics, health: PackerHealth
 ) -> AsyncIterator[None]:
     """Serve /metrics, /healthz and /readyz for the duration of an `async with` block.
 

@@ -40,7 +40,7 @@ CHECKS: Final = [
     content_type_conformance,
     response_schema_conformance,
 ]
-_ROOT: Final = Path(__file__).resolve().parents[1]
+_ROOT: Final = Path(__file__).resolve().parents[2]
 _URL: Final = re.compile(r"ready (http://\S+)")
 _LONG: Final = "/api/collections/{name}/estimate"
 _STARTS: Final = [str(START_MS), "2026-11-21T10:01:00Z", "2026-11-21T10:00:30Z", "0", "-1"]
@@ -82,7 +82,7 @@ def server() -> Iterator[tuple[str, int, Path]]:
     errors = Path(os.environ.get("TMPDIR", "/tmp")) / f"ldpstream-fuzz-{os.getpid()}.log"
     with errors.open("wb") as out:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.http_fuzz"],
+            [sys.executable, "-m", "tests.fuzz.http"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=out,
@@ -105,7 +105,7 @@ def server() -> Iterator[tuple[str, int, Path]]:
 
 
 def fuzz(calls: int, *, number: int = 1) -> Found:
-    """Make so many calls with a seed, half of them against the description, and look at all."""
+    """Make this many calls with a seed, half of them against the description, and look at all."""
     found = Found()
     with server() as (url, pid, errors), requests.Session() as session:
         schema = openapi.from_dict(_named(session.get(f"{url}/openapi.json").json()))
@@ -151,7 +151,7 @@ def _call_all(
     calls: int,
     number: int,
 ) -> None:
-    """Call the operations in turn, the estimates more often, until there were so many calls."""
+    """Call the operations in turn, the estimates more often, until there were this many calls."""
     end = found.calls + calls
     share = max(1, calls // (2 * (len(operations) + 6)))
     while found.calls < end:

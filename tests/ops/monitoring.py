@@ -24,8 +24,8 @@ from tests.brokers import wait_until
 from tests.ports import free_ports
 from tests.processes import PATIENCE_SECONDS
 
-FOLDER = Path(__file__).resolve().parents[1] / "docker" / "prometheus"
-_RANGES = 60
+FOLDER = Path(__file__).resolve().parents[2] / "docker" / "prometheus"
+RANGES = 60
 """Five minutes are five seconds."""
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 
@@ -71,25 +71,31 @@ class Prometheus:
         return bool(self.query(expression.replace('=".+"', '=~".+"')))
 
 
-def hurried(text: str, *, ranges: int, holds: int) -> str:
+def hurried(text: str, *, ranges: float, holds: float) -> str:
     """Return rules whose ranges of time and whose `for:` are divided by these."""
 
     def shorter(found: re.Match[str]) -> str:
         factor = ranges if found[1] == "[" else holds
-        return f"{found[1]}{int(found[2]) * _UNIT_MS[found[3]] // factor}ms"
+        return f"{found[1]}{round(int(found[2]) * _UNIT_MS[found[3]] / factor)}ms"
 
     return re.sub(r"(\[|for: )(\d+)(ms|s|m|h)(?=[\]\n])", shorter, text)
 
 
 @contextmanager
 def prometheus(
-    folder: Path, *, targets: Mapping[str, Sequence[str]], token: Path, holds: int
+    folder: Path,
+    *,
+    targets: Mapping[str, Sequence[str]],
+    token: Path,
+    holds: float,
+    ranges: float = RANGES,
 ) -> Iterator[Prometheus]:
     """Run a server with the shipped configuration in `folder`, in a hurry.
 
     `targets` are addresses by job; shipped jobs that are not among them are left out. An alert
-    fires after the `holds`-th part of its `for:`. Whatever is asked of a busy machine is answered
-    within a second or counts as lost, and every range holds five such answers.
+    fires after the `holds`-th part of its `for:`, and looks back over the `ranges`-th part of its
+    ranges. Whatever is asked of a busy machine is answered within a second or counts as lost; of
+    such answers a range of five minutes holds five where `ranges` is 60.
     """
     config = yaml.safe_load((FOLDER / "prometheus.yml").read_text())
     config["global"] = {"scrape_interval": "1s", "evaluation_interval": "200ms"}
@@ -104,9 +110,7 @@ def prometheus(
     ]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(config))
     for name in config["rule_files"]:
-        (folder / name).write_text(
-            hurried((FOLDER / name).read_text(), ranges=_RANGES, holds=holds)
-        )
+        (folder / name).write_text(hurried((FOLDER / name).read_text(), ranges=ranges, holds=holds))
     port = free_ports(1)[0]
     server = Prometheus(f"http://127.0.0.1:{port}")
     command = [

@@ -10,7 +10,7 @@ from ldpstream.agents.config import WorkerConfig, load_config
 from ldpstream.agents.config.secret import GivenSecret
 from ldpstream.agents.http import HttpUnavailableError
 from ldpstream.agents.metrics.packing import PackMetrics
-from ldpstream.agents.packing.page import PATIENCE_SECONDS, Health, serving_page
+from ldpstream.agents.packing.health import PATIENCE_SECONDS, PackerHealth, serving_health
 from tests.ports import free_ports
 from tests.stream.cli import configured, invoke, refused
 
@@ -24,9 +24,9 @@ def worker(tmp_path: Path) -> WorkerConfig:
 
 async def test_metrics_need_the_token_and_probes_do_not(worker: WorkerConfig) -> None:
     address = f"127.0.0.1:{free_ports(1)[0]}"
-    guarded, health = worker.model_copy(update={"token": GivenSecret(TOKEN)}), Health()
+    guarded, health = worker.model_copy(update={"token": GivenSecret(TOKEN)}), PackerHealth()
     async with (
-        serving_page(address, guarded, metrics=PackMetrics(["modes"]), health=health),
+        serving_health(address, guarded, metrics=PackMetrics(["modes"]), health=health),
         ClientSession(f"http://{address}") as session,
     ):
 
@@ -58,10 +58,10 @@ async def test_metrics_need_the_token_and_probes_do_not(worker: WorkerConfig) ->
 async def test_the_page_is_for_this_machine_unless_opened(worker: WorkerConfig) -> None:
     address, metrics = f"0.0.0.0:{free_ports(1)[0]}", PackMetrics(["modes"])
     opened = worker.model_copy(update={"open_to_everybody": True})
-    async with serving_page(address, opened, metrics=metrics, health=Health()):
+    async with serving_health(address, opened, metrics=metrics, health=PackerHealth()):
         pass
     with pytest.raises(HttpUnavailableError, match=r"^worker\.token: expected a token"):
-        async with serving_page(address, worker, metrics=metrics, health=Health()):
+        async with serving_health(address, worker, metrics=metrics, health=PackerHealth()):
             pass
 
 
@@ -80,7 +80,7 @@ async def test_nothing_is_logged_of_who_asks(
     address = f"127.0.0.1:{port}"
     caplog.set_level("DEBUG")
     metrics = PackMetrics(["modes"])
-    async with serving_page(address, worker, metrics=metrics, health=Health()):
+    async with serving_health(address, worker, metrics=metrics, health=PackerHealth()):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"who are you?\r\n\r\n")
         assert (await reader.read(12)).split()[1] == b"400"

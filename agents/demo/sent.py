@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 @dataclass
-class Ledger:
+class SentReports:
     """Reports acknowledged by the broker, by what should become of them.
 
     `truth` holds for each window, by its start in epoch ms, how often each place was visited in
@@ -23,7 +23,7 @@ class Ledger:
     ends: dict[int, int] = field(default_factory=dict)
 
     @property
-    def sent(self) -> int:
+    def total(self) -> int:
         """All reports; a message that is no frame is one."""
         return self.counted + self.late + self.rejected
 

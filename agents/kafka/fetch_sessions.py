@@ -1,0 +1,134 @@
+"""Fetch only what is new, in sessions with each broker (KIP-227, Kafka 1.1 and later).
+
+aiokafka names all of its partitions in each fetch and gets an answer about each of them, also where
+nothing has happened: 25 us a partition. A broker can do with less. It remembers what it was asked
+and what it has said; a fetch then names only partitions whose position has changed, and an answer
+leaves out partitions without records whose end has not moved. So to be left out is an answer too:
+the log still ends where it did, and the client notes it as if it had been said.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from aiokafka import AIOKafkaConsumer
+from aiokafka.protocol.api import Request
+from aiokafka.protocol.fetch import FetchRequest, FetchRequestStruct
+
+_FIRST_VERSION: Final = 7
+"""Of fetches with sessions."""
+_MOST_EPOCH: Final = (1 << 31) - 1
+_OFFSET: Final = -3
+"""The place of the position among what a fetch says of a partition."""
+
+_Partition = tuple[str, int]
+"""Equal to a `TopicPartition`, and made much faster."""
+
+
+def fetch_news(consumer: AIOKafkaConsumer) -> None:
+    """Have a started consumer fetch in sessions, with brokers that support them."""
+    client: Any = consumer._client  # noqa: SLF001 (not offered otherwise)
+    client.send = partial(_send, client.send, consumer._subscription, {})  # noqa: SLF001 (the same)
+
+
+async def _send(
+    send: Callable[..., Awaitable[Any]],
+    subscriptions: Any,
+    sessions: dict[int, "FetchSession"],
+    node_id: int,
+    request: Any,
+    **options: Any,
+) -> Any:
+    """Send a request to a broker as the client does, a fetch in the broker's session."""
+    if not isinstance(request, FetchRequest):
+        return await send(node_id, request, **options)
+    # Without an answer nobody knows what the broker remembers: the next fetch begins a session.
+    session = sessions.pop(node_id, None) or FetchSession()
+    response = await send(node_id, _SessionRequest(request, session), **options)
+    if response.API_VERSION >= _FIRST_VERSION and session.hear(response):
+        sessions[node_id] = session
+        _note_unchanged(subscriptions, session)
+    return response
+
+
+def _note_unchanged(subscriptions: Any, session: "FetchSession") -> None:
+    """Note, as the client does, where partitions end that an answer has left out."""
+    subscription, now_ms = subscriptions.subscription, time.time_ns() // 1_000_000
+    if subscription is None or subscription.assignment is None:
+        return
+    for place, offset, highwater, stable in session.unchanged():
+        state = subscription.assignment.state_value(place)
+        # A seek or a pause may have been faster than the answer.
+        if state is not None and state.has_valid_position and state.position == offset:
+            state.highwater, state.lso, state.timestamp = highwater, stable, now_ms
+
+
+class FetchSession:
+    """What one broker remembers of a client."""
+
+    def __init__(self) -> None:
+        self._id = self._epoch = 0
+        # What it was asked last of each partition.
+        self._asked: dict[_Partition, tuple[int, ...]] = {}
+        # High watermark and last stable offset, as it has said them last.
+        self._ends: dict[_Partition, tuple[int, int]] = {}
+        # What its last answer has named.
+        self._named: set[_Partition] = set()
+
+    def ask(self, request: Any) -> None:
+        """Reduce a fetch of all partitions to what is new to the broker."""
+        wanted = {
+            (topic, one[0]): one for topic, partitions in request.topics for one in partitions
+        }
+        request.session_id, request.session_epoch = self._id, self._epoch
+        if self._epoch:
+            new = {place: one for place, one in wanted.items() if self._asked.get(place) != one}
+            gone = {place: place[1] for place in self._asked if place not in wanted}
+            request.topics = _by_topic(new)
+            request.forgotten_topics_data = _by_topic(gone)
+        self._asked = wanted
+
+    def hear(self, response: Any) -> bool:
+        """Note an answer; return whether the session continues."""
+        if response.error_code or not response.session_id:
+            return False
+        self._id, self._epoch = response.session_id, self._epoch % _MOST_EPOCH + 1
+        self._named = set()
+        for topic, partitions in response.topics:
+            for number, _, highwater, stable, *_ in partitions:
+                self._named.add((topic, number))
+                # What fails is named until it works again, and then once more.
+                self._ends[topic, number] = highwater, stable
+        return True
+
+    def unchanged(self) -> Iterator[tuple[_Partition, int, int, int]]:
+        """Yield partitions that the last answer has left out.
+
+        Each with the position asked for, the high watermark and the last stable offset.
+        """
+        for place, one in self._asked.items():
+            if place not in self._named and place in self._ends:
+                yield place, one[_OFFSET], *self._ends[place]
+
+
+class _SessionRequest(Request[FetchRequestStruct]):
+    API_KEY = FetchRequest.API_KEY
+
+    def __init__(self, whole: FetchRequest, session: FetchSession) -> None:
+        self._whole = whole
+        self._session = session
+
+    def build(self, request_struct_class: type[FetchRequestStruct]) -> FetchRequestStruct:
+        built = self._whole.build(request_struct_class)
+        if request_struct_class.API_VERSION >= _FIRST_VERSION:
+            self._session.ask(built)
+        return built
+
+
+def _by_topic(found: Mapping[_Partition, Any]) -> list[tuple[str, list[Any]]]:
+    topics = defaultdict[str, list[Any]](list)
+    for (topic, _), one in found.items():
+        topics[topic].append(one)
+    return [*topics.items()]

@@ -1,0 +1,90 @@
+"""Alerts of what only Apache Kafka does, made by the product itself and told by a real Prometheus.
+
+Records that retention deleted while the worker was away, and a machine whose clock is set wrong.
+What an embedded broker can do is in `test_prometheus`. And nothing alerts where nothing is wrong:
+`benchmarks.resilience.quiet`, shorter.
+"""
+
+import asyncio
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from aiokafka import TopicPartition
+from benchmarks.resilience.quiet import run
+
+from tests.broker.trouble.test_clocks import set_clock, shifted
+from tests.brokers import broker, skip_without_kafka
+from tests.lab import Lab
+from tests.ops.monitoring import prometheus, skip_without_prometheus
+from tests.processes import eventually
+
+pytestmark = pytest.mark.broker
+
+HURRY = 300
+SLOW = {"LdpstreamWorkerDown", "LdpstreamFlushSlow", "LdpstreamLag"}
+"""What a busy machine may fire too: a slow scrape counts as down until the next."""
+
+
+async def send(lab: Lab, *, partition: int, n: int = 1) -> None:
+    """Send n frames of ten honest reports each, dated now."""
+    async with lab.producer() as producer:
+        for _ in range(n):
+            now_ms = np.full(10, time.time_ns() // 1_000_000)
+            value = lab.collection.spec.frame_reports(lab.reports(10), times_ms=now_ms)
+            await producer.send_and_wait(lab.collection.topics.source, value, partition=partition)
+
+
+async def send_on(lab: Lab, stop: asyncio.Event) -> None:
+    """Send to both partitions for as long as the test runs."""
+    while not stop.is_set():
+        for partition in range(2):
+            await send(lab, partition=partition)
+        await asyncio.sleep(0.1)
+
+
+async def test_what_retention_deleted_and_a_clock_that_is_wrong_alert(tmp_path: Path):
+    skip_without_prometheus()
+    skip_without_kafka()
+    token, clock, stop = tmp_path / "read-token", tmp_path / "clock", asyncio.Event()
+    token.write_text("")
+    environment = shifted(clock, "+0")
+    with broker("kafka") as running:
+        lab = Lab(running, tmp_path, partitions=2, window='grace = "10s", retention = "1h"')
+        with lab.worker() as away:
+            await send(lab, partition=0, n=3)
+            await eventually(lambda: away.metrics("ldpstream_reports_total", result="counted") > 0)
+            assert away.terminate() == 0
+        await send(lab, partition=0, n=5)
+        await lab.delete_before(TopicPartition(lab.collection.topics.source, 0), 8)
+        with lab.worker(environment=environment) as stepping, lab.worker() as right:
+            sending = asyncio.create_task(send_on(lab, stop))
+            addresses = [one.url.removeprefix("http://") for one in (stepping, right)]
+            targets = {"ldpstream": addresses}
+            try:
+                with prometheus(tmp_path, targets=targets, token=token, holds=HURRY) as server:
+
+                    def alerts() -> set[tuple[str, str]]:
+                        return {one for one in server.firing() if one[0] not in SLOW}
+
+                    lost = ("LdpstreamLostOffsets", "trips")
+                    await eventually(lambda: alerts() == {lost})
+                    set_clock(clock, "-2h")
+                    # The collection has a problem on that worker alone, and is ready on the other.
+                    wrong = ("LdpstreamClockWrong", addresses[0])
+                    problem = ("LdpstreamProblem", "trips")
+                    await eventually(lambda: alerts() == {lost, wrong, problem})
+                    set_clock(clock, "+0")
+                    await eventually(lambda: alerts() == {lost})
+            finally:
+                stop.set()
+                await sending
+
+
+def test_nothing_alerts_without_trouble(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    skip_without_prometheus()
+    assert asyncio.run(run(10, "embedded", tmp_path)) == 0
+    quiet, junk = capsys.readouterr().out.splitlines()
+    assert ": fired nothing; " in quiet
+    assert junk.endswith("LdpstreamRejected fired")
