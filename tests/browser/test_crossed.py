@@ -81,7 +81,10 @@ async def test_only_cells_that_are_not_empty_have_a_colour(page: Page, url: str)
     light = await cells.evaluate_all(script)
     assert {low > 0 for low, _ in light} == {True, False}
     assert all((low > 0) == (colour != "") for low, colour in light)
+    told = cells.nth(FLOORS + 2)
+    before = await told.evaluate("cell => getComputedStyle(cell).backgroundColor")
     await page.emulate_media(color_scheme="dark")
+    await expect(told).not_to_have_css("background-color", before)
     dark = await cells.evaluate_all(script)
     assert [low for low, _ in dark] == [low for low, _ in light]
     assert light[FLOORS + 2][1] != dark[FLOORS + 2][1]
