@@ -79,7 +79,15 @@ _HOLD_SCHEMA: Final = {
             "type": "object",
             "additionalProperties": False,
             "required": ["windows"],
-            "properties": {"windows": {"type": "integer"}, "epsilon": {"type": "number"}},
+            "properties": {
+                "windows": {"type": "integer"},
+                "epsilon": {
+                    "type": ["number", "array"],
+                    "items": {"type": "number"},
+                    "minItems": 2,
+                    "maxItems": 2,
+                },
+            },
         },
     ]
 }

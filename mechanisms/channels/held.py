@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Self
 
+_TOLD_BITS: Final = 256
 MOST_COUNTED: Final = 64
-"""Reports of one draw: of more it is taken that they tell z, which is hardly more than they do."""
+"""Reports of one draw: of more it is taken that they tell z, which is an upper bound."""
 
 
 @dataclass(frozen=True)
@@ -46,17 +47,20 @@ class Blend:
         return cls(order, inside, *permanent, keep=(once - uniform) / (permanent[0] - uniform))
 
     def ratio(self, reports: int) -> Fraction:
-        """Return the largest ratio of two values of the block at any m >= 1 reports, exactly.
+        """Return the largest ratio of two values of the block at any m >= 1 reports.
 
         With `g[y] = r^(times y was sent)`, `r = 1 + order keep/(1 - keep)`, the reports have the
         probability `a sum_{y supports x} g[y] + b sum_{others} g[y]` up to a constant, a and b the
         likely and unlikely one. The ratio of two values grows in g where y supports the first
         alone, falls in all others, and g is convex: it is largest where all m reports are one such
-        y, every other g being 1.
+        y, every other g being 1. Where that g is 2^256 times the order it is taken that they tell
+        z: numbers of subsets have thousands of digits.
         """
-        if reports > MOST_COUNTED:
+        growth = 1 + self.order * self.keep / (1 - self.keep)
+        bits = growth.numerator.bit_length() - growth.denominator.bit_length() - 1
+        if reports > MOST_COUNTED or bits * reports > self.order.bit_length() + _TOLD_BITS:
             return self.likely / self.unlikely
-        grown = (1 + self.order * self.keep / (1 - self.keep)) ** reports
+        grown = growth**reports
         others = self.unlikely * (self.order - 1 + grown)
         more = self.likely - self.unlikely
         return (others + more * (self.inside - 1 + grown)) / (others + more * self.inside)

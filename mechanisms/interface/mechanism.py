@@ -73,9 +73,12 @@ class Mechanism(ABC):
 
         Both have the same reports; `epsilon` is the permanent draw's.
 
+        By default refused: of `matrix`, whose noise is clamped far out, no chain is known, reports
+        of `lip` are calibrated as independent ones, and of `sampled` each window draws another.
+
         Raises:
-            SpecError: where its reports cannot be randomised again (the default), or epsilon is not
-                above the mechanism's own.
+            SpecError: where its reports cannot be randomised again, or epsilon is not above the
+                mechanism's own.
         """
         del epsilon
         raise SpecError(

@@ -118,8 +118,15 @@ class Hold:
         """
         if self.chain is None:
             raise ValueError("expected reports that are randomised again")
+        # Beyond those that are counted only an upper bound is known, of what they lose at most.
         parts = [
-            (steps * times, log_bounds(_ratio(self.chain, reports)))
+            (
+                steps * times,
+                (
+                    log_bounds(_ratio(self.chain, min(reports, MOST_COUNTED)))[0],
+                    log_bounds(_ratio(self.chain, reports))[1],
+                ),
+            )
             for reports, times in self.worst_split(windows).items()
         ]
         # Products of floats with whole numbers, summed exactly, are off by their last digits.
@@ -140,7 +147,7 @@ class Hold:
             )
         return (
             f"which reports of an epoch of {self.windows:,} windows may be one device's: they are "
-            "drawn around one permanent report, the same one most of the time"
+            "drawn around one permanent report, and resemble it"
         )
 
 

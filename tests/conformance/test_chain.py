@@ -25,6 +25,7 @@ CHAINED = {
     "projective-geometry",
     "randomized-response",
     "subset-selection",
+    "tree",
 }
 
 

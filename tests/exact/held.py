@@ -29,6 +29,7 @@ FAMILIES = {
     "optimal": f'{ORDERED}\nchannel = "channels/asymmetric.json"',
     "l1-bits": ORDERED,
     "l1-geometric": ORDERED,
+    "tree": ORDERED,
 }
 """Those whose reports are randomised again, of three values or two."""
 EPSILON = {"binary": "[1.0, 0.6]", "optimal": None}

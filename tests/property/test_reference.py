@@ -34,6 +34,14 @@ def test_the_schema_takes_what_init_writes(text: str):
     CHECK(tomllib.loads(text))
 
 
+@pytest.mark.parametrize("epsilon", [2.0, [2.0, 1.5]])
+def test_the_schema_takes_the_budgets_of_permanent_draws(epsilon: object):
+    hold = {"windows": 4, "epsilon": epsilon}
+    CHECK({"collection": {"coins": with_keys({"hold": hold})}})
+    with pytest.raises(jsonschema.ValidationError):
+        CHECK({"collection": {"coins": with_keys({"hold": hold | {"epsilon": [2.0]}})}})
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [

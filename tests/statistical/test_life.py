@@ -6,7 +6,7 @@ true coverage is at least 0.94, and 0.924 or more was seen in 1,000 repetitions 
 
 import numpy as np
 import pytest
-from benchmarks.accuracy.life import EPSILONS, RULES, Setting
+from benchmarks.accuracy.life import AGAIN, EPSILONS, RULES, Setting
 from benchmarks.accuracy.life_crowd import Rule
 from scipy.stats import binom
 
@@ -27,6 +27,13 @@ def test_every_estimand_is_covered(rule: Rule) -> None:
     setting = Setting(rule, mechanism, changing=turn % 3 == 0, newcomers=True)
     assert setting.cells <= CELLS / len(RULES)
     for cell in setting.run(REPETITIONS, DEVICES):
+        assert cell.covered >= LEAST, cell
+
+
+@pytest.mark.parametrize("mechanism", AGAIN)
+def test_reports_that_any_chain_randomises_again_are_covered(mechanism: str) -> None:
+    (rule,) = (rule for rule in RULES if rule.name == "hold 4 at twice epsilon, 12 windows")
+    for cell in Setting(rule, mechanism, changing=False, newcomers=True).run(REPETITIONS, DEVICES):
         assert cell.covered >= LEAST, cell
 
 

@@ -5,6 +5,7 @@ import { aboutAttribute } from "./attributes.js";
 import { isOffered, methodFor } from "./bounds.js";
 import { cdfView } from "./views/cdf-view.js";
 import { adjust, choose, chosen } from "./choices.js";
+import { crossedView, startCrossed } from "./views/crossed-view.js";
 import { element, offer, say } from "./dom.js";
 import { offerDownloads, startDownloads } from "./downloads.js";
 import { drawFacts, forgetFacts } from "./facts.js";
@@ -29,7 +30,7 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 
 const GONE = 410;
 const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // Of options that stay.
-const VIEWS = [valuesView, mapView, cdfView, timeView, privacyView, healthView];
+const VIEWS = [valuesView, crossedView, mapView, cdfView, timeView, privacyView, healthView];
 
 /** @param {string} id */
 const select = (id) => /** @type {HTMLSelectElement} */ (element(id));
@@ -228,6 +229,7 @@ function start() {
   });
   startTheme(() => VIEWS.forEach((view) => view.restyle?.()));
   startMap();
+  startCrossed();
   startTokenForm(changed);
   const lists = /** @type {const} */ (["collection", "attribute", "window", "compare", ...LISTS]);
   for (const name of lists) {

@@ -81,7 +81,7 @@
 
 /**
  * @typedef {object} Domain
- * @property {"values" | "size" | "grid" | "sizes" | "interval" | "attributes"} kind
+ * @property {"values" | "size" | "grid" | "sizes" | "interval" | "attributes" | "pair"} kind
  * @property {number[]} shape
  * @property {boolean} ordered
  * @property {[number, number][] | null} intervals

@@ -1,7 +1,7 @@
 """What mechanisms that realise a symmetric design inside each block share."""
 
 from abc import abstractmethod
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -11,6 +11,7 @@ import numpy as np
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
+from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign
@@ -90,14 +91,7 @@ class DesignMechanism(BlockSymbols):
         """Return the mechanism of a permanent draw, and how reports follow from it."""
         permanent = self.stronger(read_larger(epsilon, self.epsilon))
         pairs = zip(self.layout.designs, permanent.layout.designs, strict=True)
-        blends = {
-            once.order: blend_of(
-                (once.order, once.inside), (held.likely, held.unlikely), once.likely
-            )
-            for once, held in pairs
-            if once.outside
-        }
-        return permanent, BlockChain(self.layout.starts, self.layout.orders, blends)
+        return permanent, BlockChain(self.layout.starts, self.layout.orders, blends_of(pairs))
 
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""
@@ -106,3 +100,12 @@ class DesignMechanism(BlockSymbols):
     @cached_property
     def _decoder(self) -> DesignDecoder:
         return DesignDecoder(self.layout, [self.incidence(size) for size in self.sizes])
+
+
+def blends_of(pairs: Iterable[tuple[SymmetricDesign, SymmetricDesign]]) -> dict[int, Blend]:
+    """Return what makes reports out of permanent ones, by order: of designs with other budgets."""
+    return {
+        once.order: blend_of((once.order, once.inside), (held.likely, held.unlikely), once.likely)
+        for once, held in pairs
+        if once.outside
+    }

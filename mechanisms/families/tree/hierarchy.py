@@ -1,7 +1,7 @@
 """The levels of a tree over the places of a line or a box, and how each is reported."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import product
@@ -64,6 +64,11 @@ class Hierarchy:
                 levels.append(Level(depths, unit, channels[depths], start))
                 start += channels[depths].design.order
         return cls(tuple(extents), tuple(levels))
+
+    def stronger(self, epsilon: Fraction) -> "Hierarchy":
+        """Return the tree with another budget, and the levels and reports of this one."""
+        levels = (replace(lv, channel=lv.channel.stronger(epsilon)) for lv in self.levels)
+        return replace(self, levels=tuple(levels))
 
     @property
     def heights(self) -> Depths:

@@ -20,6 +20,16 @@ class TreeLayout(ReportLayout):
         orders = np.array([t.order for t in self.trees], dtype=np.int64)
         super().__init__(blocks, orders[self.kinds])
 
+    def levels(self) -> tuple[Indices, Indices]:
+        """Return where the reports of each level of each block begin, and how many they are."""
+        starts, orders = [], []
+        for first, kind in zip(self.starts.tolist(), self.kinds.tolist(), strict=True):
+            parts = [(lv.start, lv.channel.design.order) for lv in self.trees[kind].levels]
+            for start, order in parts or [(0, 1)]:
+                starts.append(first + start)
+                orders.append(order)
+        return np.array(starts, dtype=np.int64), np.array(orders, dtype=np.int64)
+
     def check(self) -> None:
         """Check what the proof by structure assumes of the tables.
 

@@ -1,7 +1,7 @@
 """How the nodes of one level of a tree are reported: randomised response or projective geometry."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from math import isqrt
@@ -44,6 +44,12 @@ class NodeChannel:
         design = self.design
         spread = Fraction(design.inside - design.overlap, design.order)
         return spread / design.support.gap**2
+
+    def stronger(self, epsilon: Fraction) -> "NodeChannel":
+        """Return the channel with another budget and the points of this one."""
+        inside, outside = self.design.inside, self.design.outside
+        threshold = set_threshold(epsilon, inside, outside)
+        return replace(self, design=replace(self.design, threshold=threshold))
 
     @cached_property
     def incidence(self) -> Incidence:

@@ -22,10 +22,12 @@ from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
+from ldpstream.mechanisms.families.design.mechanism import blends_of
 from ldpstream.mechanisms.families.tree.decoder import TreeDecoder
 from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, Level
 from ldpstream.mechanisms.families.tree.layout import TreeLayout
 from ldpstream.mechanisms.families.tree.workload import Workload, height, read_workload
+from ldpstream.mechanisms.interface.chain import BlockChain, read_larger
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
@@ -160,6 +162,22 @@ class Tree(BlockSymbols):
                 reports[here] += level.start + level.channel.draw(entropy, nodes, wanted)
         return reports
 
+    def chain(self, epsilon: object) -> "tuple[Tree, BlockChain]":
+        """Return the mechanism of a permanent draw, and how reports follow from it.
+
+        The level stays, as a block does; inside of it the report does, or is a uniform one.
+        """
+        larger = read_larger(epsilon, self.epsilon)
+        permanent = Stronger(larger, self.blocks, self.dimensions, self.workload, like=self)
+        trees = zip(self.layout.trees, permanent.layout.trees, strict=True)
+        pairs = [
+            (once.channel.design, held.channel.design)
+            for tree, stronger in trees
+            for once, held in zip(tree.levels, stronger.levels, strict=True)
+        ]
+        starts, orders = self.layout.levels()
+        return permanent, BlockChain(starts, orders, blends_of(pairs))
+
     def decoder(self) -> CountDecoder:
         """Return the decoder of linear queries."""
         return self._decoder
@@ -167,6 +185,19 @@ class Tree(BlockSymbols):
     @cached_property
     def _decoder(self) -> TreeDecoder:
         return TreeDecoder(self.layout)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stronger(Tree):
+    """The levels of another budget: what permanent draws have in common with their reports."""
+
+    like: Tree
+
+    @cached_property
+    def layout(self) -> TreeLayout:
+        """Where each block's reports lie: as the other one's."""
+        trees, larger = self.like.layout.trees, budget(self.epsilon)
+        return TreeLayout(self.blocks, {tree.size: tree.stronger(larger) for tree in trees})
 
 
 def _extents(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.policies.spending import largest_loss
 from tests.exact.held import FAMILIES, again, held, matrix, moved, of_epoch
+from tests.exact.wire.test_vectors import spec_of
 
 BLOCKS = {
     "randomized-response": "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }",
@@ -24,6 +25,7 @@ BLOCKS = {
     "binary": "domain = { values = ['a', 'b'] }",
     "optimal": 'domain = { size = 6 }\nchannel = "channels/line.json"',
     "l1-bits": "domain = { sizes = [3, 4] }",
+    "tree": "domain = { size = 12, blocks = [[0, 1], [2], [3, 4, 5, 6, 7, 8, 9, 10, 11]] }",
     "l1-geometric": "domain = { sizes = [3, 4] }",
 }
 
@@ -179,6 +181,39 @@ def test_no_two_streams_lose_more_and_some_lose_all(mechanism: str, hold: str, w
     assert worst == said ** (1 if chain is None else chain.steps) or not chain.exact
     assert spec.hold.epochs(4) == drawn
     assert worst <= exp_floor(drawn * largest_loss(spec.charged))
+
+
+def test_what_is_not_counted_is_bounded_from_both_sides():
+    """100 reports of a draw that they hardly tell: 0.01 of 4."""
+    spec = spec_of(
+        {
+            "toml": '[collection.coins]\nmechanism = "randomized-response"\nepsilon = 0.01\n'
+            "domain = { size = 2 }\nhold = { windows = 100, epsilon = 4.0 }\n"
+        }
+    )
+    (blend,) = spec.hold.chain.blends.values()
+    low, high = spec.hold.loss(1)
+    assert low == pytest.approx(0.01) == high
+    more, less = float(blend.likely), float(blend.unlikely)
+
+    def lost(reports: int) -> float:
+        grown = float(1 + 2 * blend.keep / (1 - blend.keep)) ** reports
+        return math.log((more * grown + less) / (less * grown + more))
+
+    low, high = spec.hold.loss(102)
+    split = spec.hold.worst_split(102)
+    assert max(split) > 64
+    assert low <= sum(times * lost(reports) for reports, times in split.items()) <= high
+    assert 0.5 < low < 2
+
+
+def test_large_subsets_are_certified_at_once():
+    """Subsets of 8,000 values are some 2^7,000: two reports of one draw tell which it is."""
+    spec = held("subset-selection", "{ windows = 91, epsilon = 2.0 }", "domain = { size = 8000 }")
+    low, high = spec.hold.loss(365)
+    assert low == pytest.approx(10) == high
+    (blend,) = spec.hold.chain.blends.values()
+    assert spec.hold.ratio(1) < spec.hold.ratio(2) == blend.likely / blend.unlikely
 
 
 def test_independent_epochs_multiply():

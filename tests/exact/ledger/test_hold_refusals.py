@@ -49,7 +49,6 @@ LINE = "domain = { sizes = [4] }"
 @pytest.mark.parametrize(
     ("mechanism", "domain", "said"),
     [
-        ("tree", LINE, "tree"),
         ("matrix", f'{LINE}\nstrategy = "prefix"\npolicy = {{ metric = "l1" }}', "matrix"),
         ("l1-bits", f"{LINE}\nweights = {{ public = 3 }}", "public weights"),
         ("l1-geometric", f"{LINE}\nweights = {{ public = 3 }}", "public weights"),

@@ -17,7 +17,7 @@ let tell = () => {};
 
 const LEAP = 10;
 /** @type {Record<string, [number, number]>} */
-const MOVES = {
+export const MOVES = {
   ArrowUp: [-1, 0],
   ArrowDown: [1, 0],
   ArrowLeft: [0, -1],

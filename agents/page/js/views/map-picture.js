@@ -40,14 +40,17 @@ export function mayBeNone(area) {
   return low !== null && high !== null && low <= 0 && high > 0;
 }
 
+/** @param {AreaEntry[]} areas The ends of the scale of their shares per place. */
+export const rangeOf = (areas) => rangeOfShares(areas.map(perPlace));
+
 /**
- * The ends of a logarithmic scale: powers of ten around the shares per place, at most four.
+ * The ends of a logarithmic scale: powers of ten around the shares, at most four.
  *
- * @param {AreaEntry[]} areas
+ * @param {(number | null)[]} shares
  * @returns {[number, number]}
  */
-export function rangeOf(areas) {
-  const told = areas.map(perPlace).filter((one) => one !== null && one > 0);
+export function rangeOfShares(shares) {
+  const told = shares.filter((one) => one !== null && one > 0);
   if (told.length === 0) return [0.0001, 0.01];
   const high = 10 ** Math.ceil(Math.log10(Math.max(.../** @type {number[]} */ (told))));
   const least = 10 ** Math.floor(Math.log10(Math.min(.../** @type {number[]} */ (told))));
@@ -66,10 +69,14 @@ export function painter([low, high]) {
   };
 }
 
-/** @param {string} rgb Of `painter`; what can be read on it. */
-function inkOn(rgb) {
-  const [red, green, blue] = (rgb.match(/\d+/g) ?? []).map(Number);
-  return 0.299 * red + 0.587 * green + 0.114 * blue > 140 ? "#17202b" : "#ffffff";
+/** @param {string} rgb Of `painter`; the one of black and white that has the more contrast on it. */
+export function inkOn(rgb) {
+  const [red, green, blue] = (rgb.match(/\d+/g) ?? []).map((part) => {
+    const light = Number(part) / 255;
+    return light <= 0.04045 ? light / 12.92 : ((light + 0.055) / 1.055) ** 2.4;
+  });
+  // WCAG 2: at this luminance both have 4.58 to 1.
+  return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }
 
 /**

@@ -2,6 +2,7 @@
 // node of that level, by randomised response or as a point of a projective space.
 
 import { readBlocks, startsOf } from "../blocks.js";
+import { blockChain } from "../chains.js";
 import { bitLength, uniformBelow } from "../entropy.js";
 import { Geometry } from "./geometry.js";
 import { drawPoints } from "./projective_geometry.js";
@@ -31,7 +32,16 @@ export async function tree(parameters, size, tables) {
       });
     }
     return reports;
-  });
+  }, blockChain(levelsOf(blocks, trees, starts)));
+}
+
+// Where the reports of each level of each block begin, and how many they are.
+function levelsOf(blocks, trees, starts) {
+  const alone = [{ start: 0, order: 1 }];
+  const levels = blocks.sizes.flatMap((count, block) =>
+    (count === 1 ? alone : trees.get(count).levels).map(({ start, order }) => [starts[block] + start, order]),
+  );
+  return { starts: levels.map(([start]) => start), orders: levels.map(([, order]) => order) };
 }
 
 function readTree({ shape, levels: given }) {
@@ -41,14 +51,16 @@ function readTree({ shape, levels: given }) {
     const nodes = 2 ** depths.reduce((sum, depth) => sum + depth, 0);
     const geometry = q === undefined ? null : new Geometry(q, dimension);
     end += BigInt(probability);
+    const order = geometry === null ? nodes : geometry.points;
     const level = {
       start,
+      order,
       end,
       threshold: BigInt(threshold),
       node: (place) => nodeOf(place, shape, heights, depths),
       draw: (entropy, own, wanted) => drawNodes({ entropy, nodes, geometry, own, wanted }),
     };
-    start += geometry === null ? nodes : geometry.points;
+    start += order;
     return level;
   });
   return { size: shape.reduce((product, extent) => product * extent, 1), order: start, levels };
