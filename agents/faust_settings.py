@@ -6,11 +6,18 @@ from typing import Any, Final
 import faust
 from faust.types.auth import CredentialsT
 
-from ldpstream.agents.config.client_options import mechanism, protocol, settled
+from ldpstream.agents.config.client_options import (
+    ClientOptionError,
+    mechanism,
+    protocol,
+    settled,
+)
 from ldpstream.agents.config.tls import tls_context
 
 _SESSION_TIMEOUT_MS: Final = 6_000
 _STATIC_SESSION_TIMEOUT_MS: Final = 30_000
+# Faust refuses a session that is longer; its own default.
+_REQUEST_TIMEOUT_MS: Final = 90_000
 # Whoever stays hears with the next heartbeat that somebody has gone.
 _HEARTBEAT_MS: Final = 1_000
 
@@ -24,24 +31,31 @@ def faust_settings(
     partitions wait for it.
 
     Raises:
-        ClientOptionError: for an option that no client knows, or that Faust cannot follow.
+        ClientOptionError: for an option that no client knows, or that Faust cannot follow: a
+            session longer than `request_timeout_ms`, which is 90 s, or the session if longer.
     """
     options = settled(options)
     default_ms = _SESSION_TIMEOUT_MS if instance is None else _STATIC_SESSION_TIMEOUT_MS
     session_ms = int(options.get("session_timeout_ms", default_ms))
+    request_ms = int(options.get("request_timeout_ms", max(_REQUEST_TIMEOUT_MS, session_ms)))
+    if request_ms < session_ms:
+        raise ClientOptionError(
+            f"kafka.request_timeout_ms: expected at least the session, session_timeout_ms = "
+            f"{session_ms}, got {request_ms}"
+        )
     heartbeat_ms = int(options.get("heartbeat_interval_ms", min(_HEARTBEAT_MS, session_ms // 3)))
     settings: dict[str, Any] = {
         "broker": [f"kafka://{host.strip()}" for host in bootstrap.split(",")],
         "broker_credentials": _credentials(options),
         "broker_session_timeout": session_ms / 1000,
         "broker_heartbeat_interval": heartbeat_ms / 1000,
+        "broker_request_timeout": request_ms / 1000,
     }
     if instance is not None:
         settings["consumer_group_instance_id"] = instance
     for option, setting, scale in (
         ("max_poll_interval_ms", "broker_max_poll_interval", 1000),
         ("rebalance_timeout_ms", "broker_rebalance_timeout", 1000),
-        ("request_timeout_ms", "broker_request_timeout", 1000),
         ("max_partition_fetch_bytes", "consumer_max_fetch_size", 1),
         ("client_id", "broker_client_id", None),
     ):

@@ -238,6 +238,11 @@ class Engine:
                 return
             if state is not None:
                 held = self._held[partition] = OwnedPartition(state)
+                if state.base.format > self.context.format:
+                    self.note(
+                        f"collection.{self.config.name}.format: its state has moved to format "
+                        f"{state.base.format} and stays there: remove the key"
+                    )
                 # The owner before may have ended before it could commit what its last head says.
                 self._progressed(partition, state.next)
                 self.intake.begin(held)

@@ -59,7 +59,6 @@ NOT_RUN: Final = {
     "docs/operations.md#Prometheus": "its own file, as tests/ops/test_prometheus.py writes it",
     "docs/pack.md#Packing single reports": "for ever; tests/broker/test_pack.py runs packers",
     "docs/pack.md#Who may do what": "Kafka's own command; tests/broker/pages/test_permissions.py",
-    "docs/changes.md#Another release": "a line of the log; tests/broker/test_upgrade.py switches",
     "docs/faults.md#Faults": "hours",
     "docs/performance.md#Performance": "minutes; tests/broker/test_engine_benchmark.py",
     "docs/internals/architecture.md#Architecture": "a picture",

@@ -26,6 +26,8 @@ PATIENCE_SECONDS: Final = 300
 DEVICES: Final = ("checkins", "commutes")
 """Services that send to the collections of the same names."""
 OWN: Final = (*DEVICES, "gateway", "packer", "worker-1", "worker-2")
+WORKERS: Final = ("worker-1", "worker-2")
+PROJECT: Final = "com.docker.compose.project"
 UPLOADS: Final = 50
 UPLOAD: Final = f"""
 import secrets, time, urllib.request
@@ -46,6 +48,15 @@ def docker(*arguments: str) -> str:
     command = ["/usr/bin/docker", *arguments]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     return done.stdout.strip()
+
+
+def compose(*arguments: str) -> None:
+    """Run a command of docker-compose on the stack, whose file is next to the engine."""
+    folder = Path(os.environ["DOCKER_HOST"].removeprefix("unix://")).parents[1]
+    docker_folder = Path(__file__).resolve().parents[2] / "docker"
+    command = ["docker-compose", "-p", inspect("kafka")["Config"]["Labels"][PROJECT]]
+    command += ["--project-directory", str(docker_folder), "-f", str(folder / "compose.yaml")]
+    subprocess.run([*command, *arguments], check=True, capture_output=True)
 
 
 def container(service: str) -> str:
@@ -142,6 +153,34 @@ def kill(seen: Seen) -> str:
     return f"healthy again after {seconds:.0f} s"
 
 
+def upgrade(seen: Seen) -> str:
+    """Put another image in the place of the workers', and recreate one after another with it.
+
+    Their volumes and partitions are kept; returns the figure.
+    """
+    before = {name: seen.status(name)["counted"] for name in DEVICES}
+    image = inspect(WORKERS[0])["Config"]["Image"]
+    text = f"FROM {image}\nLABEL release=next\n"
+    command = ["/usr/bin/docker", "build", "-t", image, "-"]
+    subprocess.run(command, check=True, capture_output=True, text=True, input=text)
+    begun = time.monotonic()
+    for worker in WORKERS:
+        compose("up", "-d", "--no-deps", "--no-build", worker)
+
+        def upgraded(worker: str = worker) -> bool:
+            now = inspect(worker)
+            labels = now["Config"]["Labels"]
+            return bool(labels.get("release") and now["State"]["Health"]["Status"] == "healthy")
+
+        eventually(f"{worker} healthy with another image", upgraded)
+    seconds = time.monotonic() - begun
+    for name in DEVICES:
+        eventually(
+            f"{name} counted on", lambda name=name: seen.status(name)["counted"] > before[name]
+        )
+    return f"both workers healthy with another image after {seconds:.0f} s"
+
+
 def count(seen: Seen) -> str:
     """Stop the devices, and compare what brokers acknowledged with what is counted."""
     docker("exec", container("worker-2"), "python", "-c", UPLOAD)
@@ -209,6 +248,7 @@ def main(folder: str) -> None:
         ("scraped", scrape),
         ("rights", rights),
         ("killed", lambda: kill(seen)),
+        ("upgraded", lambda: upgrade(seen)),
         ("counted", lambda: count(seen)),
         ("stopped", stop),
     ):

@@ -71,8 +71,7 @@ async def test_wrong_clocks_leave_and_nothing_is_lost(
     """Whoever leaves does so at once: nobody waits for the end of a session here."""
     lab = Lab(running, tmp_path, partitions=2, window='grace = "10s"').changed(
         "long.toml",
-        # Faust wants requests to wait as long as a session.
-        ("session_timeout_ms = 6000", "session_timeout_ms = 600000\nrequest_timeout_ms = 600000"),
+        ("session_timeout_ms = 6000", "session_timeout_ms = 600000"),
     )
     file = tmp_path / "clock"
     with lab.worker(environment=shifted(file, "+0") | instance) as stepping:

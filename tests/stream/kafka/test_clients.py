@@ -56,6 +56,17 @@ def test_faust_connects_as_the_other_clients_do() -> None:
     assert (credentials.username, credentials.password) == ("worker", "secret")
 
 
+def test_a_session_is_no_longer_than_requests_may_take() -> None:
+    settings = faust_settings(BOOTSTRAP, {"session_timeout_ms": 600_000})
+    assert (settings["broker_session_timeout"], settings["broker_request_timeout"]) == (600, 600)
+    with pytest.raises(ClientOptionError) as refused:
+        faust_settings(BOOTSTRAP, {"session_timeout_ms": 600_000, "request_timeout_ms": 90_000})
+    assert str(refused.value) == (
+        "kafka.request_timeout_ms: expected at least the session, session_timeout_ms = 600000, "
+        "got 90000"
+    )
+
+
 def test_tls_needs_no_login() -> None:
     credentials = faust_settings(BOOTSTRAP, {"security_protocol": "SSL"})["broker_credentials"]
     assert credentials.protocol is AuthProtocol.SSL

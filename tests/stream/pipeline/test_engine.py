@@ -4,6 +4,7 @@ import asyncio
 import logging
 import tomllib
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -54,6 +55,22 @@ async def test_a_switch_of_formats_is_said_as_docs_changes_md_shows(
         engine.won(engine._held[0], 0, outcome, 0.0)
     shown = shown_alone("docs/changes.md", "Another release").output.strip()
     assert caplog.messages == [shown.replace("trips", "city")]
+    await engine.revoke()
+
+
+async def test_a_format_that_is_held_too_late_is_said_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    head = Head(epoch=7, seq=1, format=2, reads=2, partitions=2)
+    key = encode_key(state_prefix(make_engine().context), Key(HEAD, 7, 1))
+    engine = make_engine(read=[(key, encode_head(head))])
+    engine.context = replace(engine.context, format=1)
+    engine.assign([0, 1])
+    engine.tick()
+    assert engine.held == {0, 1}
+    said = "collection.city.format: its state has moved to format 2 and stays there: remove the key"
+    assert list(engine.problems) == [said]
+    assert caplog.messages == [f"collection city: {said}"]
     await engine.revoke()
 
 
