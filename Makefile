@@ -5,7 +5,8 @@
 # make soak                before a release: many seeds where the tests take a few
 # make up | down           in Docker: Kafka, two workers, devices, Prometheus, Grafana (docker/compose.yaml)
 # make containers          the same in an engine of its own, on Debian 12 as root: counted exactly through a
-#                          killed worker, scraped, stopped in time, nothing left behind
+#                          killed worker and another image of the workers, scraped, stopped in time,
+#                          nothing left behind
 # make chart               renders docker/helm for the tests, and checks it against Kubernetes' schemas
 # make lint | format | clean
 # make constraints         exact versions and hashes of everything that is installed (docs/operations.md)
