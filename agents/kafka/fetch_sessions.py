@@ -4,7 +4,8 @@ aiokafka names all of its partitions in each fetch and gets an answer about each
 nothing has happened: 25 us a partition. A broker can do with less. It remembers what it was asked
 and what it has said; a fetch then names only partitions whose position has changed, and an answer
 leaves out partitions without records whose end has not moved. So to be left out is an answer too:
-the log still ends where it did, and the client notes it as if it had been said.
+the log still ends where it did, and the client notes it as if it had been said. Only an answer to a
+client over its quota says nothing: the broker leaves out what it has read for it.
 """
 
 import time
@@ -49,7 +50,8 @@ async def _send(
     response = await send(node_id, _SessionRequest(request, session), **options)
     if response.API_VERSION >= _FIRST_VERSION and session.hear(response):
         sessions[node_id] = session
-        _note_unchanged(subscriptions, session)
+        if not response.throttle_time_ms:
+            _note_unchanged(subscriptions, session)
     return response
 
 
@@ -88,6 +90,8 @@ class FetchSession:
             gone = {place: place[1] for place in self._asked if place not in wanted}
             request.topics = _by_topic(new)
             request.forgotten_topics_data = _by_topic(gone)
+            for place in gone:
+                self._ends.pop(place, None)
         self._asked = wanted
 
     def hear(self, response: Any) -> bool:

@@ -19,6 +19,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import (
     IllegalStateError,
     KafkaError,
+    KafkaTimeoutError,
     NoOffsetForPartitionError,
     OffsetOutOfRangeError,
 )
@@ -99,9 +100,9 @@ class Packer(ConsumerRebalanceListener):
             except OffsetOutOfRangeError as error:
                 for source in error.args[0].keys() & self._shares.keys():
                     self._shares[source].astray = True
-            except (NoOffsetForPartitionError, IllegalStateError) as error:
-                # Of a partition that has been sought since, or that we have lost.
-                log.debug("a rebalance: %r", error)
+            except (NoOffsetForPartitionError, IllegalStateError, KafkaTimeoutError) as error:
+                # Of a partition that has been sought since, that we have lost, or without a leader.
+                log.debug("again: %r", error)
         await self._drain(LEAVE_SECONDS)
 
     async def _step(self) -> None:
@@ -138,10 +139,9 @@ class Packer(ConsumerRebalanceListener):
     async def _begin(self, source: TopicPartition, offset: int | None) -> None:
         """Read a partition from an offset on; None for its beginning."""
         if offset is None:
-            await self.consumer.seek_to_beginning(source)
-            offset = await self.consumer.position(source)
-        else:
-            self.consumer.seek(source, offset)
+            # `seek_to_beginning` would wait for ever where a rebalance comes between.
+            offset = (await self.consumer.beginning_offsets([source]))[source]
+        self.consumer.seek(source, offset)
         answers = Answers(self.consumer.last_poll_timestamp(source), steady_ms())
         self._shares[source] = AssignedPartition(
             self.by_source[source.topic], source, self.options, answers, offset, offset

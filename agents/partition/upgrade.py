@@ -15,7 +15,7 @@ def begin_format(context: Context, head: Head, replicas: Sequence[Replica]) -> H
     A state without any head is new: the replicas of all partitions should have been read.
     """
     heads = [replica.head for replica in replicas if replica.head is not None]
-    begun = heads[0].format if any(one.seq for one in heads) else context.format
+    begun = max((one.format for one in heads if one.seq), default=context.format)
     return replace(head, format=max(head.format, begun), reads=context.format)
 
 

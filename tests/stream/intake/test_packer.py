@@ -71,7 +71,8 @@ class Consumer:
     def seek(self, _: TopicPartition, offset: int) -> None:
         self.at = offset
 
-    async def seek_to_beginning(self, *_: TopicPartition) -> None: ...
+    async def beginning_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, int]:
+        return dict.fromkeys(asked, self.at)
 
     async def getmany(
         self, *_: TopicPartition, **__: object

@@ -33,6 +33,8 @@ class Broker:
     sessions: dict[int, dict[TopicPartition, list[int]]] = field(default_factory=dict)
     epochs: dict[int, int] = field(default_factory=dict)
     ids: Any = field(default_factory=lambda: itertools.count(1))
+    throttled: bool = False
+    """Whether it reads nothing for the client, which is over its quota."""
     lost: str = ""
     """What is lost on the way, "request" or "answer"."""
     asked: list[int] = field(default_factory=list)
@@ -63,7 +65,11 @@ class Broker:
             topics[place.topic].append((place.partition, *said, 0, [], -1, b""))
         shown = [*topics.items()]
         return SimpleNamespace(
-            API_VERSION=self.version, error_code=error, session_id=number, topics=shown
+            API_VERSION=self.version,
+            throttle_time_ms=100 * self.throttled,
+            error_code=error,
+            session_id=number,
+            topics=shown,
         )
 
     def _answer(
@@ -75,6 +81,8 @@ class Broker:
         if built.session_epoch == 0:
             # It has one slot.
             self.sessions.clear()
+            if self.throttled:
+                return 0, 0, []
             if not self.keeps:
                 return 0, 0, [*named]
             number = next(self.ids)
@@ -98,6 +106,8 @@ class Broker:
         for topic, partitions in built.forgotten_topics_data:
             for one in partitions:
                 del session[TopicPartition(topic, one)]
+        if self.throttled:
+            return []
         found = []
         for place, cached in session.items():
             failed, end = place in self.failing, self.ends[place]
@@ -181,6 +191,21 @@ async def test_a_partition_that_fails_is_not_taken_for_one_at_rest() -> None:
         assert answered == set(PLACES) - failing
 
 
+async def test_an_answer_to_a_client_over_its_quota_proves_nothing() -> None:
+    """The broker has read the partition's new records, and leaves them out."""
+    broker = Broker()
+    client = Client(broker)
+    await client.fetch()
+    broker.ends[PLACES[0]], broker.throttled = 5, True
+    client.forget_times()
+    assert await client.fetch()
+    assert {state.timestamp for state in client.states.values()} == {None}
+    broker.throttled = False
+    assert await client.fetch()
+    assert client.states[PLACES[0]].highwater == 5
+    assert broker.asked == [6, 0, 0]
+
+
 async def test_what_was_never_told_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
     """No broker leaves a partition out of the first answer about it."""
     broker = Broker()
@@ -223,6 +248,7 @@ async def test_a_client_knows_what_it_would_if_it_asked_for_everything(seed: int
         if rng.random() < 0.1:
             broker.epochs = {number: epoch + 1 for number, epoch in broker.epochs.items()}
         broker.failing = {rng.choice(PLACES)} if rng.random() < 0.2 else set()
+        broker.throttled = rng.random() < 0.1
         broker.lost = rng.choice(["request", "answer"]) if rng.random() < 0.1 else ""
         seeks = {place: rng.randrange(5) for place in rng.sample(PLACES, rng.randrange(2))}
         before = {place: state.position for place, state in client.states.items()}
@@ -232,7 +258,7 @@ async def test_a_client_knows_what_it_would_if_it_asked_for_everything(seed: int
             answered = await client.fetch(seeks=seeks)
         except KafkaConnectionError:
             answered = False
-        if answered:
+        if answered and broker.sessions:
             # What it remembers is what the client reads.
             (session,) = broker.sessions.values()
             wanted = {place: at for place, at in before.items() if place not in client.paused}
@@ -240,6 +266,7 @@ async def test_a_client_knows_what_it_would_if_it_asked_for_everything(seed: int
         for place, state in client.states.items():
             fresh = (
                 answered
+                and not broker.throttled
                 and place not in client.paused | broker.failing
                 and state.position == before[place]
             )
