@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from ldpstream.agents.partition.answers import final_totals
 from ldpstream.agents.partition.gathering import gather
-from ldpstream.agents.partition.grouping import store_parts
+from ldpstream.agents.partition.grouping import expired, store_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.formats import GATHERS
@@ -96,6 +96,11 @@ def store_finals(
     # 1. Partition 0 takes over the counts of the panes that all partitions have closed.
     closed = min(head.closed for head in heads)
     if closed > work.gathered and partitions > 1 and work.format >= GATHERS:
+        # What another partition has dropped is not whole any more: a format without gathered panes
+        # lets it.
+        oldest = expired(replicas)
+        if oldest > work.expired:
+            work = expire(cells, work, oldest)
         work = gather(context, cells, work, replicas, closed)
     # 2. Panes become parts, of which answers hold all reports or none.
     if context.minimum > 1:

@@ -4,6 +4,8 @@ from functools import lru_cache
 
 import pytest
 
+from ldpstream.agents.partition import finals
+from ldpstream.agents.state.windows import NEVER
 from tests.soak import seeds
 from tests.stream.simulation.broken_upgrade import UPGRADE_MUTANTS
 from tests.stream.simulation.run import explain, run
@@ -37,6 +39,13 @@ def test_all_invariants_hold_while_releases_are_mixed():
     # Under faults, too, and with workers that are too old.
     assert early
     assert stopped
+
+
+def test_no_pane_is_gathered_that_another_partition_has_dropped(monkeypatch: pytest.MonkeyPatch):
+    seed = 5_001_974
+    assert ran(seed).violated is None
+    monkeypatch.setattr(finals, "expired", lambda _: NEVER)
+    assert "(9) closed pane" in str(run(seed, make=UpgradeWorld).violated)
 
 
 def test_every_mutant_has_a_seed():
