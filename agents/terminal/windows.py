@@ -100,7 +100,8 @@ class _Reader:
         wanted, limit, name = self.wanted, self.wanted.limit, self.collection.name
         if wanted.span is not None:
             start, end = wanted.span
-            document = _parse(await self._get(start, end, [*self.asked, ("top", "0")]))
+            asked = [pair for pair in self.asked if pair[0] != "top"]
+            document = _parse(await self._get(start, end, [*asked, ("top", "0")]))
             window = Window(start=start, end=end)
             final = document.final
             return [WindowState(window=window, n=0, late=0, final=final, published=False)]

@@ -65,6 +65,8 @@ async def test_a_span_is_one_document_of_all_its_panes(url: str, pipeline: Pipel
     assert (open_one["n"], open_one["final"], open_one["method"]) == (300, False, "anytime")
     (asked,) = await windows(url, "city", *span, "--method", "normal")
     assert asked["method"] == "normal"
+    (listed,) = await windows(url, "city", *span, "--top", "3")
+    assert len(listed["distribution"]) == 3
     city.close(START_MS + 5 * MINUTE_MS)
     (closed,) = await windows(url, "city", *span)
     assert (closed["n"], closed["final"], closed["method"]) == (300, True, "padded")
