@@ -25,7 +25,7 @@ from ldpstream.agents.partition.loading import loadable, starting_head
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.partition.skipping import ended, skipped
-from ldpstream.agents.partition.upgrade import FormatSwitch, is_news
+from ldpstream.agents.partition.upgrade import FormatSwitch, reads_less, reads_more
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gaps import Gap
 from ldpstream.agents.state.records import Head
@@ -82,7 +82,7 @@ class Partition:
             return None
         self = cls(context, replicas[partition], stored, epoch=epoch)
         self.work = starting_head(context, stored, replicas, siblings, source=source)
-        self._changed = self.work.cutover != stored.cutover or is_news(stored, self.work)
+        self._changed = self.work.cutover != stored.cutover or reads_less(stored, self.work)
         self._decided = decided(self.work, siblings)
         return self
 
@@ -259,8 +259,12 @@ class Partition:
             self.work = expire(self._cells, self.work, kept)
         # An idle partition writes a head only when a pane closes, not when its clock advances or
         # empty panes go. Nor because a load has not proved it idle: two groups that both own it
-        # would displace each other for ever, and neither would prove it.
+        # would displace each other for ever, and neither would prove it. So who reads more than
+        # the other says so only after longer than that takes.
         now, said = self.work, self.flushes.flight or self.flushes.base
+        undisturbed_ms = self._context.switch_ms + (window.idle_ms or 0)
+        if reads_more(said, now):
+            self._changed |= self._probes.last_for(undisturbed_ms, now_ms=now_ms)
         if now is not before:
             moved = replace(
                 before, clock=now.clock, expired=now.expired, gathered=now.gathered, idle=now.idle

@@ -19,9 +19,14 @@ def begin_format(context: Context, head: Head, replicas: Sequence[Replica]) -> H
     return replace(head, format=max(head.format, begun), reads=context.format)
 
 
-def is_news(stored: Head, work: Head) -> bool:
-    """Return whether to write at once what an owner reads, since a switch may wait for it."""
-    return work.reads != stored.reads and work.format < max(work.reads, stored.reads)
+def reads_less(stored: Head, work: Head) -> bool:
+    """Return whether to write at once that an owner reads less, since a switch may come."""
+    return work.format < stored.reads > work.reads
+
+
+def reads_more(stored: Head, work: Head) -> bool:
+    """Return whether to write that an owner reads more, if nobody else writes: a switch waits."""
+    return work.format < work.reads > stored.reads
 
 
 class FormatSwitch:

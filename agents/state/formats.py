@@ -5,8 +5,10 @@
 2. A state is written in the format of partition 0's winning head. The owner of partition 0 raises
    it, once the winning heads of all partitions have said for `SWITCH_MS` that their writers read
    the newer one. It never goes back. A new state begins with the newest format.
-3. An owner that loads a partition writes a head if the one that it finds says something else about
-   what is read: partitions to which nothing comes would hold the switch back.
+3. An owner that reads less than the head that it loads says so at once. One that reads more says so
+   once it has held the partition undisturbed for the switch's and the idle time, if it writes
+   nothing before: partitions to which nothing comes would hold the switch back, and two groups
+   that read different formats must not displace each other for ever.
 
 So any release may own any partition until the switch; one that does not read the new format refuses
 the first head in it by name. An owner may say less than it reads (`Context.format`), which holds

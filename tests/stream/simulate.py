@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 from tests.stream.simulation.broken_gathered import Partitions
-from tests.stream.simulation.groups import TwoGroups
+from tests.stream.simulation.groups import TwoFormats, TwoGroups
 from tests.stream.simulation.intake import Harsh, IntakeWorld
 from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
@@ -56,7 +56,8 @@ def main() -> int:
     if asked.several or asked.groups or asked.upgrade:
         if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
             parser.error("--several, --groups, --upgrade take --input topic and --store memory")
-        make = TwoGroups if asked.groups else UpgradeWorld if asked.upgrade else Partitions
+        groups = TwoFormats if asked.upgrade else TwoGroups
+        make = groups if asked.groups else UpgradeWorld if asked.upgrade else Partitions
         return simulate(asked.runs, asked.first_seed, make=make)
     if asked.one_report:
         if (asked.input, asked.store) != ("topic", "memory"):

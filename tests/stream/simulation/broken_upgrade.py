@@ -12,7 +12,7 @@ from tests.stream.simulation.worker import Watched
 from tests.stream.simulation.world import World
 
 _SWITCH = "ldpstream.agents.partition.partition.FormatSwitch"
-_NEWS = "ldpstream.agents.partition.partition.is_news"
+_MORE = "ldpstream.agents.partition.partition.reads_more"
 _GATHERS = "ldpstream.agents.partition.finals.GATHERS"
 
 
@@ -82,6 +82,6 @@ UPGRADE_MUTANTS: Mapping[str, type[World]] = {
     "14 suspended while it waits": _patched("Suspended", _SWITCH, Suspended),
     "14 each partition alone": _patched("OwnHead", _SWITCH, OwnHead),
     "14 moved back": _with_partition(SwitchedBack),
-    "14 idle partitions say nothing": _patched("Silent", _NEWS, lambda *_: False),
+    "14 idle partitions say nothing": _patched("Silent", _MORE, lambda *_: False),
     "14 gathered in format 1": _patched("Gathered", _GATHERS, 1),
 }
