@@ -77,6 +77,11 @@ class FaustGroup:
         self._app = app
         self._tasks: set[asyncio.Task[None]] = set()
 
+    @property
+    def session_ms(self) -> int:
+        """How long a silent member keeps its partitions."""
+        return round(self._app.conf.broker_session_timeout * 1000)
+
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Commit next offsets to show the group's progress; return False if that failed.
 

@@ -6,6 +6,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document.compose import final_content
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.formats import SWITCH_MS
 
 _FINALS_A_STEP: Final = 128
 _ENTRIES_A_STEP: Final = 1 << 18
@@ -28,12 +29,13 @@ def finals_a_step(statistic_size: int) -> int:
 
 
 def make_context(
-    collection: CollectionConfig, *, partitions: int, accepted: bool = False
+    collection: CollectionConfig, *, partitions: int, accepted: bool = False, session_ms: int = 0
 ) -> Context:
     """Return a collection as the state machine sees it.
 
     `partitions` are those of all sources that are read together; `accepted` says that the
-    collection is of a spec that another one accepts.
+    collection is of a spec that another one accepts. An owner may be silent for `session_ms`
+    before a state changes its format.
     """
     return Context(
         spec=collection.spec,
@@ -47,5 +49,6 @@ def make_context(
         minimum=collection.minimum,
         minimum_block=collection.minimum_block,
         format=collection.format,
+        switch_ms=max(SWITCH_MS, session_ms),
         release_ms=collection.publish_every_ms,
     )

@@ -75,7 +75,9 @@ class Pipeline:
         )
         packed = topic_partitions({c.topics.frames: c for c in found if c.topics.frames})
         self._frames = SourceReader(packed)
-        self._ranks = make_ranks(found, self._frames, channels, self._services)
+        self._ranks = make_ranks(
+            found, self._frames, channels, self._services, session_ms=group.session_ms
+        )
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}

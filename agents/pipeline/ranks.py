@@ -32,6 +32,8 @@ def make_ranks(
     frames: SourceReader,
     channels: Mapping[str, Channel],
     services: Services,
+    *,
+    session_ms: int,
 ) -> list[Rank]:
     """Return the engines of all collections.
 
@@ -44,7 +46,9 @@ def make_ranks(
         sources = topic_partitions({c.topics.source: c for c in found})
         reader, engines = SourceReader(sources), list[Engine]()
         for one in found:
-            context = make_context(one, partitions=len(sources), accepted=place > 0)
+            context = make_context(
+                one, partitions=len(sources), accepted=place > 0, session_ms=session_ms
+            )
             engine = Engine(one, context, reader, frames, channels[one.name], services)
             engines.append(engine)
             if (over := own.setdefault(one.name, engine)) is not engine:

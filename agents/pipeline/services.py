@@ -22,6 +22,10 @@ _MOST_SECONDS: Final = 5.0
 class Group(Protocol):
     """The consumer group, as far as a pipeline uses it."""
 
+    @property
+    def session_ms(self) -> int:
+        """How long a silent member keeps its partitions."""
+
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Commit how far partitions have been counted; return False if that failed."""
 

@@ -22,4 +22,5 @@ NEWEST: Final = 2
 GATHERS: Final = 2
 """The first format in which partition 0 stores closed panes for all partitions (rule 13)."""
 SWITCH_MS: Final = 30_000
-"""The longest session of a worker by default: the owner of a partition is known after it."""
+"""The longest session of a worker by default, after which a partition's owner is known; a longer
+session is waited for."""

@@ -5,16 +5,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import faust
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.faust_parts import FaustGroup
+from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.control import encode_control
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.pipeline.services import Group
 from ldpstream.agents.reading.intake import Channel
+from ldpstream.agents.state.formats import SWITCH_MS
 from tests.processes import eventually
 from tests.stream.serving import CITY, RIDES
 
@@ -37,10 +41,10 @@ class Consumer:
         return found
 
 
-def make_pipeline() -> Pipeline:
+def make_pipeline(*, session_ms: int = 6_000) -> Pipeline:
     tables = {"city": CITY, "rides": RIDES}
     config = read_config({"collection": tables}, base=Path(), environment={})
-    group = SimpleNamespace(silence=lambda _: None)
+    group = SimpleNamespace(silence=lambda _: None, session_ms=session_ms)
     channels = dict.fromkeys(tables, cast("Channel", None))
     pipeline = Pipeline(config, group=cast("Group", group), channels=channels, metrics=Metrics())
     pipeline.metrics.track(pipeline)
@@ -118,3 +122,22 @@ async def test_what_all_collections_depend_on_stops_them_all_and_asks_for_a_rest
     pipeline._spawn(end, pipeline._fail)
     await eventually(lambda: pipeline.failed)
     assert all(engine.stopped for engine in engines)
+
+
+@pytest.mark.parametrize(("session_ms", "switch_ms"), [(6_000, SWITCH_MS), (60_000, 60_000)])
+def test_a_format_switch_waits_for_as_long_as_an_owner_may_be_silent(
+    session_ms: int, switch_ms: int
+) -> None:
+    pipeline = make_pipeline(session_ms=session_ms)
+    assert {e.context.switch_ms for e in pipeline.collections.values()} == {switch_ms}
+
+
+@pytest.mark.parametrize(
+    ("options", "instance", "session_ms"),
+    [({}, None, 6_000), ({}, "worker-2", 30_000), ({"session_timeout_ms": 45_000}, None, 45_000)],
+)
+def test_the_session_of_a_group_is_its_app_s(
+    options: dict[str, int], instance: str | None, session_ms: int
+) -> None:
+    app = faust.App("app", **faust_settings("localhost:1", options, instance=instance))
+    assert FaustGroup(app).session_ms == session_ms

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -63,7 +64,7 @@ def test_what_is_no_shard_is_refused(text: str) -> None:
 def test_a_worker_holds_replicas_of_its_own_shard_alone() -> None:
     config = configured("rides", "city", "trips", "modes").of_shard(Shard(2, 2))
     channels: Any = dict.fromkeys(config.collections)
-    group: Any = None
+    group: Any = SimpleNamespace(session_ms=6_000)
     pipeline = Pipeline(config, group=group, channels=channels, metrics=Metrics())
     assert set(pipeline.collections) == {"city", "modes"}
     assert config.group == "ldpstream.2-of-2"
