@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
@@ -243,8 +242,6 @@ class Engine:
                         f"collection.{self.config.name}.format: its state has moved to format "
                         f"{state.base.format} and stays there: remove the key"
                     )
-                # The owner before may have ended before it could commit what its last head says.
-                self._progressed(partition, state.next)
                 self.intake.begin(held)
 
     async def check_topics(self) -> None:
@@ -263,8 +260,8 @@ class Engine:
         """Flush what has been taken in as soon as it is due."""
         self._flights.soon(held)
 
-    def won(self, held: OwnedPartition, following: int, outcome: Outcome, seconds: float) -> None:
-        """Report a flush that won: the next offset, what it added, the seconds that it took."""
+    def won(self, held: OwnedPartition, outcome: Outcome, seconds: float) -> None:
+        """Report a flush that won: what it added, the seconds that it took."""
         self.news.set()
         config, metrics, accepted = self.config, self._services.metrics, None
         if outcome.switched is not None and held.partition == 0:
@@ -275,15 +272,8 @@ class Engine:
             )
         if self.context.accepted:
             accepted = config.spec.fingerprint.hex()
-        self._progressed(held.partition, following)
         metrics.won(config.name, outcome, accepted=accepted)
         metrics.flushed(config.name, seconds=seconds)
-
-    def _progressed(self, partition: int, following: int) -> None:
-        # The group sees the offsets of the collection's own spec.
-        if not self.context.accepted:
-            source = TopicPartition(self.config.topics.source, partition)
-            self._services.progress.won(source, following)
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""

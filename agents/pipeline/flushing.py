@@ -148,7 +148,7 @@ class InFlightFlushes:
             elif outcome is Settled.WON:
                 assert held.state.flushes.outcome is not None
                 seconds = time.monotonic() - held.flushed
-                self.owner.won(held, flush.next, held.state.flushes.outcome, seconds)
+                self.owner.won(held, held.state.flushes.outcome, seconds)
                 self._complaints.over(held.partition)
                 return
             self.owner.lost(held, refused=error is not None)

@@ -27,8 +27,8 @@ from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.publisher import Publisher
 from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
-from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
-from ldpstream.agents.pipeline.services import Group, Progress, Services
+from ldpstream.agents.pipeline.rounds import Progress, keep_checking_topics, keep_ticking
+from ldpstream.agents.pipeline.services import Group, Services
 from ldpstream.agents.pipeline.tombstones import collect_tombstones
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.reading.contained import contained, run_contained
@@ -69,7 +69,6 @@ class Pipeline:
         self._services = Services(
             LastingProducer(kafka.bootstrap, kafka.options, watch=self.clock),
             TopicIdentity(),
-            Progress(group),
             metrics,
             self.clock,
         )
@@ -78,6 +77,7 @@ class Pipeline:
         self._ranks = make_ranks(found, self._frames, channels, self._services)
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
+        self._progress = Progress(group, [*self.collections.values()])
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}
         self._connections = Connections(kafka)
         self._stores = Stores(config.worker)
@@ -102,7 +102,7 @@ class Pipeline:
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
         """Take over exactly these partitions."""
         owned = frozenset(partitions)
-        self._services.progress.assigned(owned)
+        self._progress.assigned = owned
         sources = {engine.config.topics.source for engine in self._all}
         self._group.silence({p for p in owned if p.topic in sources})
         for engine in self._all:
@@ -168,7 +168,7 @@ class Pipeline:
         self._spawn(partial(keep_ticking, self._all, services.pace), self._fail)
         self._spawn(partial(keep_checking_topics, self._all), self._fail)
         self._spawn(partial(collect_tombstones, self._all, services.producer), self._fail)
-        self._spawn(services.progress.run, self._fail)
+        self._spawn(self._progress.run, self._fail)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
         resumed = self._stores.open(
@@ -216,7 +216,7 @@ class Pipeline:
     async def stop(self) -> None:
         """Flush, commit progress, and close all clients; does nothing if not started."""
         await self.revoked()
-        await self._services.progress.commit()
+        await self._progress.commit()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -79,8 +79,8 @@ class Owner(Protocol):
     def took(self, held: OwnedPartition) -> None:
         """Note that something has been taken in that the next flush may write."""
 
-    def won(self, held: OwnedPartition, following: int, outcome: Outcome, seconds: float) -> None:
-        """Note a flush that won: the next offset, what it added, and the seconds that it took."""
+    def won(self, held: OwnedPartition, outcome: Outcome, seconds: float) -> None:
+        """Note a flush that won: what it added, and the seconds that it took."""
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""

@@ -52,7 +52,7 @@ async def test_a_switch_of_formats_is_said_as_docs_changes_md_shows(
     engine.tick()
     outcome = Outcome(counted=0, late=0, rejected={}, lost_offsets=0, switched=2)
     with caplog.at_level(logging.INFO):
-        engine.won(engine._held[0], 0, outcome, 0.0)
+        engine.won(engine._held[0], outcome, 0.0)
     shown = shown_alone("docs/changes.md", "Another release").output.strip()
     assert caplog.messages == [shown.replace("trips", "city")]
     await engine.revoke()
@@ -89,20 +89,6 @@ async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
     engine.replicas[0].head = Head(partitions=2)
     engine.tick()
     assert tried == [0, 0, 1]
-
-
-async def test_what_the_owner_before_could_not_commit_is_committed_after_a_load() -> None:
-    """Nothing may come for long: until then the group would seem to lag."""
-    prefix = state_prefix(make_engine().context)
-    head = encode_key(prefix, Key(HEAD, 7, 1)), encode_head(Head(epoch=7, seq=1, next=5))
-    engine = make_engine(read=[head])
-    committed: dict[int, int] = {}
-    engine._services.progress.won = lambda at, following: committed.update({at[1]: following})
-    engine.assign([1])
-    engine.replicas[0].head = Head(partitions=2)
-    engine.tick()
-    assert committed == {1: 5}
-    await engine.revoke()
 
 
 async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:
