@@ -21,7 +21,6 @@ from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import PackOptions
 from ldpstream.agents.packing.health import PackerHealth, serving_health
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.process.console import set_up_logging
 from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import unless_stopped, until_signalled
@@ -94,7 +93,8 @@ async def pack(
         return Packer(
             by_source=by_source,
             consumer=consumer,
-            sender=PackedSender(topic_ids, producer, metrics),
+            producer=producer,
+            topic_ids=topic_ids,
             options=options,
             metrics=metrics,
             on_assigned=assigned,

@@ -19,10 +19,10 @@ from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.whole_batches import Run
 from ldpstream.agents.metrics.packing import PackMetrics
-from ldpstream.agents.packing import run, sending
+from ldpstream.agents.packing import packer as packer_module
+from ldpstream.agents.packing import run
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.state.packed import MAX_MESSAGES, Packed, decode_packed
 from tests.packing import make_records
 from tests.processes import eventually
@@ -125,7 +125,8 @@ def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
     return Packer(
         by_source={SOURCE.topic: city()[0]},
         consumer=cast("AIOKafkaConsumer", consumer),
-        sender=PackedSender({SOURCE.topic: ID}, cast("LastingProducer", told), counts),
+        producer=cast("LastingProducer", told),
+        topic_ids={SOURCE.topic: ID},
         options=PackOptions(linger_ms=linger_ms, limit_bytes=1_000),
         metrics=counts,
         on_assigned=lambda: None,
@@ -217,8 +218,8 @@ async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Otherwise a worker finds a hole where nothing has been lost, and goes on behind it."""
-    monkeypatch.setattr(sending, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr("ldpstream.agents.packing.packer.LEAVE_SECONDS", 0.02)
+    monkeypatch.setattr(packer_module, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(packer_module, "LEAVE_SECONDS", 0.02)
 
     @dataclass
     class Slow(Told):
@@ -253,9 +254,9 @@ def test_records_without_bytes_fill_a_message_too() -> None:
 async def test_a_partition_that_cannot_be_written_is_said_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sending, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(packer_module, "RETRY_SECONDS", 0.0)
 
-    class Guarded:
+    class Guarded(Told):
         refusals = 0
 
         async def send(self, topic: str, partition: int, *_: object) -> None:
@@ -265,13 +266,12 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
                 raise TopicAuthorizationFailedError(topic)
 
     producer = Guarded()
-    counts = metrics(lambda *_: None)
-    sender = PackedSender({SOURCE.topic: ID}, cast("LastingProducer", producer), counts)
+    packer = make_packer(Consumer([]), producer, linger_ms=1)
     good, *closed = (make_share(partition, Answers(None, 0), 0) for partition in range(3))
     message = Packed(0, 1, 1, make_records([(0, b"a")]))
-    refused = [asyncio.create_task(sender.send_all(share, [message])) for share in closed]
+    refused = [asyncio.create_task(packer._fly(share, [message], 1, 1)) for share in closed]
     while producer.refusals < 10:
-        await sender.send_all(good, [message])
+        await packer._fly(good, [message], 1, 1)
     for share in closed:
         share.given_up = True
     await asyncio.gather(*refused)
@@ -324,7 +324,7 @@ async def test_a_packer_ends_when_told_though_nobody_answers_its_commit(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(run, "END_SECONDS", 0.0)
-    monkeypatch.setattr("ldpstream.agents.packing.packer.COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(packer_module, "COMMIT_SECONDS", 0.0)
     consumer, stop = Mute([[Record(0, b"a")]]), asyncio.Event()
     packer = make_packer(consumer, Told(), linger_ms=1)
     running = asyncio.create_task(run._until_stopped(packer, stop, watch()))
