@@ -17,6 +17,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.kafka.answers import Answers, steady_ms
+from ldpstream.agents.kafka.whole_batches import Run
 from ldpstream.agents.partition.arrival import UNDATED, Dates
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error
@@ -30,8 +31,6 @@ _SLICES: Final = 2
 _SLICE_RECORDS: Final = 1_000
 _SLICE_BYTES: Final = 1 << 18
 _RETRY_SECONDS: Final = 0.5
-_APPENDED: Final = 1
-"""Timestamp type of records whose timestamp the broker has set (LogAppendTime)."""
 _PAUSE_SECONDS: Final = 0.1
 _MOST_PAUSE_SECONDS: Final = 1.0
 _ROOM_SECONDS: Final = 0.02
@@ -279,19 +278,17 @@ class SourceReader:
         start, stop = session.position, await self._consumer.position(partition)
         session.position = stop
         since_ms = session.answers.read(start, stop, end=end)
-        if not found:
-            asked_ms = session.answers.asked_ms
-            return Batch(start=start, stop=stop, end=end, asked_ms=asked_ms)
-        dates = session.answers.dates(
-            [record.timestamp for record in found],
-            appended=all(record.timestamp_type == _APPENDED for record in found),
-        )
+        records, dates = list[Record](), UNDATED
+        if found:
+            run = Run.of(found)
+            records = list(zip(run.offsets, run.values, strict=True))
+            dates = session.answers.dates(run.times_ms, appended=run.appended)
         return Batch(
             start=start,
             stop=stop,
             end=end,
             asked_ms=session.answers.asked_ms,
-            records=[(record.offset, record.value) for record in found],
+            records=records,
             dates=dates,
             since_ms=since_ms,
         )
