@@ -24,8 +24,7 @@ from ldpstream.agents.pipeline.loading import Loader, waits_for
 from ldpstream.agents.pipeline.rivals import Rivals
 from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.reading.intake import Channel, Intake
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.intake import Channel, Intake, OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.state.context import Context

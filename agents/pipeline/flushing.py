@@ -20,8 +20,8 @@ from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush, Settled
 from ldpstream.agents.reading.contained import run_contained
+from ldpstream.agents.reading.intake import OwnedPartition, Owner
 from ldpstream.agents.reading.interval import PARTITIONS
-from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
 
 FLUSH_SECONDS: Final = 0.25
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ldpstream.agents.kafka.answers import steady_ms
 from ldpstream.agents.partition.flushes import Outcome
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.intake import OwnedPartition
 
 
 @dataclass

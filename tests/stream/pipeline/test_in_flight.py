@@ -15,8 +15,8 @@ from ldpstream.agents.pipeline.flushing import (
     FlushPace,
     InFlightFlushes,
 )
+from ldpstream.agents.reading.intake import OwnedPartition
 from ldpstream.agents.reading.interval import PARTITIONS
-from ldpstream.agents.reading.owned_partition import OwnedPartition
 from tests.stream.owning import Holder
 from tests.stream.serving import CITY
 
