@@ -22,14 +22,20 @@ from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.control import ControlError, decode_control
 from ldpstream.agents.pipeline.awaited import wait_for_broker
-from ldpstream.agents.pipeline.clock_watch import STEP_SECONDS, ClockWatch
 from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.publisher import Publisher
 from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
-from ldpstream.agents.pipeline.rounds import Progress, keep_checking_topics, keep_ticking
+from ldpstream.agents.pipeline.rounds import (
+    CLOCK_SECONDS,
+    Progress,
+    ask_time,
+    collect_tombstones,
+    keep_checking_topics,
+    keep_ticking,
+    keep_to_clock,
+)
 from ldpstream.agents.pipeline.services import Group, Services
-from ldpstream.agents.pipeline.tombstones import collect_tombstones
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.intake import Channel
@@ -146,9 +152,9 @@ class Pipeline:
         await services.identity.open(admin, config.kafka, found, group=config.group)
         await connections.producer(services.producer)
         # Before joining the group: nothing may be decided with a wrong clock.
-        watch = ClockWatch(self.clock, self._all, self._group, services.producer)
-        await watch.ask()
-        self._spawn(watch.run, self._fail)
+        await ask_time(self._all[0], services.producer)
+        keeping = partial(keep_to_clock, self.clock, self._all, self._group, services.producer)
+        self._spawn(keeping, self._fail)
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
         self._spawn(lambda: self._obey(control), self._orders_ended)
         if any(c.topics.frames for c in found):
@@ -211,7 +217,7 @@ class Pipeline:
     async def clock_agrees(self) -> None:
         """Wait while this machine's clock is wrong."""
         while self.clock.wrong:  # noqa: ASYNC110 (only the broker's answers change it)
-            await asyncio.sleep(STEP_SECONDS)
+            await asyncio.sleep(CLOCK_SECONDS)
 
     async def stop(self) -> None:
         """Flush, commit progress, and close all clients; does nothing if not started."""
