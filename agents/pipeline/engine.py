@@ -19,10 +19,9 @@ from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.flushing import InFlightFlushes
+from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from ldpstream.agents.pipeline.loading import Loader, waits_for
 from ldpstream.agents.pipeline.rivals import Rivals
-from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel, Intake, OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
@@ -74,9 +73,7 @@ class Engine:
             else PackedIntake(*common, frames=frames, metrics=services.metrics)
         )
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
-        self._flights = InFlightFlushes(
-            self.title, config, services.producer, services.identity, self, services.pace
-        )
+        self._flights = InFlightFlushes(self.title, config, services, self)
         self._controls: list[Control] = []
         self._rivals = Rivals(config)
 

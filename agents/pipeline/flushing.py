@@ -17,11 +17,13 @@ from ldpstream.agents.kafka.complaints import Complaints
 from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.traces import span
+from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush, Settled
 from ldpstream.agents.reading.contained import run_contained
 from ldpstream.agents.reading.intake import OwnedPartition, Owner
 from ldpstream.agents.reading.interval import PARTITIONS
+from ldpstream.agents.served.clock import Clock
 
 FLUSH_SECONDS: Final = 0.25
 
@@ -62,20 +64,29 @@ class FlushPace:
         self._crowded |= self._free - now > FLUSH_SECONDS
 
 
+@dataclass(frozen=True)
+class Services:
+    """What all engines of a worker share."""
+
+    producer: LastingProducer
+    identity: TopicIdentity
+    metrics: Metrics
+    clock: Clock
+    pace: FlushPace = field(default_factory=FlushPace)
+
+
 @dataclass(eq=False)
 class InFlightFlushes:
     """The flushes of one collection, at most one in flight for each partition.
 
     A partition flushes at most every `FLUSH_SECONDS`, or as often as estimates are published if
-    that is more often; all together by `pace`.
+    that is more often; all together by the pace of `services`.
     """
 
     title: str
     config: CollectionConfig
-    producer: LastingProducer
-    identity: TopicIdentity
+    services: Services
     owner: Owner
-    pace: FlushPace
     _complaints: Complaints = field(default_factory=Complaints)
 
     @property
@@ -84,7 +95,7 @@ class InFlightFlushes:
 
     def start(self, held: OwnedPartition) -> None:
         """Flush a partition that is due or full, if it has something new and no flush in flight."""
-        due = time.monotonic() - held.flushed >= self._every_seconds and self.pace.open
+        due = time.monotonic() - held.flushed >= self._every_seconds and self.services.pace.open
         if due or held.state.full:
             self._start(held)
 
@@ -94,7 +105,7 @@ class InFlightFlushes:
         flush = held.state.flush()
         if flush is not None:
             held.flushed = time.monotonic()
-            self.pace.started(held.flushed)
+            self.services.pace.started(held.flushed)
             # An unexpected error stops the collection: its partition must not seem alive.
             flying = run_contained(partial(self._fly, held, flush), self.owner.fail)
             held.flight = asyncio.create_task(flying)
@@ -177,7 +188,7 @@ class InFlightFlushes:
             SourceChangedError: before the head is sent.
         """
         changelog, cells = self.config.topics.changelog, flush.cells
-        producer, name = self.producer, self.config.name
+        producer, name = self.services.producer, self.config.name
         try:
             with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
                 await asyncio.gather(
@@ -205,11 +216,11 @@ class InFlightFlushes:
         """
         name, topics = self.config.name, self.config.topics
         then = f"`ldpstream reset {name}` starts over with it"
-        await self.identity.check((topics.source, topics.changelog), then=then)
+        await self.services.identity.check((topics.source, topics.changelog), then=then)
 
     async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
         chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
         if chosen:
             topics = self.config.topics
             topic = topics.late if kind == "late" else topics.rejected
-            await self.producer.send_all(topic, partition, chosen)
+            await self.services.producer.send_all(topic, partition, chosen)

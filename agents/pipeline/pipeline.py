@@ -24,10 +24,12 @@ from ldpstream.agents.partition.control import ControlError, decode_control
 from ldpstream.agents.pipeline.awaited import wait_for_broker
 from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.pipeline.publisher import Publisher
 from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
 from ldpstream.agents.pipeline.rounds import (
     CLOCK_SECONDS,
+    Group,
     Progress,
     ask_time,
     collect_tombstones,
@@ -35,7 +37,6 @@ from ldpstream.agents.pipeline.rounds import (
     keep_ticking,
     keep_to_clock,
 )
-from ldpstream.agents.pipeline.services import Group, Services
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.intake import Channel

@@ -14,7 +14,7 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.services import Services
+from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.reading.source import SourceReader
 

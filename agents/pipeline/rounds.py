@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import Final
+from typing import Final, Protocol
 
 from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
@@ -17,7 +17,6 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import FlushPace
-from ldpstream.agents.pipeline.services import Group
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.served.clock import WorkerClock
@@ -41,6 +40,22 @@ _MANY_RECORDS: Final = DEAD_LIMIT // 4
 """With this many dead records in one partition, they are deleted at once."""
 
 log = logging.getLogger(__name__)
+
+
+class Group(Protocol):
+    """The consumer group, as far as a pipeline uses it."""
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Commit how far partitions have been counted; return False if that failed."""
+
+    def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Keep Faust's own client from fetching partitions that have just been assigned."""
+
+    async def leave(self) -> bool:
+        """Leave the group for now, with everything read in it; return False if that failed."""
+
+    async def come_back(self) -> bool:
+        """Rejoin the group after `leave`; return False if that failed."""
 
 
 async def keep_ticking(engines: Sequence[Engine], pace: FlushPace) -> None:

@@ -15,7 +15,7 @@ from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.services import Services
+from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals
 from tests.stream.owning import Times

@@ -14,6 +14,7 @@ from ldpstream.agents.pipeline.flushing import (
     FLUSH_SECONDS,
     FlushPace,
     InFlightFlushes,
+    Services,
 )
 from ldpstream.agents.reading.intake import OwnedPartition
 from ldpstream.agents.reading.interval import PARTITIONS
@@ -27,7 +28,8 @@ class Carrying(InFlightFlushes):
     def __init__(self) -> None:
         config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
         any_ = cast("Any", None)
-        super().__init__("trips", config.collections["city"], any_, any_, Holder(), FlushPace())
+        services = Services(any_, any_, any_, any_)
+        super().__init__("trips", config.collections["city"], services, Holder())
 
 
 class Refusing(Carrying):
