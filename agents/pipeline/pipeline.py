@@ -21,7 +21,6 @@ from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.control import ControlError, decode_control
-from ldpstream.agents.pipeline.awaited import wait_for_broker
 from ldpstream.agents.pipeline.contexts import source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import Services
@@ -123,14 +122,6 @@ class Pipeline:
         await asyncio.gather(*(run_contained(e.revoke, e.fail) for e in self._all))
 
     # --- lifecycle ------------------------------------------------------------------------------
-
-    async def wait_for_broker(self) -> None:
-        """Wait until a broker answers; meanwhile `broker_watch` reports that it waits.
-
-        Raises:
-            ClientOptionError: if `[kafka]` has a setting that no client knows.
-        """
-        await wait_for_broker(self.config.kafka, self.broker_watch)
 
     async def start(self) -> None:
         """Connect, check the topics, and start to read; call `stop` even if this fails.
