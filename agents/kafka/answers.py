@@ -8,8 +8,10 @@ see the answer.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from ldpstream.agents.partition.arrival import Dates
+from ldpstream.agents.kafka.whole_batches import Run
+from ldpstream.agents.partition.arrival import UNDATED, Dates
 
 
 def steady_ms() -> int:
@@ -43,18 +45,17 @@ class Answers:
         self.polled_ms = now_ms
         return new
 
-    def read(self, start: int, stop: int, *, end: int) -> int | None:
+    def read(self, start: int, stop: int, *, end: int, found: Sequence[Run] = ()) -> Dates:
         """Note that an answer covered `[start, stop)`, and that the log then ended at `end`.
 
-        Returns a time at which the log still ended at `start` or before, None if none was seen.
+        Returns the dates of the records that it found there.
         """
         since_ms = None if self.ended is None or self.ended[0] > start else self.ended[1]
         if stop == end and self.asked_ms is not None:
             self.ended = stop, self.asked_ms
-        return since_ms
-
-    def dates(self, times_ms: Sequence[int], *, appended: bool) -> Dates:
-        """Return the dates of the next records; `appended`: the broker has set their timestamps."""
-        dates = Dates(times_ms, appended, self.recent)
+        if not found:
+            return UNDATED
+        times_ms = list(chain.from_iterable(run.times_ms for run in found))
+        dates = Dates(times_ms, all(run.appended for run in found), self.recent, since_ms)
         self.recent = dates.up_to(len(times_ms))
         return dates

@@ -77,21 +77,17 @@ class AssignedPartition:
         Call it even if nothing was found: the log was read up to `stop`, and ends at `end`.
         `steady_ms` is on the clock of `answers`.
         """
-        since_ms = self.answers.read(self.read_to, stop, end=end)
+        dates = self.answers.read(self.read_to, stop, end=end, found=taken)
         self.read_to = stop
         if not taken:
             return
         if not self.runs:
             self.began = time.monotonic()
-        times_ms = list(chain.from_iterable(run.times_ms for run in taken))
-        dates = self.answers.dates(times_ms, appended=all(run.appended for run in taken))
-        arrived = dates.arrivals(
-            since_ms=None if since_ms is None else since_ms + now_ms - steady_ms, now_ms=now_ms
-        )
+        arrived = dates.arrivals(now_ms=now_ms, ahead_ms=now_ms - steady_ms)
         clock_ms = np.asarray(arrived.clock_ms, np.int64)
-        self.arrived.append(np.broadcast_to(clock_ms, len(times_ms)))
+        self.arrived.append(np.broadcast_to(clock_ms, len(dates.times_ms)))
         self.runs += taken
-        self.records += len(times_ms)
+        self.records += len(dates.times_ms)
         for run in taken:
             self.held_bytes += sum(map(len, filter(None, run.values)))
 

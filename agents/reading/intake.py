@@ -181,10 +181,7 @@ class Intake:
 
     def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
         """Return when the records of a batch arrived."""
-        ahead_ms, since_ms = now_ms - self.clock.steady_ms(), batch.since_ms
-        return batch.dates.arrivals(
-            since_ms=None if since_ms is None else since_ms + ahead_ms, now_ms=now_ms
-        )
+        return batch.dates.arrivals(now_ms=now_ms, ahead_ms=now_ms - self.clock.steady_ms())
 
     def _outside(self, held: OwnedPartition, outside: Outside) -> None:
         """Continue where the source now begins, or stop if it ends before the requested offset."""

@@ -46,8 +46,6 @@ class Batch:
       with or without records.
     - `asked_ms`, on the monotonic clock, is no later than the time at which the fetch was sent;
       None if that may have been before the session.
-    - `since_ms`, on the same clock, is a time at which the log still ended at `start` or before;
-      None if none was seen.
     """
 
     start: int
@@ -56,7 +54,6 @@ class Batch:
     asked_ms: int | None = None
     records: Sequence[Record] = ()
     dates: Dates = UNDATED
-    since_ms: int | None = None
 
     def slices(self) -> "Iterator[Batch]":
         """Yield slices, at least one, each of which takes a few milliseconds to ingest."""
@@ -277,20 +274,15 @@ class SourceReader:
             return None
         start, stop = session.position, await self._consumer.position(partition)
         session.position = stop
-        since_ms = session.answers.read(start, stop, end=end)
-        records, dates = list[Record](), UNDATED
-        if found:
-            run = Run.of(found)
-            records = list(zip(run.offsets, run.values, strict=True))
-            dates = session.answers.dates(run.times_ms, appended=run.appended)
+        run = Run.of(found) if found else None
+        dates = session.answers.read(start, stop, end=end, found=() if run is None else (run,))
         return Batch(
             start=start,
             stop=stop,
             end=end,
             asked_ms=session.answers.asked_ms,
-            records=records,
+            records=() if run is None else list(zip(run.offsets, run.values, strict=True)),
             dates=dates,
-            since_ms=since_ms,
         )
 
     async def _outside(self, session: Session) -> None:
