@@ -6,14 +6,15 @@ what is read goes through channels. `ldpstream.agents.worker` connects them.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.config import Config
+from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
@@ -21,11 +22,10 @@ from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.control import ControlError, decode_control
-from ldpstream.agents.pipeline.contexts import source_wait_ms
+from ldpstream.agents.pipeline.contexts import make_context, source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.pipeline.publisher import Publisher
-from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
 from ldpstream.agents.pipeline.rounds import (
     CLOCK_SECONDS,
     Group,
@@ -51,6 +51,51 @@ _WAIT_MS: Final = 500
 _MOST_WAIT_MS: Final = 2_000
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Engines of different collections, sharing readers of their sources and changelogs.
+
+    States that share a source and a changelog have read them up to different offsets. So a
+    collection's own engine and those of the specs that it accepts each need their own readers,
+    while engines of different collections can share them. The first rank has every collection's own
+    engine; each further rank has at most one accepted spec of every collection.
+    """
+
+    reader: SourceReader
+    engines: tuple[Engine, ...]
+
+
+def make_ranks(
+    collections: Sequence[CollectionConfig],
+    frames: SourceReader,
+    channels: Mapping[str, Channel],
+    services: Services,
+) -> list[Rank]:
+    """Return the engines of all collections.
+
+    `frames` reads all frames topics. What is read of a collection goes through its channel, by
+    name.
+    """
+    ranks, own = list[Rank](), dict[str, Engine]()
+    for place in range(1 + max((len(c.accept) for c in collections), default=0)):
+        found = [one for c in collections for one in (c, *c.accept)[place : place + 1]]
+        sources = topic_partitions({c.topics.source: c for c in found})
+        reader, engines = SourceReader(sources), list[Engine]()
+        for one in found:
+            context = make_context(one, partitions=len(sources), accepted=place > 0)
+            engine = Engine(one, context, reader, frames, channels[one.name], services)
+            engines.append(engine)
+            if (over := own.setdefault(one.name, engine)) is not engine:
+                over.accept((*over.accepted, engine))
+        ranks.append(Rank(reader, tuple(engines)))
+    return ranks
+
+
+def topic_partitions(topics: Mapping[str, CollectionConfig]) -> list[TopicPartition]:
+    """Return all partitions of topics, each with its collection."""
+    return [TopicPartition(topic, p) for topic, c in topics.items() for p in range(c.partitions)]
 
 
 class Pipeline:
