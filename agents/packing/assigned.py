@@ -1,7 +1,6 @@
 """A partition that a packer reads, and what it has read of it and not packed yet.
 
-All records are joined at once, and only their lengths and offsets are examined. In the usual case
-(all lengths equal, offsets consecutive) no table of them is made.
+All records are joined at once, and only their lengths and offsets are examined.
 """
 
 import asyncio
@@ -147,13 +146,8 @@ def join(runs: Sequence[Run], arrived: Int64s) -> PackedRecords:
 
 def cut(records: PackedRecords, limit_bytes: int) -> Iterator[PackedRecords]:
     """Yield parts of at most `limit_bytes`, or one record, each spanning less than 2^32 offsets."""
-    offsets, n = records.offsets, len(records)
-    near = int(offsets[-1]) - int(offsets[0]) <= MAX_SPAN
-    if len(records.data) <= limit_bytes and n <= MAX_MESSAGES and near:
-        yield records
-        return
-    ends, start = np.cumsum(np.maximum(records.lengths, 0)), 0
-    while start < n:
+    offsets, ends, start = records.offsets, np.cumsum(np.maximum(records.lengths, 0)), 0
+    while start < len(records):
         before = int(ends[start - 1]) if start else 0
         stop = int(np.searchsorted(ends, before + limit_bytes, side="right"))
         far = int(np.searchsorted(offsets, offsets[start] + MAX_SPAN, side="right"))

@@ -41,7 +41,7 @@ class Engine:
     - `accepted`: the engines of the specs that it accepts, over the same topics. `others`: all
       other states of the collection.
     - `title`: its name in messages: the collection's name, plus the spec for an accepted one.
-    - `intake` takes what is read.
+    - `intake` takes what is read; `end_offsets`, by partition, are the source's last seen.
     - `news` is set whenever a winning head may differ from the one before.
     """
 
@@ -72,6 +72,7 @@ class Engine:
             if config.topics.frames is None
             else PackedIntake(*common, frames=frames, metrics=services.metrics)
         )
+        self.end_offsets: Mapping[int, int] = self.intake.end_offsets
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
         self._flights = InFlightFlushes(self.title, config, services, self)
         self._controls: list[Control] = []
@@ -108,11 +109,6 @@ class Engine:
     def partial(self) -> bool:
         """Whether a worker with other windows counts part of the reports."""
         return bool(self._rivals.problem)
-
-    @property
-    def end_offsets(self) -> Mapping[int, int]:
-        """The source's end offsets last seen, by partition."""
-        return self.intake.end_offsets
 
     @property
     def first(self) -> Partition | None:

@@ -149,10 +149,8 @@ class PackedIntake(Intake):
         it has been deleted.
         """
         frames, now = held.frames, self.clock.seconds()
-        if self.frames.known(self._topic(held)):
-            frames.unknown = None
-        elif frames.unknown is None:
-            frames.unknown = now
+        known = self.frames.known(self._topic(held))
+        frames.unknown = None if known else frames.unknown or now
         gone = frames.unknown is not None and now - frames.unknown > _GONE_SECONDS
         waits = frames.session is not None and frames.session.waiting
         return (frames.at_end and not waits) or gone

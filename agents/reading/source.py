@@ -60,13 +60,14 @@ class Batch:
         if not self.records:
             yield self
             return
-        first = length = size = 0
+        first = size = 0
         for place, (_, value) in enumerate(self.records):
             added = len(value or b"")
-            if length and (length == _SLICE_RECORDS or size + added > _SLICE_BYTES):
+            full = place - first == _SLICE_RECORDS or size + added > _SLICE_BYTES
+            if place > first and full:
                 yield self._part(first, place)
-                first, length, size = place, 0, 0
-            length, size = length + 1, size + added
+                first, size = place, 0
+            size += added
         yield self._part(first, len(self.records))
 
     def rest(self, place: int) -> "Batch":
