@@ -56,8 +56,8 @@ class Engine:
     ) -> None:
         self.config = config
         self.context = context
-        spec = f" ({config.spec.fingerprint.hex()})" if context.accepted else ""
-        self.title = f"{config.name}{spec}"
+        self._accepted = config.spec.fingerprint.hex() if context.accepted else None
+        self.title = f"{config.name} ({self._accepted})" if self._accepted else config.name
         self.accepted: tuple[Engine, ...] = ()
         self.replicas = [Replica(context, partition) for partition in range(config.partitions)]
         self.owned: frozenset[int] = frozenset()
@@ -255,17 +255,15 @@ class Engine:
     def won(self, held: OwnedPartition, outcome: Outcome, seconds: float) -> None:
         """Report a flush that won: what it added, the seconds that it took."""
         self.news.set()
-        config, metrics, accepted = self.config, self._services.metrics, None
+        name, metrics = self.config.name, self._services.metrics
         if outcome.switched is not None and held.partition == 0:
             log.info(
                 "collection %s: its state is written in format %d from now on: releases that do "
                 "not read it stop, and there is no way back",
                 *(self.title, outcome.switched),
             )
-        if self.context.accepted:
-            accepted = config.spec.fingerprint.hex()
-        metrics.won(config.name, outcome, accepted=accepted)
-        metrics.flushed(config.name, seconds=seconds)
+        metrics.won(name, outcome, accepted=self._accepted)
+        metrics.flushed(name, seconds=seconds)
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""

@@ -151,18 +151,20 @@ class InFlightFlushes:
         """Send one flush to the broker and wait for its outcome."""
         try:
             with span("flush", self.title, partition=held.partition):
-                error = await self.carry(held.partition, flush)
-                outcome = await self._settled(held) if error is None else None
-            if error is not None:
-                what = f"collection {self.title}: partition {held.partition}"
-                self._complaints.note(held.partition, error, what)
-            elif outcome is Settled.WON:
+                await self.carry(held.partition, flush)
+                settled = await self._settled(held)
+            if settled is Settled.WON:
                 assert held.state.flushes.outcome is not None
                 seconds = time.monotonic() - held.flushed
                 self.owner.won(held, held.state.flushes.outcome, seconds)
                 self._complaints.over(held.partition)
-                return
-            self.owner.lost(held, refused=error is not None)
+            else:
+                self.owner.lost(held)
+        except KafkaError as error:
+            what = f"collection {self.title}: partition {held.partition}"
+            log.debug("%s: flush failed: %r", what, error)
+            self._complaints.note(held.partition, error, what)
+            self.owner.lost(held, refused=True)
         except SourceChangedError as error:
             self.owner.fail(str(error))
         finally:
@@ -174,8 +176,8 @@ class InFlightFlushes:
             await held.read.wait()
         return outcome
 
-    async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
-        """Write a flush. Returns why some of it may not have arrived, or None.
+    async def carry(self, partition: int, flush: Flush) -> None:
+        """Write a flush.
 
         1. Send copies and cells, and wait for all acknowledgements.
         2. Check that the source is still the topic that was counted from.
@@ -185,27 +187,23 @@ class InFlightFlushes:
         all. After an error, what was sent may still be stored.
 
         Raises:
+            KafkaError: if some of it may not have arrived.
             SourceChangedError: before the head is sent.
         """
         changelog, cells = self.config.topics.changelog, flush.cells
         producer, name = self.services.producer, self.config.name
-        try:
-            with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
-                await asyncio.gather(
-                    *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
-                    # After the last message, before the head: all were from the known topic.
-                    self.check_source(),
-                )
-            with span("flush.send", name, partition=partition, cells=len(cells)):
-                whole = (*cells, flush.head)
-                if not await producer.send_whole(changelog, partition, whole):
-                    await producer.send_records(changelog, partition, cells)
-                    await self.check_source()
-                    await producer.send_records(changelog, partition, (flush.head,))
-        except KafkaError as error:
-            log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
-            return error
-        return None
+        with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
+            await asyncio.gather(
+                *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
+                # After the last message, before the head: all were from the known topic.
+                self.check_source(),
+            )
+        with span("flush.send", name, partition=partition, cells=len(cells)):
+            whole = (*cells, flush.head)
+            if not await producer.send_whole(changelog, partition, whole):
+                await producer.send_records(changelog, partition, cells)
+                await self.check_source()
+                await producer.send_records(changelog, partition, (flush.head,))
 
     async def check_source(self) -> None:
         """Check that source and changelog are still the topics that were counted from.

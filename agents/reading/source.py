@@ -21,6 +21,7 @@ from ldpstream.agents.kafka.whole_batches import Run
 from ldpstream.agents.partition.arrival import UNDATED, Dates
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error
+from ldpstream.agents.state.packed import Record
 
 POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
@@ -34,8 +35,6 @@ _RETRY_SECONDS: Final = 0.5
 _PAUSE_SECONDS: Final = 0.1
 _MOST_PAUSE_SECONDS: Final = 1.0
 _ROOM_SECONDS: Final = 0.02
-
-Record = tuple[int, bytes | None]
 
 
 @dataclass(frozen=True, kw_only=True)

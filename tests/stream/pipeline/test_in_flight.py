@@ -39,8 +39,9 @@ class Refusing(Carrying):
         super().__init__()
         self.errors = errors
 
-    async def carry(self, partition: int, _: object) -> KafkaError | None:
-        return self.errors[partition] if partition < len(self.errors) else None
+    async def carry(self, partition: int, _: object) -> None:
+        if partition < len(self.errors):
+            raise self.errors[partition]
 
 
 def held(partition: int) -> OwnedPartition:
