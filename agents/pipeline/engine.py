@@ -15,7 +15,6 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
@@ -192,6 +191,9 @@ class Engine:
         """Do everything that is due, without waiting; return whether windows were decided.
 
         A replay decides thousands of them, some at a time.
+
+        Raises:
+            SourceChangedError: if a state was counted from another topic of this name.
         """
         self._rivals.look(self.replicas, time.monotonic())
         if self._problem or self._services.clock.problem:
@@ -222,11 +224,7 @@ class Engine:
 
     def _load(self) -> None:
         for partition in self._loader.worth_trying(self.owned - self._held.keys()):
-            try:
-                state = self._loader.load(partition)
-            except SourceChangedError as error:
-                self.fail(str(error))
-                return
+            state = self._loader.load(partition)
             if state is not None:
                 held = self._held[partition] = OwnedPartition(state)
                 if state.base.format > self.context.format:
@@ -241,8 +239,6 @@ class Engine:
         with contained(self.fail):
             try:
                 await self._flights.check_source()
-            except SourceChangedError as error:
-                self.fail(str(error))
             except KafkaError as error:
                 log.debug("no topic ids: %r", error)
 

@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.complaints import Complaints
-from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
+from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.metrics import Metrics
@@ -106,7 +106,7 @@ class InFlightFlushes:
         if flush is not None:
             held.flushed = time.monotonic()
             self.services.pace.started(held.flushed)
-            # An unexpected error stops the collection: its partition must not seem alive.
+            # What is not the broker's error stops the collection: it must not seem alive.
             flying = run_contained(partial(self._fly, held, flush), self.owner.fail)
             held.flight = asyncio.create_task(flying)
 
@@ -165,8 +165,6 @@ class InFlightFlushes:
             log.debug("%s: flush failed: %r", what, error)
             self._complaints.note(held.partition, error, what)
             self.owner.lost(held, refused=True)
-        except SourceChangedError as error:
-            self.owner.fail(str(error))
         finally:
             held.flight = None
 
