@@ -27,6 +27,8 @@ class Answers:
     """The client's timestamp of the last answer, used only as an identity."""
     polled_ms: int
     """When this was last checked: by then there was no later answer than `answered`."""
+    position: int
+    """Everything below, from where reading began, has been read."""
     asked_ms: int | None = None
     """A time before the fetch of that answer was sent."""
     next_ms: int | None = None
@@ -45,11 +47,12 @@ class Answers:
         self.polled_ms = now_ms
         return new
 
-    def read(self, start: int, stop: int, *, end: int, found: Sequence[Run] = ()) -> Dates:
-        """Note that an answer covered `[start, stop)`, and that the log then ended at `end`.
+    def read(self, stop: int, *, end: int, found: Sequence[Run] = ()) -> Dates:
+        """Note that an answer covered `[position, stop)`, and that the log then ended at `end`.
 
         Returns the dates of the records that it found there.
         """
+        start, self.position = self.position, stop
         since_ms = None if self.ended is None or self.ended[0] > start else self.ended[1]
         if stop == end and self.asked_ms is not None:
             self.ended = stop, self.asked_ms

@@ -36,8 +36,6 @@ class AssignedPartition:
     answers: Answers
     packed_to: int
     """Everything below is packed; at first, where reading begins."""
-    read_to: int
-    """Everything below has been read, and what it held is packed or in `runs`."""
     runs: list[Run] = field(default_factory=list)
     """What has been read and not been packed yet."""
     arrived: list[Int64s] = field(default_factory=list)
@@ -76,8 +74,7 @@ class AssignedPartition:
         Call it even if nothing was found: the log was read up to `stop`, and ends at `end`.
         `steady_ms` is on the clock of `answers`.
         """
-        dates = self.answers.read(self.read_to, stop, end=end, found=taken)
-        self.read_to = stop
+        dates = self.answers.read(stop, end=end, found=taken)
         if not taken:
             return
         if not self.runs:

@@ -149,9 +149,9 @@ class Packer(ConsumerRebalanceListener):
             # `seek_to_beginning` would wait for ever where a rebalance comes between.
             offset = (await self.consumer.beginning_offsets([source]))[source]
         self.consumer.seek(source, offset)
-        answers = Answers(self.consumer.last_poll_timestamp(source), steady_ms())
+        answers = Answers(self.consumer.last_poll_timestamp(source), steady_ms(), offset)
         self._shares[source] = AssignedPartition(
-            self.by_source[source.topic], source, self.options, answers, offset, offset
+            self.by_source[source.topic], source, self.options, answers, offset
         )
 
     async def _wait(self) -> None:

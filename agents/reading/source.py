@@ -104,7 +104,6 @@ class Session:
 
     reader: "SourceReader"
     partition: TopicPartition
-    position: int
     call: Callable[["Session"], None]
     answers: Answers
     waiting: deque[Batch | Outside] = field(default_factory=deque)
@@ -186,8 +185,8 @@ class SourceReader:
         if partition in self._sessions:
             self._sessions[partition].end()
         self._consumer.seek(partition, offset)
-        answers = Answers(self._consumer.last_poll_timestamp(partition), self._now_ms())
-        session = Session(self, partition, offset, call, answers)
+        answers = Answers(self._consumer.last_poll_timestamp(partition), self._now_ms(), offset)
+        session = Session(self, partition, call, answers)
         self._sessions[partition] = session
         self._consumer.resume(partition)
         self.room.set()
@@ -226,7 +225,7 @@ class SourceReader:
             for partition, offset in error.args[0].items():
                 # A fetch in flight while the partition was given away proves nothing.
                 session = self._sessions.get(partition)
-                if session is not None and session.position == offset:
+                if session is not None and session.answers.position == offset:
                     await self._outside(session)
             return False
         # No suspension between a fetch and reading its positions: they belong together.
@@ -272,10 +271,9 @@ class SourceReader:
         end = self._consumer.highwater(partition)
         if end is None:
             return None
-        start, stop = session.position, await self._consumer.position(partition)
-        session.position = stop
+        start, stop = session.answers.position, await self._consumer.position(partition)
         run = Run.of(found) if found else None
-        dates = session.answers.read(start, stop, end=end, found=() if run is None else (run,))
+        dates = session.answers.read(stop, end=end, found=() if run is None else (run,))
         return Batch(
             start=start,
             stop=stop,
@@ -286,9 +284,9 @@ class SourceReader:
         )
 
     async def _outside(self, session: Session) -> None:
-        partition, asked = session.partition, session.position
+        partition, asked = session.partition, session.answers.position
         beginnings = await self._consumer.beginning_offsets([partition])
         # If another session has started meanwhile, it gets its own error.
-        if self._sessions.get(partition) is session and session.position == asked:
+        if self._sessions.get(partition) is session and session.answers.position == asked:
             self._consumer.pause(partition)
             session.give(Outside(asked, beginnings[partition]))

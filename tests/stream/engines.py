@@ -35,7 +35,7 @@ class Resting:
         self, partition: TopicPartition, offset: int, call: Callable[[Session], None]
     ) -> Session:
         reader = cast("SourceReader", self)
-        return Session(reader, partition, offset, call, Answers(None, 0))
+        return Session(reader, partition, call, Answers(None, 0, offset))
 
     def end(self, session: Session) -> None: ...
 

@@ -133,9 +133,9 @@ def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
     )
 
 
-def make_share(partition: int, answers: Answers, read_to: int) -> AssignedPartition:
+def make_share(partition: int, answers: Answers) -> AssignedPartition:
     source, options = TopicPartition(SOURCE.topic, partition), PackOptions(limit_bytes=1)
-    return AssignedPartition(city()[0], source, options, answers, read_to, read_to)
+    return AssignedPartition(city()[0], source, options, answers, answers.position)
 
 
 async def packed(
@@ -176,8 +176,8 @@ async def test_packed_messages_say_when_what_they_hold_arrived(appended: bool) -
 
 
 async def test_what_a_packer_reads_at_the_end_of_the_source_arrived_since_it_saw_that() -> None:
-    answers = Answers(None, 0)
-    share = make_share(0, answers, 5)
+    answers = Answers(None, 0, 5)
+    share = make_share(0, answers)
     for at_ms in (100, 200, 300):
         answers.look(at_ms, at_ms)
         share.read((), stop=5, end=5, steady_ms=at_ms, now_ms=1_000_000 + at_ms)
@@ -240,7 +240,7 @@ async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
 
 
 def test_records_without_bytes_fill_a_message_too() -> None:
-    share, n = make_share(0, Answers(None, 0), 0), MAX_MESSAGES - 1
+    share, n = make_share(0, Answers(None, 0, 0)), MAX_MESSAGES - 1
     few = Run(range(n), [None] * n, [0] * n, False)
     share.read([few], stop=n, end=n + 1, steady_ms=0, now_ms=0)
     assert not share.full
@@ -267,7 +267,7 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
 
     producer = Guarded()
     packer = make_packer(Consumer([]), producer, linger_ms=1)
-    good, *closed = (make_share(partition, Answers(None, 0), 0) for partition in range(3))
+    good, *closed = (make_share(partition, Answers(None, 0, 0)) for partition in range(3))
     message = Packed(0, 1, 1, make_records([(0, b"a")]))
     refused = [asyncio.create_task(packer._fly(share, [message], 1, 1)) for share in closed]
     while producer.refusals < 10:

@@ -160,7 +160,7 @@ async def test_a_refusal_of_another_position_tells_nothing() -> None:
     session = read.begin(ONE, 1)
     read.client.ask(ONE)
     read.client.answer(ONE)
-    read.client.places[ONE].position = session.position = 7
+    read.client.places[ONE].position = session.answers.position = 7
     await read.reader.poll()
     assert not session.waiting
 
