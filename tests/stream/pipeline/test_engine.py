@@ -130,6 +130,40 @@ async def test_a_topic_that_was_created_again_is_said_once_by_whoever_notices_fi
     assert caplog.messages == [f"collection city stops: {problem}"]
 
 
+async def test_a_state_that_was_counted_from_another_topic_stops_its_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Same, "topic_id", lambda *_: bytes(16))
+    prefix, head = (
+        state_prefix(make_engine().context),
+        Head(epoch=7, seq=1, source=b"other topic's id"),
+    )
+    engine = make_engine(read=[(encode_key(prefix, Key(HEAD, 7, 1)), encode_head(head))])
+    engine.assign([0])
+    ticking = asyncio.create_task(keep_ticking([engine], FlushPace()))
+    await eventually(lambda: engine.problems)
+    ticking.cancel()
+    (problem,) = engine.problems
+    assert problem.startswith("topic city.reports is another one than its state was counted from:")
+
+
+async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def changed(*_: object, then: str) -> None:
+        raise SourceChangedError("topic city.reports was deleted and created again")
+
+    monkeypatch.setattr(Same, "check", changed)
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    take(engine, 0, [0])
+    engine.tick()
+    await eventually(lambda: engine.problems)
+    assert engine.problems == ("topic city.reports was deleted and created again",)
+    assert not engine.held
+
+
 async def test_giving_up_partitions_waits_for_no_stream_that_flows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
