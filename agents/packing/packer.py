@@ -10,9 +10,8 @@ overlap or resume late, because source offsets show what is new (see
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
@@ -129,7 +128,11 @@ class Packer(ConsumerRebalanceListener):
                 # After a rebalance during the fetch, who is next begins at the committed offset.
                 if not share.given_up:
                     await self._add(share, taken.get(share.source, ()))
-            self._pace(sum(map(len, found.values())), chain.from_iterable(taken.values()))
+            records = sum(len(run.offsets) for some in taken.values() for run in some)
+            if records:
+                # The next step takes as many batches as held RECORDS_A_STEP records in this one.
+                batches = sum(map(len, found.values()))
+                self._batches = max(1, RECORDS_A_STEP * batches // records)
         now = time.monotonic()
         for share in self._shares.values():
             if share.due(now):
@@ -168,12 +171,6 @@ class Packer(ConsumerRebalanceListener):
         waiting = any(share.runs for share in self._shares.values())
         wait_ms = int(_WAIT_SECONDS * 1000)
         return max(1, min(self.options.linger_ms // 4, wait_ms)) if waiting else wait_ms
-
-    def _pace(self, batches: int, taken: Iterable[Run]) -> None:
-        """Have the next step take as many batches as held RECORDS_A_STEP records in this one."""
-        if batches:
-            records = sum(len(run.offsets) for run in taken)
-            self._batches = max(1, RECORDS_A_STEP * batches // records)
 
     async def _add(self, share: AssignedPartition, taken: Sequence[Run]) -> None:
         now_ms = steady_ms()

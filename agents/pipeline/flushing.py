@@ -152,7 +152,9 @@ class InFlightFlushes:
         try:
             with span("flush", self.title, partition=held.partition):
                 await self.carry(held.partition, flush)
-                settled = await self._settled(held)
+                while (settled := held.state.settle()) is Settled.WAITING:
+                    held.read.clear()
+                    await held.read.wait()
             if settled is Settled.WON:
                 assert held.state.flushes.outcome is not None
                 seconds = time.monotonic() - held.flushed
@@ -167,12 +169,6 @@ class InFlightFlushes:
             self.owner.lost(held, refused=True)
         finally:
             held.flight = None
-
-    async def _settled(self, held: OwnedPartition) -> Settled:
-        while (outcome := held.state.settle()) is Settled.WAITING:
-            held.read.clear()
-            await held.read.wait()
-        return outcome
 
     async def carry(self, partition: int, flush: Flush) -> None:
         """Write a flush.
