@@ -245,10 +245,7 @@ class EvenAssignor(PartitionAssignor):
         self._update_member_urls(clients)
         subscribed = {m: said.subscription for m, said in member_metadata.items()}
         topics = {topic for every in subscribed.values() for topic in every}
-        owned = {
-            m: [(topic, p) for topic, numbers in said.assignment.actives.items() for p in numbers]
-            for m, said in clients.items()
-        }
+        owned = {m: said.assignment.active_tps for m, said in clients.items()}
         partitions = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
         found = {}
         for member, every in assign(owned, subscribed, partitions).items():

@@ -26,6 +26,7 @@ from ldpstream.agents.kafka.addresses import telling_addresses
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.kafka.static_member import DisplacedError
 from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.pipeline.awaited import wait_for_broker
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.process.console import set_up_logging
@@ -205,7 +206,7 @@ async def work(
     )
     async with serving as url:
         # Meanwhile /readyz says what the worker waits for.
-        await unless_stopped(pipeline.wait_for_broker(), stop)
+        await unless_stopped(wait_for_broker(config.kafka, pipeline.broker_watch), stop)
         async with AsyncExitStack() as stack:
             if shards is not None:
                 telling = telling_addresses(config, shards, stop, ready=lambda: pipeline.ready)

@@ -8,8 +8,10 @@ see the answer.
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
-from ldpstream.agents.partition.arrival import Dates
+from ldpstream.agents.kafka.whole_batches import Run
+from ldpstream.agents.partition.arrival import UNDATED, Dates
 
 
 def steady_ms() -> int:
@@ -25,6 +27,8 @@ class Answers:
     """The client's timestamp of the last answer, used only as an identity."""
     polled_ms: int
     """When this was last checked: by then there was no later answer than `answered`."""
+    position: int
+    """Everything below, from where reading began, has been read."""
     asked_ms: int | None = None
     """A time before the fetch of that answer was sent."""
     next_ms: int | None = None
@@ -43,18 +47,18 @@ class Answers:
         self.polled_ms = now_ms
         return new
 
-    def read(self, start: int, stop: int, *, end: int) -> int | None:
-        """Note that an answer covered `[start, stop)`, and that the log then ended at `end`.
+    def read(self, stop: int, *, end: int, found: Sequence[Run] = ()) -> Dates:
+        """Note that an answer covered `[position, stop)`, and that the log then ended at `end`.
 
-        Returns a time at which the log still ended at `start` or before, None if none was seen.
+        Returns the dates of the records that it found there.
         """
+        start, self.position = self.position, stop
         since_ms = None if self.ended is None or self.ended[0] > start else self.ended[1]
         if stop == end and self.asked_ms is not None:
             self.ended = stop, self.asked_ms
-        return since_ms
-
-    def dates(self, times_ms: Sequence[int], *, appended: bool) -> Dates:
-        """Return the dates of the next records; `appended`: the broker has set their timestamps."""
-        dates = Dates(times_ms, appended, self.recent)
+        if not found:
+            return UNDATED
+        times_ms = list(chain.from_iterable(run.times_ms for run in found))
+        dates = Dates(times_ms, all(run.appended for run in found), self.recent, since_ms)
         self.recent = dates.up_to(len(times_ms))
         return dates

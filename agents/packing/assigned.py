@@ -1,4 +1,7 @@
-"""A partition that a packer reads, and what it has read of it and not packed yet."""
+"""A partition that a packer reads, and what it has read of it and not packed yet.
+
+All records are joined at once, and only their lengths and offsets are examined.
+"""
 
 import asyncio
 import time
@@ -12,8 +15,7 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.whole_batches import Run
-from ldpstream.agents.packing.joining import cut, join
-from ldpstream.agents.state.packed import MAX_MESSAGES, MAX_SPAN, Int64s, Packed
+from ldpstream.agents.state.packed import MAX_MESSAGES, MAX_SPAN, Int64s, Packed, PackedRecords
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,6 @@ class AssignedPartition:
     answers: Answers
     packed_to: int
     """Everything below is packed; at first, where reading begins."""
-    read_to: int
-    """Everything below has been read, and what it held is packed or in `runs`."""
     runs: list[Run] = field(default_factory=list)
     """What has been read and not been packed yet."""
     arrived: list[Int64s] = field(default_factory=list)
@@ -74,21 +74,16 @@ class AssignedPartition:
         Call it even if nothing was found: the log was read up to `stop`, and ends at `end`.
         `steady_ms` is on the clock of `answers`.
         """
-        since_ms = self.answers.read(self.read_to, stop, end=end)
-        self.read_to = stop
+        dates = self.answers.read(stop, end=end, found=taken)
         if not taken:
             return
         if not self.runs:
             self.began = time.monotonic()
-        times_ms = list(chain.from_iterable(run.times_ms for run in taken))
-        dates = self.answers.dates(times_ms, appended=all(run.appended for run in taken))
-        arrived = dates.arrivals(
-            since_ms=None if since_ms is None else since_ms + now_ms - steady_ms, now_ms=now_ms
-        )
+        arrived = dates.arrivals(now_ms=now_ms, ahead_ms=now_ms - steady_ms)
         clock_ms = np.asarray(arrived.clock_ms, np.int64)
-        self.arrived.append(np.broadcast_to(clock_ms, len(times_ms)))
+        self.arrived.append(np.broadcast_to(clock_ms, len(dates.times_ms)))
         self.runs += taken
-        self.records += len(times_ms)
+        self.records += len(dates.times_ms)
         for run in taken:
             self.held_bytes += sum(map(len, filter(None, run.values)))
 
@@ -106,3 +101,53 @@ class AssignedPartition:
             self.packed_to = last + 1
             if len(part.data) <= self.options.limit_bytes:
                 yield Packed(after, last + 1, max(end, last + 1), part)
+
+
+def halves(packed: Packed) -> tuple[Packed, ...]:
+    """Return the two halves of a message that is too large; empty if it holds one record."""
+    n = len(packed.records)
+    if n == 1:
+        return ()
+    first, second = packed.records[: n // 2], packed.records[n // 2 :]
+    middle = int(second.offsets[0])
+    return (
+        Packed(packed.after, middle, packed.end, first),
+        Packed(middle, packed.next, packed.end, second),
+    )
+
+
+def join(runs: Sequence[Run], arrived: Int64s) -> PackedRecords:
+    """Return records in the form in which they are packed."""
+    values = list(chain.from_iterable(run.values for run in runs))
+    present = [value for value in values if value is not None]
+    sizes = set(map(len, present))
+    if len(sizes) == 1 and len(present) == len(values):
+        (length,) = sizes
+        lengths = np.broadcast_to(np.int64(length), (len(values),))
+    else:
+        length = None
+        lengths = np.array([-1 if v is None else len(v) for v in values], dtype=np.int64)
+    numbers = [
+        np.arange(part[0], part[-1] + 1) if isinstance(part, range) else np.array(part)
+        for part in (run.offsets for run in runs)
+    ]
+    return PackedRecords(
+        np.concatenate(numbers, dtype=np.int64),
+        lengths,
+        np.frombuffer(b"".join(present), np.uint8),
+        length,
+        arrived,
+        all(run.appended for run in runs),
+    )
+
+
+def cut(records: PackedRecords, limit_bytes: int) -> Iterator[PackedRecords]:
+    """Yield parts of at most `limit_bytes`, or one record, each spanning less than 2^32 offsets."""
+    offsets, ends, start = records.offsets, np.cumsum(np.maximum(records.lengths, 0)), 0
+    while start < len(records):
+        before = int(ends[start - 1]) if start else 0
+        stop = int(np.searchsorted(ends, before + limit_bytes, side="right"))
+        far = int(np.searchsorted(offsets, offsets[start] + MAX_SPAN, side="right"))
+        stop = min(max(stop, start + 1), start + MAX_MESSAGES, far)
+        yield records[start:stop]
+        start = stop

@@ -10,9 +10,8 @@ overlap or resume late, because source offsets show what is new (see
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
@@ -20,23 +19,26 @@ from aiokafka.errors import (
     IllegalStateError,
     KafkaError,
     KafkaTimeoutError,
+    MessageSizeTooLargeError,
     NoOffsetForPartitionError,
     OffsetOutOfRangeError,
 )
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers, steady_ms
+from ldpstream.agents.kafka.complaints import Complaints
+from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.whole_batches import Run, runs
 from ldpstream.agents.metrics.packing import PackMetrics
-from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
-from ldpstream.agents.packing.sending import PackedSender
-from ldpstream.agents.state.packed import Packed
+from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions, halves
+from ldpstream.agents.state.packed import Packed, encode_packed
 
 RECORDS_A_STEP: Final = 20_000
 FIRST_BATCHES: Final = 16
 """How many batches the first step takes; later as many as hold about RECORDS_A_STEP."""
 COMMIT_SECONDS: Final = 1.0
 LEAVE_SECONDS: Final = 3.0
+RETRY_SECONDS: Final = 1.0
 _WAIT_SECONDS: Final = 0.5
 _LOOK_SECONDS: Final = 0.05
 
@@ -45,24 +47,28 @@ log = logging.getLogger(__name__)
 
 @dataclass(eq=False, kw_only=True)
 class Packer(ConsumerRebalanceListener):
-    """Packs all topics of one process, with a consumer that the caller starts.
+    """Packs all topics of one process, with a consumer and a producer that the caller starts.
 
-    The ids that `sender` has must be looked up before the consumer reads: what is read from a topic
-    created again is then marked with the old id, and refused by workers.
+    `topic_ids` are the ids of the source topics, 16 bytes, or empty if the broker has no ids. They
+    must be looked up before the consumer reads: what is read from a topic created again is then
+    marked with the old id, and refused by workers.
     """
 
     by_source: Mapping[str, CollectionConfig]
     """The collections by their source topics."""
     consumer: AIOKafkaConsumer
-    sender: PackedSender
+    producer: LastingProducer
+    topic_ids: Mapping[str, bytes]
     options: PackOptions
     metrics: PackMetrics
     on_assigned: Callable[[], None]
     """Called whenever partitions have been assigned."""
     _shares: dict[TopicPartition, AssignedPartition] = field(default_factory=dict)
-    _committed: float = field(default_factory=time.monotonic)
+    _committed: Mapping[TopicPartition, int] = field(default_factory=dict)
+    _commit_due: float = 0.0
     _batches: int = FIRST_BATCHES
     _failure: BaseException | None = None
+    _complaints: Complaints = field(default_factory=Complaints)
 
     # --- the group ------------------------------------------------------------------------------
 
@@ -80,7 +86,7 @@ class Packer(ConsumerRebalanceListener):
         for share in self._shares.values():
             share.given_up = True
             self.metrics.lag(*share.named, None)
-        self._shares = {}
+        self._shares, self._committed = {}, {}
 
     # --- reading --------------------------------------------------------------------------------
 
@@ -122,12 +128,16 @@ class Packer(ConsumerRebalanceListener):
                 # After a rebalance during the fetch, who is next begins at the committed offset.
                 if not share.given_up:
                     await self._add(share, taken.get(share.source, ()))
-            self._pace(sum(map(len, found.values())), chain.from_iterable(taken.values()))
+            records = sum(len(run.offsets) for some in taken.values() for run in some)
+            if records:
+                # The next step takes as many batches as held RECORDS_A_STEP records in this one.
+                batches = sum(map(len, found.values()))
+                self._batches = max(1, RECORDS_A_STEP * batches // records)
         now = time.monotonic()
         for share in self._shares.values():
             if share.due(now):
                 self._launch(share)
-        if now - self._committed > COMMIT_SECONDS:
+        if now > self._commit_due:
             await self._commit()
 
     async def _take_over(self) -> None:
@@ -142,9 +152,9 @@ class Packer(ConsumerRebalanceListener):
             # `seek_to_beginning` would wait for ever where a rebalance comes between.
             offset = (await self.consumer.beginning_offsets([source]))[source]
         self.consumer.seek(source, offset)
-        answers = Answers(self.consumer.last_poll_timestamp(source), steady_ms())
+        answers = Answers(self.consumer.last_poll_timestamp(source), steady_ms(), offset)
         self._shares[source] = AssignedPartition(
-            self.by_source[source.topic], source, self.options, answers, offset, offset
+            self.by_source[source.topic], source, self.options, answers, offset
         )
 
     async def _wait(self) -> None:
@@ -161,12 +171,6 @@ class Packer(ConsumerRebalanceListener):
         waiting = any(share.runs for share in self._shares.values())
         wait_ms = int(_WAIT_SECONDS * 1000)
         return max(1, min(self.options.linger_ms // 4, wait_ms)) if waiting else wait_ms
-
-    def _pace(self, batches: int, taken: Iterable[Run]) -> None:
-        """Have the next step take as many batches as held RECORDS_A_STEP records in this one."""
-        if batches:
-            records = sum(len(run.offsets) for run in taken)
-            self._batches = max(1, RECORDS_A_STEP * batches // records)
 
     async def _add(self, share: AssignedPartition, taken: Sequence[Run]) -> None:
         now_ms = steady_ms()
@@ -208,13 +212,38 @@ class Packer(ConsumerRebalanceListener):
         self, share: AssignedPartition, cut: Sequence[Packed], stop: int, end: int
     ) -> None:
         """Send packed messages one by one; once acknowledged, their offsets may be committed."""
+        left = list(reversed(cut))
         try:
-            await self.sender.send_all(share, cut)
+            while left and not share.given_up:
+                left += reversed(await self._send(share, left.pop()))
             if not share.given_up:
                 share.acknowledged = stop
                 self.metrics.lag(*share.named, max(0, end - stop))
         finally:
             share.flight = None
+
+    async def _send(self, share: AssignedPartition, packed: Packed) -> Sequence[Packed]:
+        """Send one message until it is acknowledged; return what to send instead, if too large."""
+        (name, partition), frames = share.named, share.collection.topics.frames
+        assert frames is not None
+        topic_id = self.topic_ids[share.source.topic]
+        value = encode_packed(packed, partition=partition, topic_id=topic_id)
+        while not share.given_up:
+            try:
+                await self.producer.send(frames, partition, None, value)
+            except MessageSizeTooLargeError:
+                parts = halves(packed)
+                self.metrics.left_out(name, 0 if parts else 1)
+                return parts
+            except KafkaError as error:
+                self.metrics.failed(name)
+                self._complaints.note(share.source, error, f"topic {frames}[{partition}]")
+                await asyncio.sleep(RETRY_SECONDS)
+            else:
+                self.metrics.packed(name, len(packed.records), len(value))
+                break
+        self._complaints.over(share.source)
+        return ()
 
     def _flown(self, flight: "asyncio.Task[None]") -> None:
         """End the packer after an unexpected error while sending: its records were not sent."""
@@ -239,17 +268,14 @@ class Packer(ConsumerRebalanceListener):
         return [share.flight for share in self._shares.values() if share.flight is not None]
 
     async def _commit(self) -> None:
-        self._committed = time.monotonic()
-        shares = [(share, share.acknowledged) for share in self._shares.values()]
-        offsets = {share.source: offset for share, offset in shares if offset is not None}
-        if not offsets:
-            return
+        self._commit_due = time.monotonic() + COMMIT_SECONDS
+        shares = self._shares.items()
+        acknowledged = {at: s.acknowledged for at, s in shares if s.acknowledged is not None}
+        new = dict(acknowledged.items() - self._committed.items())
         try:
-            await self.consumer.commit(offsets)
+            if new:
+                await self.consumer.commit(new)
+                self._committed = acknowledged
         except (KafkaError, IllegalStateError) as error:
             # Records without a commit are packed again by the next owner.
             log.debug("no commit: %r", error)
-            return
-        for share, offset in shares:
-            if share.acknowledged == offset:
-                share.acknowledged = None

@@ -1,16 +1,23 @@
-"""Run a packer: its clients, topics, metrics, and shutdown."""
+"""Run a packer: its clients, topics, metrics, health, and shutdown."""
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
+from aiohttp import web
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
-from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.config import CollectionConfig, Config, WorkerConfig
+from ldpstream.agents.http.connection import Bounds
+from ldpstream.agents.http.listening import listening
+from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.probes import answer_health, answer_metrics, answer_readiness
+from ldpstream.agents.http.serve import worker_access
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.kafka.fetches import take_whole
@@ -19,9 +26,7 @@ from ldpstream.agents.kafka.permissions import PACKER
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import PackOptions
-from ldpstream.agents.packing.health import PackerHealth, serving_health
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.process.console import set_up_logging
 from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import unless_stopped, until_signalled
@@ -31,8 +36,60 @@ FETCH_BYTES: Final = 64 << 10
 _WATCH_SECONDS: Final = 2.0
 END_SECONDS: Final = 8.0
 """How long a packer has for sending and committing when it is told to end."""
+PATIENCE_SECONDS: Final = 10.0
+"""A broker that has not answered for this long is away; it is asked every two seconds."""
 
 log = logging.getLogger(__name__)
+
+
+@dataclass
+class PackerHealth:
+    """Whether a packer works."""
+
+    assigned: bool = False
+    """Whether partitions have been assigned."""
+    answered: float = field(default_factory=time.monotonic)
+    """When the broker last listed its topics, on the monotonic clock; at first, now."""
+
+    def reasons(self) -> list[str]:
+        """Return why it does not pack; empty if it does."""
+        found = [] if self.assigned else ["no partitions have been assigned yet"]
+        if time.monotonic() - self.answered > PATIENCE_SECONDS:
+            found.append("the broker does not answer")
+        return found
+
+
+@asynccontextmanager
+async def serving_health(
+    address: str, worker: WorkerConfig, *, metrics: PackMetrics, health: PackerHealth
+) -> AsyncIterator[None]:
+    """Serve /metrics, /healthz and /readyz for the duration of an `async with` block.
+
+    The metrics are for the same readers as a worker's.
+
+    Raises:
+        HttpUnavailableError: if the address cannot be listened on, or others can reach it and there
+            is no valid token.
+    """
+    access = worker_access(address, worker)
+
+    async def exposition(request: web.Request) -> web.Response:
+        try:
+            access.check(request)
+        except AnswerError as error:
+            return web.json_response({"error": error.text}, status=error.status)
+        return answer_metrics(request, metrics)
+
+    async def readiness(_: web.Request) -> web.Response:
+        return answer_readiness(health.reasons())
+
+    app = web.Application()
+    app.router.add_get("/metrics", exposition)
+    app.router.add_get("/healthz", answer_health)
+    app.router.add_get("/readyz", readiness)
+    bounds = Bounds(connections=100, per_peer=50, trusted_proxies=access.trusted_proxies)
+    async with listening(app, address=address, bounds=bounds, tls=None, setting="--http"):
+        yield
 
 
 def run_packer(
@@ -94,7 +151,8 @@ async def pack(
         return Packer(
             by_source=by_source,
             consumer=consumer,
-            sender=PackedSender(topic_ids, producer, metrics),
+            producer=producer,
+            topic_ids=topic_ids,
             options=options,
             metrics=metrics,
             on_assigned=assigned,

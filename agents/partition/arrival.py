@@ -38,16 +38,19 @@ class Dates:
     """The timestamps of N records, epoch milliseconds, and whether the broker has set all of them.
 
     `before` are the timestamps of the records before them in the log, at most MEMORY, as far as
-    known.
+    known. `since_ms`, on a clock of the reader's own, is when the log was last seen to end where
+    they begin, None if never.
     """
 
     times_ms: Sequence[int] = ()
     appended: bool = False
     before: Sequence[int] = ()
+    since_ms: int | None = None
 
     def part(self, start: int, stop: int) -> "Dates":
         """Return the dates of the records in `[start, stop)`."""
-        return Dates(self.times_ms[start:stop], self.appended, self.up_to(start))
+        times_ms, before = self.times_ms[start:stop], self.up_to(start)
+        return Dates(times_ms, self.appended, before, self.since_ms)
 
     def up_to(self, place: int) -> Sequence[int]:
         """Return the timestamps of the MEMORY records before a place, as far as known."""
@@ -55,11 +58,10 @@ class Dates:
             return tuple(self.times_ms[place - MEMORY : place])
         return (*self.before, *self.times_ms[:place])[-MEMORY:]
 
-    def arrivals(self, *, since_ms: int | None, now_ms: int) -> "Arrivals":
-        """Return the arrivals of these records.
+    def arrivals(self, *, now_ms: int, ahead_ms: int = 0) -> "Arrivals":
+        """Return the arrivals of these records by a clock that is `ahead_ms` ahead of `since_ms`'s.
 
-        `since_ms` is when the log was last seen to end where they begin, None if never. A negative
-        timestamp belongs to a record without one.
+        A negative timestamp belongs to a record without one.
         """
         if self.appended:
             return appended(self.times_ms)
@@ -71,8 +73,8 @@ class Dates:
         guesses = np.array([*_guesses(times_ms[dated], first)], dtype=np.int64)
         # Records arrive in the order of the log.
         guesses = np.maximum.accumulate(guesses)
-        if since_ms is not None:
-            guesses = np.maximum(guesses, since_ms)
+        if self.since_ms is not None:
+            guesses = np.maximum(guesses, self.since_ms + ahead_ms)
         step = (np.cumsum(dated) - dated)[len(self.before) :] - first
         known = guesses[np.minimum(step // _STEP, len(guesses) - 1)]
         return Arrivals(now_ms, np.minimum(known, now_ms))

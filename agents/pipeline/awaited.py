@@ -17,31 +17,23 @@ _RETRY_SECONDS: Final = 1.0
 log = logging.getLogger(__name__)
 
 
-async def _answers(kafka: KafkaConfig) -> bool:
-    """Return whether a broker answers at all; False only if there is none.
-
-    A broker that answers but refuses us counts: connecting to it will report why.
-    """
-    connections = Connections(kafka)
-    try:
-        await connections.admin()
-    except KafkaConnectionError as error:
-        if await why_not(kafka.bootstrap, kafka.options) is not None:
-            return True
-        log.debug("no broker yet: %r", error)
-        return False
-    finally:
-        await connections.close()
-    return True
-
-
 async def wait_for_broker(kafka: KafkaConfig, watch: BrokerWatch) -> None:
     """Wait until a broker answers; if it does not at once, `watch` and one line of the log say so.
 
     Raises:
         ClientOptionError: if the settings are impossible.
     """
-    while not await _answers(kafka):
+    while True:
+        connections = Connections(kafka)
+        try:
+            await connections.admin()
+            break
+        except KafkaConnectionError as error:
+            if await why_not(kafka.bootstrap, kafka.options) is not None:
+                break  # It answers, but refuses us: connecting to it will report why.
+            log.debug("no broker yet: %r", error)
+        finally:
+            await connections.close()
         if not watch.silent:
             log.warning("%s The worker waits for it", describe_error(KafkaConnectionError(), kafka))
         watch.silent = True

@@ -12,21 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.pipeline.flushing import InFlightFlushes
+from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from ldpstream.agents.pipeline.loading import Loader, waits_for
 from ldpstream.agents.pipeline.rivals import Rivals
-from ldpstream.agents.pipeline.services import Services
 from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.reading.intake import Channel, Intake
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.intake import Channel, Intake, OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.state.context import Context
@@ -44,7 +40,7 @@ class Engine:
     - `accepted`: the engines of the specs that it accepts, over the same topics. `others`: all
       other states of the collection.
     - `title`: its name in messages: the collection's name, plus the spec for an accepted one.
-    - `intake` takes what is read.
+    - `intake` takes what is read; `end_offsets`, by partition, are the source's last seen.
     - `news` is set whenever a winning head may differ from the one before.
     """
 
@@ -59,8 +55,8 @@ class Engine:
     ) -> None:
         self.config = config
         self.context = context
-        spec = f" ({config.spec.fingerprint.hex()})" if context.accepted else ""
-        self.title = f"{config.name}{spec}"
+        self._accepted = config.spec.fingerprint.hex() if context.accepted else None
+        self.title = f"{config.name} ({self._accepted})" if self._accepted else config.name
         self.accepted: tuple[Engine, ...] = ()
         self.replicas = [Replica(context, partition) for partition in range(config.partitions)]
         self.owned: frozenset[int] = frozenset()
@@ -75,10 +71,9 @@ class Engine:
             if config.topics.frames is None
             else PackedIntake(*common, frames=frames, metrics=services.metrics)
         )
+        self.end_offsets: Mapping[int, int] = self.intake.end_offsets
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
-        self._flights = InFlightFlushes(
-            self.title, config, services.producer, services.identity, self, services.pace
-        )
+        self._flights = InFlightFlushes(self.title, config, services, self)
         self._controls: list[Control] = []
         self._rivals = Rivals(config)
 
@@ -113,11 +108,6 @@ class Engine:
     def partial(self) -> bool:
         """Whether a worker with other windows counts part of the reports."""
         return bool(self._rivals.problem)
-
-    @property
-    def end_offsets(self) -> Mapping[int, int]:
-        """The source's end offsets last seen, by partition."""
-        return self.intake.end_offsets
 
     @property
     def first(self) -> Partition | None:
@@ -201,6 +191,9 @@ class Engine:
         """Do everything that is due, without waiting; return whether windows were decided.
 
         A replay decides thousands of them, some at a time.
+
+        Raises:
+            SourceChangedError: if a state was counted from another topic of this name.
         """
         self._rivals.look(self.replicas, time.monotonic())
         if self._problem or self._services.clock.problem:
@@ -231,11 +224,7 @@ class Engine:
 
     def _load(self) -> None:
         for partition in self._loader.worth_trying(self.owned - self._held.keys()):
-            try:
-                state = self._loader.load(partition)
-            except SourceChangedError as error:
-                self.fail(str(error))
-                return
+            state = self._loader.load(partition)
             if state is not None:
                 held = self._held[partition] = OwnedPartition(state)
                 if state.base.format > self.context.format:
@@ -243,8 +232,6 @@ class Engine:
                         f"collection.{self.config.name}.format: its state has moved to format "
                         f"{state.base.format} and stays there: remove the key"
                     )
-                # The owner before may have ended before it could commit what its last head says.
-                self._progressed(partition, state.next)
                 self.intake.begin(held)
 
     async def check_topics(self) -> None:
@@ -252,8 +239,6 @@ class Engine:
         with contained(self.fail):
             try:
                 await self._flights.check_source()
-            except SourceChangedError as error:
-                self.fail(str(error))
             except KafkaError as error:
                 log.debug("no topic ids: %r", error)
 
@@ -263,27 +248,18 @@ class Engine:
         """Flush what has been taken in as soon as it is due."""
         self._flights.soon(held)
 
-    def won(self, held: OwnedPartition, following: int, outcome: Outcome, seconds: float) -> None:
-        """Report a flush that won: the next offset, what it added, the seconds that it took."""
+    def won(self, held: OwnedPartition, outcome: Outcome, seconds: float) -> None:
+        """Report a flush that won: what it added, the seconds that it took."""
         self.news.set()
-        config, metrics, accepted = self.config, self._services.metrics, None
+        name, metrics = self.config.name, self._services.metrics
         if outcome.switched is not None and held.partition == 0:
             log.info(
                 "collection %s: its state is written in format %d from now on: releases that do "
                 "not read it stop, and there is no way back",
                 *(self.title, outcome.switched),
             )
-        if self.context.accepted:
-            accepted = config.spec.fingerprint.hex()
-        self._progressed(held.partition, following)
-        metrics.won(config.name, outcome, accepted=accepted)
-        metrics.flushed(config.name, seconds=seconds)
-
-    def _progressed(self, partition: int, following: int) -> None:
-        # The group sees the offsets of the collection's own spec.
-        if not self.context.accepted:
-            source = TopicPartition(self.config.topics.source, partition)
-            self._services.progress.won(source, following)
+        metrics.won(name, outcome, accepted=self._accepted)
+        metrics.flushed(name, seconds=seconds)
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""

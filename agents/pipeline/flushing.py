@@ -14,14 +14,16 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.complaints import Complaints
-from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
+from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.traces import span
+from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush, Settled
 from ldpstream.agents.reading.contained import run_contained
+from ldpstream.agents.reading.intake import OwnedPartition, Owner
 from ldpstream.agents.reading.interval import PARTITIONS
-from ldpstream.agents.reading.owned_partition import OwnedPartition, Owner
+from ldpstream.agents.served.clock import Clock
 
 FLUSH_SECONDS: Final = 0.25
 
@@ -62,20 +64,29 @@ class FlushPace:
         self._crowded |= self._free - now > FLUSH_SECONDS
 
 
+@dataclass(frozen=True)
+class Services:
+    """What all engines of a worker share."""
+
+    producer: LastingProducer
+    identity: TopicIdentity
+    metrics: Metrics
+    clock: Clock
+    pace: FlushPace = field(default_factory=FlushPace)
+
+
 @dataclass(eq=False)
 class InFlightFlushes:
     """The flushes of one collection, at most one in flight for each partition.
 
     A partition flushes at most every `FLUSH_SECONDS`, or as often as estimates are published if
-    that is more often; all together by `pace`.
+    that is more often; all together by the pace of `services`.
     """
 
     title: str
     config: CollectionConfig
-    producer: LastingProducer
-    identity: TopicIdentity
+    services: Services
     owner: Owner
-    pace: FlushPace
     _complaints: Complaints = field(default_factory=Complaints)
 
     @property
@@ -84,7 +95,7 @@ class InFlightFlushes:
 
     def start(self, held: OwnedPartition) -> None:
         """Flush a partition that is due or full, if it has something new and no flush in flight."""
-        due = time.monotonic() - held.flushed >= self._every_seconds and self.pace.open
+        due = time.monotonic() - held.flushed >= self._every_seconds and self.services.pace.open
         if due or held.state.full:
             self._start(held)
 
@@ -94,8 +105,8 @@ class InFlightFlushes:
         flush = held.state.flush()
         if flush is not None:
             held.flushed = time.monotonic()
-            self.pace.started(held.flushed)
-            # An unexpected error stops the collection: its partition must not seem alive.
+            self.services.pace.started(held.flushed)
+            # What is not the broker's error stops the collection: it must not seem alive.
             flying = run_contained(partial(self._fly, held, flush), self.owner.fail)
             held.flight = asyncio.create_task(flying)
 
@@ -140,31 +151,27 @@ class InFlightFlushes:
         """Send one flush to the broker and wait for its outcome."""
         try:
             with span("flush", self.title, partition=held.partition):
-                error = await self.carry(held.partition, flush)
-                outcome = await self._settled(held) if error is None else None
-            if error is not None:
-                what = f"collection {self.title}: partition {held.partition}"
-                self._complaints.note(held.partition, error, what)
-            elif outcome is Settled.WON:
+                await self.carry(held.partition, flush)
+                while (settled := held.state.settle()) is Settled.WAITING:
+                    held.read.clear()
+                    await held.read.wait()
+            if settled is Settled.WON:
                 assert held.state.flushes.outcome is not None
                 seconds = time.monotonic() - held.flushed
-                self.owner.won(held, flush.next, held.state.flushes.outcome, seconds)
+                self.owner.won(held, held.state.flushes.outcome, seconds)
                 self._complaints.over(held.partition)
-                return
-            self.owner.lost(held, refused=error is not None)
-        except SourceChangedError as error:
-            self.owner.fail(str(error))
+            else:
+                self.owner.lost(held)
+        except KafkaError as error:
+            what = f"collection {self.title}: partition {held.partition}"
+            log.debug("%s: flush failed: %r", what, error)
+            self._complaints.note(held.partition, error, what)
+            self.owner.lost(held, refused=True)
         finally:
             held.flight = None
 
-    async def _settled(self, held: OwnedPartition) -> Settled:
-        while (outcome := held.state.settle()) is Settled.WAITING:
-            held.read.clear()
-            await held.read.wait()
-        return outcome
-
-    async def carry(self, partition: int, flush: Flush) -> KafkaError | None:
-        """Write a flush. Returns why some of it may not have arrived, or None.
+    async def carry(self, partition: int, flush: Flush) -> None:
+        """Write a flush.
 
         1. Send copies and cells, and wait for all acknowledgements.
         2. Check that the source is still the topic that was counted from.
@@ -174,27 +181,23 @@ class InFlightFlushes:
         all. After an error, what was sent may still be stored.
 
         Raises:
+            KafkaError: if some of it may not have arrived.
             SourceChangedError: before the head is sent.
         """
         changelog, cells = self.config.topics.changelog, flush.cells
-        producer, name = self.producer, self.config.name
-        try:
-            with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
-                await asyncio.gather(
-                    *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
-                    # After the last message, before the head: all were from the known topic.
-                    self.check_source(),
-                )
-            with span("flush.send", name, partition=partition, cells=len(cells)):
-                whole = (*cells, flush.head)
-                if not await producer.send_whole(changelog, partition, whole):
-                    await producer.send_records(changelog, partition, cells)
-                    await self.check_source()
-                    await producer.send_records(changelog, partition, (flush.head,))
-        except KafkaError as error:
-            log.debug("flush of %s[%d] failed: %r", changelog, partition, error)
-            return error
-        return None
+        producer, name = self.services.producer, self.config.name
+        with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
+            await asyncio.gather(
+                *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
+                # After the last message, before the head: all were from the known topic.
+                self.check_source(),
+            )
+        with span("flush.send", name, partition=partition, cells=len(cells)):
+            whole = (*cells, flush.head)
+            if not await producer.send_whole(changelog, partition, whole):
+                await producer.send_records(changelog, partition, cells)
+                await self.check_source()
+                await producer.send_records(changelog, partition, (flush.head,))
 
     async def check_source(self) -> None:
         """Check that source and changelog are still the topics that were counted from.
@@ -205,11 +208,11 @@ class InFlightFlushes:
         """
         name, topics = self.config.name, self.config.topics
         then = f"`ldpstream reset {name}` starts over with it"
-        await self.identity.check((topics.source, topics.changelog), then=then)
+        await self.services.identity.check((topics.source, topics.changelog), then=then)
 
     async def _copies(self, partition: int, kind: str, copies: Sequence[Copy]) -> None:
         chosen = [(copy.value, copy.headers) for copy in copies if copy.kind == kind]
         if chosen:
             topics = self.config.topics
             topic = topics.late if kind == "late" else topics.rejected
-            await self.producer.send_all(topic, partition, chosen)
+            await self.services.producer.send_all(topic, partition, chosen)

@@ -6,14 +6,15 @@ what is read goes through channels. `ldpstream.agents.worker` connects them.
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.config import Config
+from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
@@ -21,15 +22,20 @@ from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.control import ControlError, decode_control
-from ldpstream.agents.pipeline.awaited import wait_for_broker
-from ldpstream.agents.pipeline.clock_watch import STEP_SECONDS, ClockWatch
-from ldpstream.agents.pipeline.contexts import source_wait_ms
+from ldpstream.agents.pipeline.contexts import make_context, source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
+from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.pipeline.publisher import Publisher
-from ldpstream.agents.pipeline.ranks import Rank, make_ranks, topic_partitions
-from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
-from ldpstream.agents.pipeline.services import Group, Progress, Services
-from ldpstream.agents.pipeline.tombstones import collect_tombstones
+from ldpstream.agents.pipeline.rounds import (
+    CLOCK_SECONDS,
+    Group,
+    Progress,
+    ask_time,
+    collect_tombstones,
+    keep_checking_topics,
+    keep_ticking,
+    keep_to_clock,
+)
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.intake import Channel
@@ -45,6 +51,55 @@ _WAIT_MS: Final = 500
 _MOST_WAIT_MS: Final = 2_000
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Rank:
+    """Engines of different collections, sharing readers of their sources and changelogs.
+
+    States that share a source and a changelog have read them up to different offsets. So a
+    collection's own engine and those of the specs that it accepts each need their own readers,
+    while engines of different collections can share them. The first rank has every collection's own
+    engine; each further rank has at most one accepted spec of every collection.
+    """
+
+    reader: SourceReader
+    engines: tuple[Engine, ...]
+
+
+def make_ranks(
+    collections: Sequence[CollectionConfig],
+    frames: SourceReader,
+    channels: Mapping[str, Channel],
+    services: Services,
+    *,
+    session_ms: int,
+) -> list[Rank]:
+    """Return the engines of all collections.
+
+    `frames` reads all frames topics. What is read of a collection goes through its channel, by
+    name. `session_ms` is the group's session timeout.
+    """
+    ranks, own = list[Rank](), dict[str, Engine]()
+    for place in range(1 + max((len(c.accept) for c in collections), default=0)):
+        found = [one for c in collections for one in (c, *c.accept)[place : place + 1]]
+        sources = topic_partitions({c.topics.source: c for c in found})
+        reader, engines = SourceReader(sources), list[Engine]()
+        for one in found:
+            context = make_context(
+                one, partitions=len(sources), accepted=place > 0, session_ms=session_ms
+            )
+            engine = Engine(one, context, reader, frames, channels[one.name], services)
+            engines.append(engine)
+            if (over := own.setdefault(one.name, engine)) is not engine:
+                over.accept((*over.accepted, engine))
+        ranks.append(Rank(reader, tuple(engines)))
+    return ranks
+
+
+def topic_partitions(topics: Mapping[str, CollectionConfig]) -> list[TopicPartition]:
+    """Return all partitions of topics, each with its collection."""
+    return [TopicPartition(topic, p) for topic, c in topics.items() for p in range(c.partitions)]
 
 
 class Pipeline:
@@ -69,7 +124,6 @@ class Pipeline:
         self._services = Services(
             LastingProducer(kafka.bootstrap, kafka.options, watch=self.clock),
             TopicIdentity(),
-            Progress(group),
             metrics,
             self.clock,
         )
@@ -80,6 +134,7 @@ class Pipeline:
         )
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
+        self._progress = Progress(group, [*self.collections.values()])
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}
         self._connections = Connections(kafka)
         self._stores = Stores(config.worker)
@@ -104,7 +159,7 @@ class Pipeline:
     def assigned(self, partitions: Iterable[TopicPartition]) -> None:
         """Take over exactly these partitions."""
         owned = frozenset(partitions)
-        self._services.progress.assigned(owned)
+        self._progress.assigned = owned
         sources = {engine.config.topics.source for engine in self._all}
         self._group.silence({p for p in owned if p.topic in sources})
         for engine in self._all:
@@ -118,14 +173,6 @@ class Pipeline:
         await asyncio.gather(*(run_contained(e.revoke, e.fail) for e in self._all))
 
     # --- lifecycle ------------------------------------------------------------------------------
-
-    async def wait_for_broker(self) -> None:
-        """Wait until a broker answers; meanwhile `broker_watch` reports that it waits.
-
-        Raises:
-            ClientOptionError: if `[kafka]` has a setting that no client knows.
-        """
-        await wait_for_broker(self.config.kafka, self.broker_watch)
 
     async def start(self) -> None:
         """Connect, check the topics, and start to read; call `stop` even if this fails.
@@ -148,9 +195,9 @@ class Pipeline:
         await services.identity.open(admin, config.kafka, found, group=config.group)
         await connections.producer(services.producer)
         # Before joining the group: nothing may be decided with a wrong clock.
-        watch = ClockWatch(self.clock, self._all, self._group, services.producer)
-        await watch.ask()
-        self._spawn(watch.run, self._fail)
+        await ask_time(self._all[0], services.producer)
+        keeping = partial(keep_to_clock, self.clock, self._all, self._group, services.producer)
+        self._spawn(keeping, self._fail)
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
         self._spawn(lambda: self._obey(control), self._orders_ended)
         if any(c.topics.frames for c in found):
@@ -170,7 +217,7 @@ class Pipeline:
         self._spawn(partial(keep_ticking, self._all, services.pace), self._fail)
         self._spawn(partial(keep_checking_topics, self._all), self._fail)
         self._spawn(partial(collect_tombstones, self._all, services.producer), self._fail)
-        self._spawn(services.progress.run, self._fail)
+        self._spawn(self._progress.run, self._fail)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
         resumed = self._stores.open(
@@ -213,12 +260,12 @@ class Pipeline:
     async def clock_agrees(self) -> None:
         """Wait while this machine's clock is wrong."""
         while self.clock.wrong:  # noqa: ASYNC110 (only the broker's answers change it)
-            await asyncio.sleep(STEP_SECONDS)
+            await asyncio.sleep(CLOCK_SECONDS)
 
     async def stop(self) -> None:
         """Flush, commit progress, and close all clients; does nothing if not started."""
         await self.revoked()
-        await self._services.progress.commit()
+        await self._progress.commit()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

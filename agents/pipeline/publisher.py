@@ -22,7 +22,7 @@ from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.partition.answers import answer, told_of
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.services import Services
+from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.view import Snapshot, add_up, windows
 from ldpstream.mechanisms.base.times import format_time

@@ -4,19 +4,62 @@ The more partitions there are the less often it is done.
 """
 
 import asyncio
+import logging
 import time
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from typing import Final, Protocol
 
+from aiokafka import TopicPartition
+from aiokafka.errors import KafkaError
+
+from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import FlushPace
-from ldpstream.agents.reading.contained import contained
+from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.interval import scaled_interval
+from ldpstream.agents.served.clock import WorkerClock
+from ldpstream.agents.state.records import HEAD, Key, encode_key, state_prefix
+from ldpstream.agents.state.shown import DEAD_LIMIT
 
 TICK_SECONDS: Final = 0.1
 _MOST_TICK_SECONDS: Final = 0.5
 _WATCH_SECONDS: Final = 2.0
 _MOST_WATCH_SECONDS: Final = 10.0
+_COMMIT_SECONDS: Final = 1.0
+_MOST_COMMIT_SECONDS: Final = 5.0
+CLOCK_SECONDS: Final = 0.25
+_ASK_SECONDS: Final = 10.0
+_ASK_SOON_SECONDS: Final = 1.0
+_SWEEP_SECONDS: Final = 5.0
+_MOST_SWEEP_SECONDS: Final = 20.0
+_LOOK_SECONDS: Final = 0.2
+_RECORDS_A_ROUND: Final = 20_000
+_MANY_RECORDS: Final = DEAD_LIMIT // 4
+"""With this many dead records in one partition, they are deleted at once."""
+
+log = logging.getLogger(__name__)
+
+
+class Group(Protocol):
+    """The consumer group, as far as a pipeline uses it."""
+
+    @property
+    def session_ms(self) -> int:
+        """How long a silent member keeps its partitions."""
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Commit how far partitions have been counted; return False if that failed."""
+
+    def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Keep Faust's own client from fetching partitions that have just been assigned."""
+
+    async def leave(self) -> bool:
+        """Leave the group for now, with everything read in it; return False if that failed."""
+
+    async def come_back(self) -> bool:
+        """Rejoin the group after `leave`; return False if that failed."""
 
 
 async def keep_ticking(engines: Sequence[Engine], pace: FlushPace) -> None:
@@ -44,3 +87,130 @@ async def keep_checking_topics(engines: Sequence[Engine]) -> None:
         await asyncio.sleep(every_seconds)
         # Whoever asks at the same time shares an answer.
         await asyncio.gather(*(engine.check_topics() for engine in engines if not engine.stopped))
+
+
+async def ask_time(engine: Engine, producer: LastingProducer) -> None:
+    """Have the broker timestamp a record: the deletion of a key that no owner ever writes.
+
+    Raises:
+        KafkaError: if the broker does not answer, or refuses.
+    """
+    key = encode_key(state_prefix(engine.context), Key(HEAD, 0, 0))
+    await producer.send_records(engine.config.topics.changelog, 0, [(key, None)])
+
+
+async def keep_to_clock(
+    clock: WorkerClock, engines: Sequence[Engine], group: Group, producer: LastingProducer
+) -> None:
+    """Leave the group while the clock is wrong, and rejoin afterwards, until cancelled."""
+    away = False
+    while True:
+        wrong = clock.wrong
+        if wrong and not away:
+            await asyncio.gather(*(engine.put_down() for engine in engines))
+            away = await group.leave()
+        elif away and not wrong:
+            away = not await group.come_back()
+        await asyncio.sleep(CLOCK_SECONDS)
+        clock.now_ms()
+        if clock.due(_ASK_SOON_SECONDS if wrong or clock.stepped else _ASK_SECONDS):
+            with suppress(KafkaError):
+                await ask_time(engines[0], producer)
+
+
+class Progress:
+    """Tells the group every second which offsets the heads of assigned partitions have won.
+
+    That is for tools that watch the group only: a lost commit causes nothing but an apparent lag.
+    """
+
+    def __init__(self, group: Group, engines: Sequence[Engine]) -> None:
+        self.assigned: AbstractSet[TopicPartition] = frozenset()
+        self._group = group
+        self._engines = engines
+        self._committed: Mapping[TopicPartition, int] = {}
+
+    async def commit(self) -> None:
+        """Commit what has been won since the last commit, and what could not be committed then."""
+        won = {
+            partition: replica.head.next
+            for engine in self._engines
+            for replica in engine.replicas
+            if (partition := TopicPartition(engine.config.topics.source, replica.partition))
+            in self.assigned
+            and replica.head is not None
+        }
+        new = dict(won.items() - self._committed.items())
+        if new and await self._group.commit(new):
+            self._committed = won
+
+    async def run(self) -> None:
+        """Commit until cancelled."""
+        while True:
+            many = len(self.assigned)
+            await asyncio.sleep(scaled_interval(_COMMIT_SECONDS, many, most=_MOST_COMMIT_SECONDS))
+            await self.commit()
+
+
+async def collect_tombstones(engines: Sequence[Engine], producer: LastingProducer) -> None:
+    """Delete dead records from the changelogs, until cancelled.
+
+    Those of an engine every few seconds, less often if its partitions are many, but at once if one
+    has much to delete. Correctness never depends on this: deleting a dead record twice, late or
+    never does no harm. But each dead record takes memory in every worker until it is deleted, so a
+    partition with very many of them is full, and is swept at once.
+    """
+    sweeps = [_Sweep(engine, producer) for engine in engines]
+    async with asyncio.TaskGroup() as group:
+        while True:
+            await asyncio.sleep(_LOOK_SECONDS)
+            for sweep in sweeps:
+                if sweep.due():
+                    sweep.running = group.create_task(run_contained(sweep.run, sweep.engine.fail))
+
+
+class _Sweep:
+    """Sweeps the partitions of one engine."""
+
+    def __init__(self, engine: Engine, producer: LastingProducer) -> None:
+        self.engine = engine
+        self._producer = producer
+        self.running: asyncio.Task[None] | None = None
+        self._swept = time.monotonic()
+        # What was sent, and may not have been read back yet, by partition.
+        self._sent: dict[int, set[bytes]] = {}
+
+    def due(self) -> bool:
+        """Return whether it is time for a sweep, or one partition has much to delete."""
+        if self.running is not None and not self.running.done():
+            return False
+        engine = self.engine
+        every_seconds = scaled_interval(_SWEEP_SECONDS, len(engine.held), most=_MOST_SWEEP_SECONDS)
+        return time.monotonic() - self._swept >= every_seconds or any(
+            engine.replicas[partition].dead_records >= _MANY_RECORDS for partition in engine.held
+        )
+
+    async def run(self) -> None:
+        """Delete what is dead, up to a number of records."""
+        engine, changelog = self.engine, self.engine.config.topics.changelog
+        dirty = [p for p in engine.held if engine.replicas[p].dead_records]
+        # What was sent and is still dead has not been read back yet.
+        sent = {p: engine.replicas[p].still_dead(self._sent.get(p, set())) for p in dirty}
+        self._sent = sent
+        # A partition with very many must not take the others' share.
+        share = _RECORDS_A_ROUND // max(1, len(dirty)) + 1
+        due = {p: engine.replicas[p].dead(share, but=sent[p]) for p in dirty}
+        try:
+            await asyncio.gather(
+                *(
+                    self._producer.send_records(changelog, partition, [(key, None) for key in keys])
+                    for partition, keys in due.items()
+                    if keys
+                )
+            )
+        except KafkaError as error:
+            log.debug("sweeping %s failed: %r", engine.config.name, error)
+        else:
+            for partition, keys in due.items():
+                sent[partition].update(keys)
+        self._swept = time.monotonic()

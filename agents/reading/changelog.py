@@ -16,7 +16,6 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error
-from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.replica import Replica
 
 log = logging.getLogger(__name__)
@@ -126,10 +125,7 @@ class ChangelogReader:
         records = [(record.offset, record.key or b"", record.value) for record in found]
         evaluated, wrong = False, list[str]()
         with contained(wrong.append):
-            try:
-                evaluated = self._replicas[partition].read(records, position=position, end=end)
-            except RecordError as error:
-                wrong.append(str(error))
+            evaluated = self._replicas[partition].read(records, position=position, end=end)
         if wrong:
             self._give_up(partition, wrong[0])
         elif evaluated:

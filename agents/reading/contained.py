@@ -1,9 +1,12 @@
-"""Contain an unexpected error within the collection that it concerns."""
+"""Contain an error within the collection that it concerns."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
+
+from ldpstream.agents.kafka.identity import SourceChangedError
+from ldpstream.agents.state.records import RecordError
 
 _MOST_CHARACTERS: Final = 1_000
 """Limit on an error's text, which may quote all of its input."""
@@ -15,10 +18,13 @@ log = logging.getLogger(__name__)
 def contained(failed: Callable[[str], None]) -> Iterator[None]:
     """Call `failed` with the error if the block raises one, and continue after it.
 
+    The text of an error that tells operators what has happened to a topic is passed on as it is.
     For code that a reader of several collections runs for one of them, so that the others continue.
     """
     try:
         yield
+    except (RecordError, SourceChangedError) as error:
+        failed(str(error))
     except Exception as error:  # whatever it is, others have no part in it
         log.debug("a part of the pipeline failed", exc_info=error)
         failed(f"internal error: {error!r}"[:_MOST_CHARACTERS])

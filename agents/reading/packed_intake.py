@@ -22,8 +22,7 @@ from aiokafka import TopicPartition
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.intake import SHORT_SECONDS, Intake
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.intake import SHORT_SECONDS, Intake, OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.packed import Packed, PackedError, PackedRecords, decode_packed
 
@@ -64,9 +63,8 @@ class PackedIntake(Intake):
 
     def begin(self, held: OwnedPartition) -> None:
         """Start with a loaded partition: read the frames topic from the position in its head."""
-        frames = held.frames
-        frames.heard = frames.own = self.clock.seconds()
-        frames.decided = held.decided
+        now = held.frames.heard = held.frames.own = self.clock.seconds()
+        held.note_own(now)
         self._read_frames(held)
 
     def end(self, held: OwnedPartition) -> None:
@@ -121,7 +119,7 @@ class PackedIntake(Intake):
         super()._ingest(held, batch)
         if state.next > before:
             self.metrics.packed(self.config.name, "reread", state.next - before)
-        frames.note_own(now, held.decided)
+        held.note_own(now)
         self._tell_lag(held)
         if hole is not None and state.next >= hole:
             self._filled(held)
@@ -151,10 +149,8 @@ class PackedIntake(Intake):
         it has been deleted.
         """
         frames, now = held.frames, self.clock.seconds()
-        if self.frames.known(self._topic(held)):
-            frames.unknown = None
-        elif frames.unknown is None:
-            frames.unknown = now
+        known = self.frames.known(self._topic(held))
+        frames.unknown = None if known else frames.unknown or now
         gone = frames.unknown is not None and now - frames.unknown > _GONE_SECONDS
         waits = frames.session is not None and frames.session.waiting
         return (frames.at_end and not waits) or gone
@@ -172,7 +168,7 @@ class PackedIntake(Intake):
         self.end_offsets[partition] = max(packed.end, self.end_offsets.get(partition, 0))
         before, now = state.next, self.clock.seconds()
         taken = take(state, packed, now_ms=self.clock.now_ms())
-        frames.note_own(now, held.decided)
+        held.note_own(now)
         if state.next > before:
             self.owner.took(held)
         if taken is Taken.FULL:

@@ -17,9 +17,11 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.kafka.answers import Answers, steady_ms
+from ldpstream.agents.kafka.whole_batches import Run
 from ldpstream.agents.partition.arrival import UNDATED, Dates
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error
+from ldpstream.agents.state.packed import Record
 
 POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
@@ -30,13 +32,9 @@ _SLICES: Final = 2
 _SLICE_RECORDS: Final = 1_000
 _SLICE_BYTES: Final = 1 << 18
 _RETRY_SECONDS: Final = 0.5
-_APPENDED: Final = 1
-"""Timestamp type of records whose timestamp the broker has set (LogAppendTime)."""
 _PAUSE_SECONDS: Final = 0.1
 _MOST_PAUSE_SECONDS: Final = 1.0
 _ROOM_SECONDS: Final = 0.02
-
-Record = tuple[int, bytes | None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,8 +45,6 @@ class Batch:
       with or without records.
     - `asked_ms`, on the monotonic clock, is no later than the time at which the fetch was sent;
       None if that may have been before the session.
-    - `since_ms`, on the same clock, is a time at which the log still ended at `start` or before;
-      None if none was seen.
     """
 
     start: int
@@ -57,20 +53,20 @@ class Batch:
     asked_ms: int | None = None
     records: Sequence[Record] = ()
     dates: Dates = UNDATED
-    since_ms: int | None = None
 
     def slices(self) -> "Iterator[Batch]":
         """Yield slices, at least one, each of which takes a few milliseconds to ingest."""
         if not self.records:
             yield self
             return
-        first = length = size = 0
+        first = size = 0
         for place, (_, value) in enumerate(self.records):
             added = len(value or b"")
-            if length and (length == _SLICE_RECORDS or size + added > _SLICE_BYTES):
+            full = place - first == _SLICE_RECORDS or size + added > _SLICE_BYTES
+            if place > first and full:
                 yield self._part(first, place)
-                first, length, size = place, 0, 0
-            length, size = length + 1, size + added
+                first, size = place, 0
+            size += added
         yield self._part(first, len(self.records))
 
     def rest(self, place: int) -> "Batch":
@@ -108,7 +104,6 @@ class Session:
 
     reader: "SourceReader"
     partition: TopicPartition
-    position: int
     call: Callable[["Session"], None]
     answers: Answers
     waiting: deque[Batch | Outside] = field(default_factory=deque)
@@ -190,8 +185,8 @@ class SourceReader:
         if partition in self._sessions:
             self._sessions[partition].end()
         self._consumer.seek(partition, offset)
-        answers = Answers(self._consumer.last_poll_timestamp(partition), self._now_ms())
-        session = Session(self, partition, offset, call, answers)
+        answers = Answers(self._consumer.last_poll_timestamp(partition), self._now_ms(), offset)
+        session = Session(self, partition, call, answers)
         self._sessions[partition] = session
         self._consumer.resume(partition)
         self.room.set()
@@ -230,7 +225,7 @@ class SourceReader:
             for partition, offset in error.args[0].items():
                 # A fetch in flight while the partition was given away proves nothing.
                 session = self._sessions.get(partition)
-                if session is not None and session.position == offset:
+                if session is not None and session.answers.position == offset:
                     await self._outside(session)
             return False
         # No suspension between a fetch and reading its positions: they belong together.
@@ -276,30 +271,22 @@ class SourceReader:
         end = self._consumer.highwater(partition)
         if end is None:
             return None
-        start, stop = session.position, await self._consumer.position(partition)
-        session.position = stop
-        since_ms = session.answers.read(start, stop, end=end)
-        if not found:
-            asked_ms = session.answers.asked_ms
-            return Batch(start=start, stop=stop, end=end, asked_ms=asked_ms)
-        dates = session.answers.dates(
-            [record.timestamp for record in found],
-            appended=all(record.timestamp_type == _APPENDED for record in found),
-        )
+        start, stop = session.answers.position, await self._consumer.position(partition)
+        run = Run.of(found) if found else None
+        dates = session.answers.read(stop, end=end, found=() if run is None else (run,))
         return Batch(
             start=start,
             stop=stop,
             end=end,
             asked_ms=session.answers.asked_ms,
-            records=[(record.offset, record.value) for record in found],
+            records=() if run is None else list(zip(run.offsets, run.values, strict=True)),
             dates=dates,
-            since_ms=since_ms,
         )
 
     async def _outside(self, session: Session) -> None:
-        partition, asked = session.partition, session.position
+        partition, asked = session.partition, session.answers.position
         beginnings = await self._consumer.beginning_offsets([partition])
         # If another session has started meanwhile, it gets its own error.
-        if self._sessions.get(partition) is session and session.position == asked:
+        if self._sessions.get(partition) is session and session.answers.position == asked:
             self._consumer.pause(partition)
             session.give(Outside(asked, beginnings[partition]))

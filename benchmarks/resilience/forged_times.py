@@ -12,6 +12,7 @@ With `--broker` the time is true, and so are worker, packer and broker
 
 import argparse
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -85,7 +86,7 @@ def measure(window: WindowSpec, rule: str, *, seconds: int, away: bool) -> Late:
             created_ms = [sent.arrived_ms - sent.arrived_ms % 1_000 for sent in records]
             dates = Dates(created_ms, before=before)
             before = list(dates.up_to(len(records)))
-        arrived = dates.arrivals(since_ms=since_ms, now_ms=now_ms)
+        arrived = replace(dates, since_ms=since_ms).arrivals(now_ms=now_ms)
         if rule == "no bound":
             arrived = Arrivals(now_ms, now_ms + window.future_ms)
         part.ingest(list(enumerate(frames, start=part.next)), now_ms=now_ms, arrived=arrived)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
@@ -16,7 +15,7 @@ from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.services import Progress, Services
+from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals
 from tests.stream.owning import Times
@@ -36,7 +35,7 @@ class Resting:
         self, partition: TopicPartition, offset: int, call: Callable[[Session], None]
     ) -> Session:
         reader = cast("SourceReader", self)
-        return Session(reader, partition, offset, call, Answers(None, 0))
+        return Session(reader, partition, call, Answers(None, 0, offset))
 
     def end(self, session: Session) -> None: ...
 
@@ -104,7 +103,6 @@ def make_engine(
         Services(
             producer=cast("LastingProducer", Sender(take)),
             identity=cast("TopicIdentity", Same(partitions)),
-            progress=cast("Progress", SimpleNamespace(won=lambda *_: None)),
             metrics=Metrics(),
             clock=Times(lambda: 3_600_000),
         ),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ldpstream.agents.kafka.answers import steady_ms
 from ldpstream.agents.partition.flushes import Outcome
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.intake import OwnedPartition
 
 
 @dataclass
@@ -20,9 +20,7 @@ class Holder:
 
     def took(self, held: OwnedPartition) -> None: ...
 
-    def won(
-        self, held: OwnedPartition, following: int, outcome: Outcome, seconds: float
-    ) -> None: ...
+    def won(self, held: OwnedPartition, outcome: Outcome, seconds: float) -> None: ...
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None: ...
 

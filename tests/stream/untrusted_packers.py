@@ -11,7 +11,7 @@ from ldpstream.agents.config import read_config
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.intake import OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import Record
 from ldpstream.agents.state.packed import Packed, encode_packed

@@ -26,7 +26,7 @@ def deleted(cluster: Cluster, minutes: float, *, next_at: float) -> None:
     assert part.skip_to(part.next + 2, now_ms=cluster.now_ms) == 2
     cluster.produce(0, at(0), at(0), at(next_at))
     arrived_ms = NOW_MS + int(next_at * MINUTE_MS)
-    arrived = Dates([arrived_ms], appended=True).arrivals(since_ms=None, now_ms=cluster.now_ms)
+    arrived = Dates([arrived_ms], appended=True).arrivals(now_ms=cluster.now_ms)
     part.ingest([(part.next, at(next_at))], now_ms=cluster.now_ms, arrived=arrived)
 
 

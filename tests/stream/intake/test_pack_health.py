@@ -10,7 +10,7 @@ from ldpstream.agents.config import WorkerConfig, load_config
 from ldpstream.agents.config.secret import GivenSecret
 from ldpstream.agents.http import HttpUnavailableError
 from ldpstream.agents.metrics.packing import PackMetrics
-from ldpstream.agents.packing.health import PATIENCE_SECONDS, PackerHealth, serving_health
+from ldpstream.agents.packing.run import PATIENCE_SECONDS, PackerHealth, serving_health
 from tests.ports import free_ports
 from tests.stream.cli import configured, invoke, refused
 

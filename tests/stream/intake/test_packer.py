@@ -19,10 +19,10 @@ from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.whole_batches import Run
 from ldpstream.agents.metrics.packing import PackMetrics
-from ldpstream.agents.packing import run, sending
+from ldpstream.agents.packing import packer as packer_module
+from ldpstream.agents.packing import run
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.packing.sending import PackedSender
 from ldpstream.agents.state.packed import MAX_MESSAGES, Packed, decode_packed
 from tests.packing import make_records
 from tests.processes import eventually
@@ -125,16 +125,17 @@ def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
     return Packer(
         by_source={SOURCE.topic: city()[0]},
         consumer=cast("AIOKafkaConsumer", consumer),
-        sender=PackedSender({SOURCE.topic: ID}, cast("LastingProducer", told), counts),
+        producer=cast("LastingProducer", told),
+        topic_ids={SOURCE.topic: ID},
         options=PackOptions(linger_ms=linger_ms, limit_bytes=1_000),
         metrics=counts,
         on_assigned=lambda: None,
     )
 
 
-def make_share(partition: int, answers: Answers, read_to: int) -> AssignedPartition:
+def make_share(partition: int, answers: Answers) -> AssignedPartition:
     source, options = TopicPartition(SOURCE.topic, partition), PackOptions(limit_bytes=1)
-    return AssignedPartition(city()[0], source, options, answers, read_to, read_to)
+    return AssignedPartition(city()[0], source, options, answers, answers.position)
 
 
 async def packed(
@@ -175,8 +176,8 @@ async def test_packed_messages_say_when_what_they_hold_arrived(appended: bool) -
 
 
 async def test_what_a_packer_reads_at_the_end_of_the_source_arrived_since_it_saw_that() -> None:
-    answers = Answers(None, 0)
-    share = make_share(0, answers, 5)
+    answers = Answers(None, 0, 5)
+    share = make_share(0, answers)
     for at_ms in (100, 200, 300):
         answers.look(at_ms, at_ms)
         share.read((), stop=5, end=5, steady_ms=at_ms, now_ms=1_000_000 + at_ms)
@@ -217,8 +218,8 @@ async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Otherwise a worker finds a hole where nothing has been lost, and goes on behind it."""
-    monkeypatch.setattr(sending, "RETRY_SECONDS", 0.05)
-    monkeypatch.setattr("ldpstream.agents.packing.packer.LEAVE_SECONDS", 0.02)
+    monkeypatch.setattr(packer_module, "RETRY_SECONDS", 0.05)
+    monkeypatch.setattr(packer_module, "LEAVE_SECONDS", 0.02)
 
     @dataclass
     class Slow(Told):
@@ -239,7 +240,7 @@ async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
 
 
 def test_records_without_bytes_fill_a_message_too() -> None:
-    share, n = make_share(0, Answers(None, 0), 0), MAX_MESSAGES - 1
+    share, n = make_share(0, Answers(None, 0, 0)), MAX_MESSAGES - 1
     few = Run(range(n), [None] * n, [0] * n, False)
     share.read([few], stop=n, end=n + 1, steady_ms=0, now_ms=0)
     assert not share.full
@@ -253,9 +254,9 @@ def test_records_without_bytes_fill_a_message_too() -> None:
 async def test_a_partition_that_cannot_be_written_is_said_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(sending, "RETRY_SECONDS", 0.0)
+    monkeypatch.setattr(packer_module, "RETRY_SECONDS", 0.0)
 
-    class Guarded:
+    class Guarded(Told):
         refusals = 0
 
         async def send(self, topic: str, partition: int, *_: object) -> None:
@@ -265,13 +266,12 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
                 raise TopicAuthorizationFailedError(topic)
 
     producer = Guarded()
-    counts = metrics(lambda *_: None)
-    sender = PackedSender({SOURCE.topic: ID}, cast("LastingProducer", producer), counts)
-    good, *closed = (make_share(partition, Answers(None, 0), 0) for partition in range(3))
+    packer = make_packer(Consumer([]), producer, linger_ms=1)
+    good, *closed = (make_share(partition, Answers(None, 0, 0)) for partition in range(3))
     message = Packed(0, 1, 1, make_records([(0, b"a")]))
-    refused = [asyncio.create_task(sender.send_all(share, [message])) for share in closed]
+    refused = [asyncio.create_task(packer._fly(share, [message], 1, 1)) for share in closed]
     while producer.refusals < 10:
-        await sender.send_all(good, [message])
+        await packer._fly(good, [message], 1, 1)
     for share in closed:
         share.given_up = True
     await asyncio.gather(*refused)
@@ -324,7 +324,7 @@ async def test_a_packer_ends_when_told_though_nobody_answers_its_commit(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(run, "END_SECONDS", 0.0)
-    monkeypatch.setattr("ldpstream.agents.packing.packer.COMMIT_SECONDS", 0.0)
+    monkeypatch.setattr(packer_module, "COMMIT_SECONDS", 0.0)
     consumer, stop = Mute([[Record(0, b"a")]]), asyncio.Event()
     packer = make_packer(consumer, Told(), linger_ms=1)
     running = asyncio.create_task(run._until_stopped(packer, stop, watch()))

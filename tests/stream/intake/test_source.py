@@ -137,8 +137,8 @@ async def test_records_say_since_when_the_log_may_have_held_them() -> None:
     last = read.got[ONE][-1]
     assert isinstance(last, Batch)
     assert last.records
-    assert last.since_ms is not None
-    assert last.since_ms <= steady_ms()
+    assert last.dates.since_ms is not None
+    assert last.dates.since_ms <= steady_ms()
     first = read.got[ONE][0]
     assert isinstance(first, Batch)
     assert first.asked_ms is None
@@ -160,7 +160,7 @@ async def test_a_refusal_of_another_position_tells_nothing() -> None:
     session = read.begin(ONE, 1)
     read.client.ask(ONE)
     read.client.answer(ONE)
-    read.client.places[ONE].position = session.position = 7
+    read.client.places[ONE].position = session.answers.position = 7
     await read.reader.poll()
     assert not session.waiting
 

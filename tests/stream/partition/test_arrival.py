@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import repeat
 
 import numpy as np
@@ -17,7 +18,7 @@ NOW_MS = 1_800_000_000_000
 
 def known(dates: Dates, *, since_ms: int | None = None) -> tuple[list[int], list[int]]:
     """Return the latest and the best known arrivals of two records."""
-    found = dates.arrivals(since_ms=since_ms, now_ms=NOW_MS)
+    found = replace(dates, since_ms=since_ms).arrivals(now_ms=NOW_MS)
     return tuple(np.broadcast_to(of, 2).tolist() for of in (found.latest_ms, found.clock_ms))
 
 
@@ -43,10 +44,10 @@ def read(
 ) -> list[int]:
     """What is known of records that are read in batches of these sizes, one after the other."""
     found: list[int] = []
-    dates = Dates(times_ms)
+    dates = Dates(times_ms, since_ms=since_ms)
     while len(found) < len(times_ms):
         part = dates.part(len(found), len(found) + next(iter(sizes)))
-        arrived = part.arrivals(since_ms=since_ms, now_ms=NOW_MS)
+        arrived = part.arrivals(now_ms=NOW_MS)
         found += np.broadcast_to(arrived.clock_ms, len(part.times_ms)).tolist()
     return found
 

@@ -52,7 +52,7 @@ async def test_a_switch_of_formats_is_said_as_docs_changes_md_shows(
     engine.tick()
     outcome = Outcome(counted=0, late=0, rejected={}, lost_offsets=0, switched=2)
     with caplog.at_level(logging.INFO):
-        engine.won(engine._held[0], 0, outcome, 0.0)
+        engine.won(engine._held[0], outcome, 0.0)
     shown = shown_alone("docs/changes.md", "Another release").output.strip()
     assert caplog.messages == [shown.replace("trips", "city")]
     await engine.revoke()
@@ -89,20 +89,6 @@ async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
     engine.replicas[0].head = Head(partitions=2)
     engine.tick()
     assert tried == [0, 0, 1]
-
-
-async def test_what_the_owner_before_could_not_commit_is_committed_after_a_load() -> None:
-    """Nothing may come for long: until then the group would seem to lag."""
-    prefix = state_prefix(make_engine().context)
-    head = encode_key(prefix, Key(HEAD, 7, 1)), encode_head(Head(epoch=7, seq=1, next=5))
-    engine = make_engine(read=[head])
-    committed: dict[int, int] = {}
-    engine._services.progress.won = lambda at, following: committed.update({at[1]: following})
-    engine.assign([1])
-    engine.replicas[0].head = Head(partitions=2)
-    engine.tick()
-    assert committed == {1: 5}
-    await engine.revoke()
 
 
 async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:
@@ -142,6 +128,40 @@ async def test_a_topic_that_was_created_again_is_said_once_by_whoever_notices_fi
     (problem,) = engine.problems
     assert problem.startswith("topic city.reports ends before offset ")
     assert caplog.messages == [f"collection city stops: {problem}"]
+
+
+async def test_a_state_that_was_counted_from_another_topic_stops_its_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Same, "topic_id", lambda *_: bytes(16))
+    prefix, head = (
+        state_prefix(make_engine().context),
+        Head(epoch=7, seq=1, source=b"other topic's id"),
+    )
+    engine = make_engine(read=[(encode_key(prefix, Key(HEAD, 7, 1)), encode_head(head))])
+    engine.assign([0])
+    ticking = asyncio.create_task(keep_ticking([engine], FlushPace()))
+    await eventually(lambda: engine.problems)
+    ticking.cancel()
+    (problem,) = engine.problems
+    assert problem.startswith("topic city.reports is another one than its state was counted from:")
+
+
+async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def changed(*_: object, then: str) -> None:
+        raise SourceChangedError("topic city.reports was deleted and created again")
+
+    monkeypatch.setattr(Same, "check", changed)
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    take(engine, 0, [0])
+    engine.tick()
+    await eventually(lambda: engine.problems)
+    assert engine.problems == ("topic city.reports was deleted and created again",)
+    assert not engine.held
 
 
 async def test_giving_up_partitions_waits_for_no_stream_that_flows(

@@ -14,9 +14,10 @@ from ldpstream.agents.pipeline.flushing import (
     FLUSH_SECONDS,
     FlushPace,
     InFlightFlushes,
+    Services,
 )
+from ldpstream.agents.reading.intake import OwnedPartition
 from ldpstream.agents.reading.interval import PARTITIONS
-from ldpstream.agents.reading.owned_partition import OwnedPartition
 from tests.stream.owning import Holder
 from tests.stream.serving import CITY
 
@@ -27,7 +28,8 @@ class Carrying(InFlightFlushes):
     def __init__(self) -> None:
         config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
         any_ = cast("Any", None)
-        super().__init__("trips", config.collections["city"], any_, any_, Holder(), FlushPace())
+        services = Services(any_, any_, any_, any_)
+        super().__init__("trips", config.collections["city"], services, Holder())
 
 
 class Refusing(Carrying):
@@ -37,8 +39,9 @@ class Refusing(Carrying):
         super().__init__()
         self.errors = errors
 
-    async def carry(self, partition: int, _: object) -> KafkaError | None:
-        return self.errors[partition] if partition < len(self.errors) else None
+    async def carry(self, partition: int, _: object) -> None:
+        if partition < len(self.errors):
+            raise self.errors[partition]
 
 
 def held(partition: int) -> OwnedPartition:

@@ -16,7 +16,7 @@ from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.control import encode_control
 from ldpstream.agents.pipeline.pipeline import Pipeline
-from ldpstream.agents.pipeline.services import Group
+from ldpstream.agents.pipeline.rounds import Group
 from ldpstream.agents.reading.intake import Channel
 from ldpstream.agents.state.formats import SWITCH_MS
 from tests.processes import eventually

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
+from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.pipeline.publisher import Publisher
-from ldpstream.agents.pipeline.services import Services
 
 
 class News(asyncio.Event):

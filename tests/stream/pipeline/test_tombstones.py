@@ -12,9 +12,9 @@ from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.partition import partition
-from ldpstream.agents.pipeline import tombstones
+from ldpstream.agents.pipeline import rounds
 from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.tombstones import collect_tombstones
+from ldpstream.agents.pipeline.rounds import collect_tombstones
 from ldpstream.agents.state.shown import Shown
 from ldpstream.agents.state.windows import WindowSpec
 from tests.processes import eventually
@@ -80,22 +80,20 @@ class Log:
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tombstones, "_LOOK_SECONDS", 0.0)
+    monkeypatch.setattr(rounds, "_LOOK_SECONDS", 0.0)
     # What is deleted is deleted because there is so much of it, and not because time has gone by.
-    monkeypatch.setattr(tombstones, "_EVERY_SECONDS", math.inf)
-    monkeypatch.setattr(tombstones, "_MOST_SECONDS", math.inf)
+    monkeypatch.setattr(rounds, "_SWEEP_SECONDS", math.inf)
+    monkeypatch.setattr(rounds, "_MOST_SWEEP_SECONDS", math.inf)
 
 
 async def test_much_is_deleted_at_once_and_of_each_partition_its_share() -> None:
     log = Log(MANY, 5, MANY)
     log.refusing = 2
     with log.swept():
-        await eventually(
-            lambda: max(t.dead_records for t in log.replicas) < tombstones._MANY_RECORDS
-        )
+        await eventually(lambda: max(t.dead_records for t in log.replicas) < rounds._MANY_RECORDS)
     assert log.replicas[1].dead_records == 0
     assert {partition for partition, _ in log.asked[:3]} == {0, 1, 2}
-    assert max(len(keys) for _, keys in log.asked) <= tombstones._RECORDS_A_ROUND
+    assert max(len(keys) for _, keys in log.asked) <= rounds._RECORDS_A_ROUND
 
 
 async def test_what_has_been_sent_is_not_sent_again_before_it_is_read() -> None:
@@ -115,7 +113,7 @@ async def test_little_is_deleted_once_in_a_while(monkeypatch: pytest.MonkeyPatch
     with log.swept():
         await asyncio.sleep(0.05)
         assert log.asked == []
-        monkeypatch.setattr(tombstones, "_EVERY_SECONDS", 0.0)
+        monkeypatch.setattr(rounds, "_SWEEP_SECONDS", 0.0)
         await eventually(lambda: log.replicas[0].dead_records == 0)
     assert [partition for partition, _ in log.asked] == [0]
 

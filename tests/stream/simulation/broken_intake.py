@@ -11,8 +11,7 @@ from functools import partial
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.clock import UnbrokenProbes
-from ldpstream.agents.reading.intake import Intake
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session
 from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWorld, Part
 from tests.stream.simulation.world import World

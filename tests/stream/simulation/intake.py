@@ -21,8 +21,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.intake import Intake
-from ldpstream.agents.reading.owned_partition import OwnedPartition
+from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Record, SourceReader
 from tests.stream.owning import Holder, Times
 from tests.stream.serving import CITY

@@ -113,7 +113,7 @@ class PackedWorld(World):
 
     def pack(self, p: int, at: int, stop: int, *, partition: int, topic_id: bytes) -> bytes:
         dates = self.times.dates(p, range(at, stop))
-        known = dates.arrivals(since_ms=None, now_ms=self.wall_ms).clock_ms
+        known = dates.arrivals(now_ms=self.wall_ms).clock_ms
         records = make_records(
             [(o, self.source[p][o].value) for o in range(at, stop)],
             arrived=None if self.wall_ms < 0 else np.broadcast_to(known, stop - at).tolist(),

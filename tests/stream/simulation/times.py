@@ -9,7 +9,7 @@ they lie nothing is promised.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ldpstream.agents.partition.arrival import Arrivals, Dates
@@ -58,8 +58,8 @@ class Times:
 
     def arrivals(self, p: int, offsets: range, held: OwnedPartition, now_ms: int) -> Arrivals:
         """What a worker knows of the messages that it has read together."""
-        dates = self.dates(p, offsets)
-        return dates.arrivals(since_ms=held.ended_ms, now_ms=now_ms)
+        dates = replace(self.dates(p, offsets), since_ms=held.ended_ms)
+        return dates.arrivals(now_ms=now_ms)
 
     def loaded(self, p: int, part: Watched) -> None:
         """Know what moved the clock of a partition that has been loaded."""
