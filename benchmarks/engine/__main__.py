@@ -41,7 +41,7 @@ from benchmarks.engine.tables import Report, markdown
 from benchmarks.engine.targets import Target, targets
 
 PARTS = ("process", "speed", "latency", "state", "workers", "partitions")
-SECTIONS = ("run", *PARTS, "targets", "recovery")
+SECTIONS = ("run", *PARTS, "recovery")
 PART_SECONDS = 600.0
 _VALUES = 1_000
 
