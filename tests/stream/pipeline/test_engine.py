@@ -188,7 +188,7 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logs: dict[int, list[tuple[int, bytes, bytes | None]]] = {0: [], 1: []}
-    composed = 0
+    made = 0
 
     def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         log, before = logs[partition], len(logs[partition])
@@ -196,12 +196,12 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
         engine.replicas[partition].read(log[before:], position=len(log), end=len(log))
         engine.replica_read(partition)
 
-    def compose(_: WindowTotals) -> bytes:
-        nonlocal composed
-        composed += 1
+    def make_final(_: WindowTotals) -> bytes:
+        nonlocal made
+        made += 1
         return b""
 
-    engine = make_engine(send, compose=compose)
+    engine = make_engine(send, make_final=make_final)
     monkeypatch.setattr("ldpstream.agents.pipeline.flushing.FLUSH_SECONDS", 0.0)
     engine.assign([0, 1])
 
@@ -217,14 +217,14 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     first = engine.first
     assert first is not None
     await eventually(lambda: all(replica.head and replica.head.n for replica in engine.replicas))
-    assert composed == 0
+    assert made == 0
     # Nothing is due by the clock: it is only because there is more to decide that it goes on.
     monkeypatch.setattr("ldpstream.agents.pipeline.rounds.TICK_SECONDS", 3_600)
     running = asyncio.create_task(keep_ticking([engine], FlushPace()))
     seen = [0]
     while seen[-1] < WINDOWS and len(seen) < 1_000:
         await asyncio.sleep(0)
-        seen.append(composed)
+        seen.append(made)
     running.cancel()
     assert seen[-1] >= WINDOWS
     assert max(after - before for before, after in pairwise(seen)) <= STEP
@@ -278,7 +278,7 @@ async def test_a_spec_that_was_changed_without_a_word_is_told_once(
     assert "collection.city.accept (docs/changes.md)" in said
 
 
-def test_the_larger_the_domain_the_fewer_finals_are_composed_at_once() -> None:
+def test_the_larger_the_domain_the_fewer_finals_are_made_at_once() -> None:
     steps = [finals_a_step(1 << power) for power in range(24)]
     assert steps[0] == 128
     assert steps == sorted(steps, reverse=True)

@@ -14,7 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http import build_http
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.flushes import Outcome
@@ -74,7 +74,7 @@ def newest(served: Served, start_ms: int = START_MS) -> EstimateDocument:
     """Return the published document of the window that starts then."""
     span = start_ms, start_ms + served.config.window.size_ms
     counted = totals(served.context, served.replicas, *span)
-    return compose(served.config, counted, window=span, final=False)
+    return build_document(served.config, counted, window=span, final=False)
 
 
 @pytest.mark.parametrize(

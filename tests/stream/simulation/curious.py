@@ -65,7 +65,7 @@ def _context(window: int, finals_a_step: int, minimum: int, release_ms: int | No
     return Context(
         spec=_spec(),
         window=WINDOWS[window],
-        compose=write_final,
+        make_final=write_final,
         chunk=1,
         finals_a_step=finals_a_step,
         minimum=minimum,

@@ -60,7 +60,7 @@ def _context(window: int, finals_a_step: int, minimum: int, block: int, release_
     return Context(
         spec=_spec(),
         window=WINDOWS[window],
-        compose=write_blocks,
+        make_final=write_blocks,
         chunk=1,
         finals_a_step=finals_a_step,
         minimum=minimum,
