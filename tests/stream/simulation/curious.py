@@ -85,6 +85,16 @@ def isolated(masks: set[int]) -> list[int]:
     return classes
 
 
+def demand_none_isolated(masks: set[int], minimum: int, rule: str) -> None:
+    """Demand that sums and differences of these sets isolate at least `minimum` reports."""
+    for found in isolated(masks):
+        demand(
+            found.bit_count() >= minimum,
+            f"{rule} {found.bit_count()} reports can be isolated, minimum {minimum}: "
+            f"{[symbol for symbol in range(SYMBOLS) if found >> symbol & 1]}",
+        )
+
+
 class CuriousChecks(Checks):
     """What the attacker has been told."""
 
@@ -112,13 +122,7 @@ class CuriousChecks(Checks):
 
     def finish(self) -> None:
         super().finish()
-        minimum = self.world.context.minimum
-        for found in isolated(self.told):
-            demand(
-                found.bit_count() >= minimum,
-                f"(8) {found.bit_count()} reports can be isolated, minimum {minimum}: "
-                f"{[symbol for symbol in range(SYMBOLS) if found >> symbol & 1]}",
-            )
+        demand_none_isolated(self.told, self.world.context.minimum, "(8)")
 
 
 class CuriousWorld(World):
