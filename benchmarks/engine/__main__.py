@@ -2,8 +2,8 @@ r"""The engine and its peers, in one run: `python -m benchmarks.engine`.
 
     python -m benchmarks.engine --page docs/performance.md
 
-Parts (`--only` takes some of them, with commas): `process`, aggregation in process, also of pure-LDP
-and multi-freq-ldpy; `speed` by frame size, also of bare aiokafka, Faust and Quix; `latency`
+Parts (`--only` takes some of them, with commas): `process`, aggregation in process, also of
+pure-LDP and multi-freq-ldpy; `speed` by frame size, also of bare aiokafka, Faust and Quix; `latency`
 from send to published; `state`: changelog bytes, recovery, memory; `workers`: two against one;
 `partitions`: a worker with many of them.
 
