@@ -3,9 +3,9 @@ r"""The engine and its peers, in one run: `python -m benchmarks.engine`.
     python -m benchmarks.engine --page docs/performance.md
 
 Parts (`--only` takes some of them, with commas): `process`, aggregation in process, also of
-pure-LDP and multi-freq-ldpy; `speed` by frame size, also of bare aiokafka, Faust and Quix; `latency`
-from send to published; `state`: changelog bytes, recovery, memory; `workers`: two against one;
-`partitions`: a worker with many of them.
+pure-LDP and multi-freq-ldpy; `speed` by frame size, also of bare aiokafka, Faust and Quix;
+`latency` from send to published; `state`: changelog bytes, recovery, memory; `workers`: two against
+one; `partitions`: a worker with many of them.
 
 Each part runs in a process of its own with a broker of its own: one that fails, or takes more than
 ten minutes, is told as failed and the others go on. Tables are printed as soon as there is one, and
