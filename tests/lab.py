@@ -21,7 +21,7 @@ from aiokafka.admin import NewPartitions
 from numpy.typing import NDArray
 
 from ldpstream.agents.config import CollectionConfig, load_config
-from ldpstream.agents.document.compose import final_content
+from ldpstream.agents.document.build import final_content
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
@@ -151,8 +151,8 @@ class Lab(Connected):
 
     @property
     def context(self) -> Context:
-        compose = final_content(self.collection)
-        return Context(spec=self.collection.spec, window=self.collection.window, compose=compose)
+        one = self.collection
+        return Context(spec=one.spec, window=one.window, make_final=final_content(one))
 
     async def _replicas(self, topics: CollectionConfig) -> list[Replica]:
         async with self.reader() as reader:

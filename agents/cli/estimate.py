@@ -34,7 +34,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     """
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
-    from ldpstream.agents.document.compose import compose
+    from ldpstream.agents.document.build import build_document
     from ldpstream.agents.document.flat import document_csv
     from ldpstream.agents.state.context import WindowTotals
     from ldpstream.agents.terminal.plots import show_plot
@@ -50,7 +50,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
         n += len(chunk.reports)
     totals = WindowTotals(0, 0, statistic, n, late=0, rejected=0)
     # Nothing can be added to a file that was read to its end: final, as a closed window is.
-    document = compose(collection, totals, window=None, final=True, options=options)
+    document = build_document(collection, totals, window=None, final=True, options=options)
     if form == "json":
         click.echo(document.to_json())
     elif form == "csv":

@@ -1,4 +1,4 @@
-"""What composing a document takes of memory, told before anything is computed.
+"""What building a document takes of memory, told before anything is computed.
 
 Tables of a mechanism belong to the worker; counted here is what one document needs besides.
 Tests keep these figures above what is measured.
@@ -19,7 +19,7 @@ _AREA_BYTES: Final = 1_200
 
 
 def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
-    """Return what a document with these options takes at most while it is composed and written.
+    """Return what a document with these options takes at most while it is built and written.
 
     The statistic included, whatever was reported. Prefixes for quantiles are prepared once, and
     not counted.

@@ -1,6 +1,6 @@
 """A process of its own for costly answers, so that they cost the worker neither memory nor pace.
 
-Threads of one process share its interpreter: while one of them composes a long list, the event loop
+Threads of one process share its interpreter: while one of them builds a long list, the event loop
 waits for it after every system call. The process runs at low priority, starts with the first costly
 answer, and ends when there has been none for a while, or with the worker.
 """

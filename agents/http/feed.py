@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.partition.answers import answer, told_of
@@ -114,13 +114,13 @@ class Feed:
             return
         if time.monotonic() >= self._due:
             made = self._turn
-            await self._compose()
+            await self._build()
             self._heads = heads
             if self._turn > made:
                 self._due = time.monotonic() + self.served.config.publish_every_seconds
         self.wake()
 
-    async def _compose(self) -> None:
+    async def _build(self) -> None:
         served = self.served
         if served.config.publish_every_ms is None:
             return
@@ -148,7 +148,7 @@ class Feed:
 
         def make() -> bytes:
             totals = add_up(served.context, taken)
-            return compose(served.config, totals, window=span, final=False).to_json()
+            return build_document(served.config, totals, window=span, final=False).to_json()
 
         cost_bytes = await self._queues.published_bytes(served.config)
         async with self._queues.turn(cost_bytes, cost_bytes):

@@ -11,7 +11,7 @@ from scipy.version import version as scipy_version
 from ldpstream import __version__
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import EstimateOptions
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.http.formats import Format
 from ldpstream.agents.state.context import WindowTotals
@@ -50,7 +50,7 @@ class Job:
 
     def body(self, config: CollectionConfig) -> bytes:
         """Return the document of the span, as JSON or CSV."""
-        document = compose(
+        document = build_document(
             config,
             self.totals,
             window=self.window,

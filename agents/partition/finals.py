@@ -72,7 +72,7 @@ def decide(
         except BehindError:
             # A changelog reader that has started over is catching up.
             return Decision(number, contents)
-        contents.append((number, context.compose(totals)))
+        contents.append((number, context.make_final(totals)))
     return Decision(end, contents)
 
 

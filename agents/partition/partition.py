@@ -2,8 +2,7 @@
 
 Group membership is only a hint; the changelog decides who owns a partition. Records, the clock and
 other partitions' replicas go in; what to write and to publish comes out. Nothing here reads a
-clock, draws a random number or talks to a broker: the caller passes the time, draws the epoch and
-sends.
+clock, draws a random number or talks to a broker.
 """
 
 from collections.abc import Sequence
@@ -116,8 +115,7 @@ class Partition:
 
         `arrived` says when they arrived at the broker; None: now. The caller guarantees that no
         message between them is missing. No message raises an error: each report is counted, late or
-        rejected. If anything else fails (memory runs out, say), some messages may have been taken
-        in, and the partition must be dropped.
+        rejected. If anything else fails (memory runs out, say), the partition must be dropped.
 
         Raises:
             ValueError: if the first offset is below `next`.
@@ -257,10 +255,9 @@ class Partition:
         kept = min(window.expired(self.work.clock), heads[0].published * window.hop_panes)
         if kept > self.work.expired:
             self.work = expire(self._cells, self.work, kept)
-        # An idle partition writes a head only when a pane closes, not when its clock advances or
-        # empty panes go. Nor because a load has not proved it idle: two groups that both own it
-        # would displace each other for ever, and neither would prove it. So who reads more than
-        # the other says so only after longer than that takes.
+        # An idle partition writes a head only when a pane closes. Nor because a load has not proved
+        # it idle: two groups that both own it would displace each other for ever. So who reads more
+        # than the other says so only after longer than a proof takes.
         now, said = self.work, self.flushes.flight or self.flushes.base
         undisturbed_ms = self._context.switch_ms + (window.idle_ms or 0)
         if reads_more(said, now):

@@ -3,7 +3,7 @@
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document.compose import final_content
+from ldpstream.agents.document.build import final_content
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.formats import SWITCH_MS
@@ -21,7 +21,7 @@ def source_wait_ms(partitions: int) -> int:
 
 
 def finals_a_step(statistic_size: int) -> int:
-    """Return how many finals to compose at once, for statistics with this many entries.
+    """Return how many finals to build at once, for statistics with this many entries.
 
     Each blocks the event loop for about 1 ms, plus as much for every few thousand entries.
     """
@@ -40,7 +40,7 @@ def make_context(
     return Context(
         spec=collection.spec,
         window=collection.window,
-        compose=final_content(collection),
+        make_final=final_content(collection),
         accept=tuple(one.spec for one in collection.accept),
         accepted=accepted,
         copy_rejected=collection.rejected == "copy",

@@ -16,7 +16,7 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.kafka.complaints import Complaints
 from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.partition.answers import answer, told_of
@@ -123,16 +123,18 @@ class Publisher:
                 except BehindError:
                     continue
                 # A large domain takes too long to block the event loop.
-                document = await asyncio.to_thread(self._compose, span, taken)
+                document = await asyncio.to_thread(self._build, span, taken)
                 await self._send(span, document.to_json(), final=False)
                 self._estimated(document)
             published[window.start_ms] = seen
         self._published = published
 
-    def _compose(self, span: tuple[int, int], taken: Snapshot) -> EstimateDocument:
+    def _build(self, span: tuple[int, int], taken: Snapshot) -> EstimateDocument:
         engine = self._engine
         totals = add_up(engine.context, taken)
-        return compose(engine.config, totals, window=span, final=False, partial=engine.partial)
+        return build_document(
+            engine.config, totals, window=span, final=False, partial=engine.partial
+        )
 
     async def _send(self, span: tuple[int, int], content: bytes, *, final: bool) -> None:
         config = self._engine.config

@@ -6,7 +6,7 @@ from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.plan.ask import UNIFORM, PlanRequest, ask
-from ldpstream.agents.plan.compose import compose_plan
+from ldpstream.agents.plan.build import build_plan
 from ldpstream.agents.plan.model import PlanDocument
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.planning.choices import (
@@ -81,7 +81,7 @@ def make_plan(
         raise NothingComparedError(f"no mechanism was compared within {limit_seconds:g} s")
     say(f"searching the best channel: {collection.name}")
     optimum = _search(asked, search_seconds, needed=channel)
-    document = compose_plan(asked, comparison, optimum, width, limit_seconds)
+    document = build_plan(asked, comparison, optimum, width, limit_seconds)
     return Planned(asked, comparison, optimum, document)
 
 

@@ -47,7 +47,7 @@ def epsilon_text(policy: Policy) -> str:
 
 
 def _by_steps(policy: MetricPolicy) -> str:
-    # Numbers that are rounded at random lose the mean of the two values beside them.
+    # Numbers that are rounded at random lose the mean of the two values next to them.
     epsilon = math.expm1(policy.epsilon) if policy.rounded else policy.epsilon
     widths = set(policy.widths or ())
     return f"{epsilon:g} {f'for each {widths.pop():g}' if len(widths) == 1 else 'a step'}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.python.arrays import to_labels, to_times_ms
 from ldpstream.agents.python.asked import asked_options
@@ -174,4 +174,4 @@ def estimate(
     statistic = mechanism.empty()
     mechanism.accumulate(statistic, reports.reports)
     totals = WindowTotals(0, 0, statistic, len(reports), late=0, rejected=0)
-    return compose(collection, totals, window=None, final=True, options=chosen)
+    return build_document(collection, totals, window=None, final=True, options=chosen)

@@ -44,8 +44,8 @@ class WindowTotals:
 class Context:
     """A collection as the state machine sees it.
 
-    - `compose` makes the content of a final (below 900 KB, the broker's limit on a record) from the
-      window's totals; it must be pure. At most `finals_a_step` finals are composed, and as many
+    - `make_final` makes the content of a final (below 900 KB, the broker's limit on a record) from
+      the window's totals; it must be pure. At most `finals_a_step` finals are made, and as many
       panes gathered, at once, because a long replay may close thousands of windows.
     - `chunk` is the number of the statistic's entries in one record. It is part of the state's
       identity.
@@ -70,7 +70,7 @@ class Context:
 
     spec: CollectionSpec
     window: WindowSpec
-    compose: Callable[[WindowTotals], bytes]
+    make_final: Callable[[WindowTotals], bytes]
     chunk: int = 4096
     accept: tuple[CollectionSpec, ...] = ()
     accepted: bool = False

@@ -12,7 +12,7 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.partition.clock import Control
@@ -185,7 +185,9 @@ class Driver:
         if asked is not None:
             options = request_options(options, self.collection.spec, asked)
         totals = add_up(self._context, taken)
-        return compose(self.collection, totals, window=span, final=one.final, options=options)
+        return build_document(
+            self.collection, totals, window=span, final=one.final, options=options
+        )
 
     # --- the machine -----------------------------------------------------------------------------
 

@@ -1,11 +1,11 @@
-r"""The engine beside its peers, in one run: `python -m benchmarks.engine`.
+r"""The engine and its peers, in one run: `python -m benchmarks.engine`.
 
     python -m benchmarks.engine --page docs/performance.md
 
-Parts (`--only` takes some of them, with commas): `process`, aggregation in process beside pure-LDP
-and multi-freq-ldpy; `speed` by frame size, beside bare aiokafka, Faust and Quix Streams; `latency`
-from send to published; `state`: changelog bytes, recovery, memory; `workers`: two against one;
-`partitions`: a worker with many of them.
+Parts (`--only` takes some of them, with commas): `process`, aggregation in process, also of
+pure-LDP and multi-freq-ldpy; `speed` by frame size, also of bare aiokafka, Faust and Quix;
+`latency` from send to published; `state`: changelog bytes, recovery, memory; `workers`: two against
+one; `partitions`: a worker with many of them.
 
 Each part runs in a process of its own with a broker of its own: one that fails, or takes more than
 ten minutes, is told as failed and the others go on. Tables are printed as soon as there is one, and
@@ -41,7 +41,8 @@ from benchmarks.engine.tables import Report, markdown
 from benchmarks.engine.targets import Target, targets
 
 PARTS = ("process", "speed", "latency", "state", "workers", "partitions")
-SECTIONS = ("run", *PARTS, "targets", "recovery")
+SECTIONS = ("run", *PARTS[1:], "recovery")
+"""What a page has a place for; aggregation in process and targets are printed only."""
 PART_SECONDS = 600.0
 _VALUES = 1_000
 
@@ -49,7 +50,7 @@ Found = TypeVar("Found")
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description="Measure the engine beside its peers.")
+    parser = argparse.ArgumentParser(description="Measure the engine and its peers.")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas")
     parser.add_argument("--page", type=Path, help="a Markdown page to write the tables to")

@@ -23,8 +23,6 @@ def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
         (
             cost.reader + (f" ({cost.reread:.0%} read from the source)" if cost.reread else ""),
             f"{cost.reports_a_message:,}",
-            f"{cost.reports / 1e6:.2f}",
-            f"{cost.cpu_seconds / cost.reports * 1e9:,.1f}",
             f"{cost.of_a_core:,.0f}",
             f"{cost.of_a_core / bare.get(cost.reports_a_message, math.nan):.4f}",
             f"{cost.elapsed:,.0f}",
@@ -35,21 +33,18 @@ def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
         f"From topic to statistic, {pack.PARTITIONS} partitions, {broker} broker, best of "
         f"{plan.repeat}"
     )
-    columns = ("reader", "reports a message", "M reports", "CPU ns a report")
-    more = ("reports/s of a core", "of getmany", "elapsed reports/s")
-    return table(title, columns + more, rows)
+    columns = ("reader", "reports a message", "reports/s of a core", "of getmany")
+    return table(title, (*columns, "elapsed reports/s"), rows)
 
 
 def aggregated(found: Sequence[Aggregated]) -> Table:
     """Return the table of aggregation in process."""
-    rows = ((one.library, one.protocol, f"{one.reports:,}", *_speed(one.a_second)) for one in found)
-    columns = ("library", "protocol", "reports", "CPU ns a report", "reports/s of a core")
+    rows = (
+        (one.library, one.protocol, f"{one.reports:,}", f"{one.a_second:,.0f}") for one in found
+    )
+    columns = ("library", "protocol", "reports", "reports/s of a core")
     title = f"Aggregation in process, {VALUES:,} values, epsilon {EPSILON:g}"
     return table(title, columns, rows, left=2)
-
-
-def _speed(a_second: float) -> tuple[str, str]:
-    return f"{1e9 / a_second:,.1f}", f"{a_second:,.0f}"
 
 
 def latencies(found: Sequence[Latency]) -> Table:

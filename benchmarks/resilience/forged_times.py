@@ -72,7 +72,7 @@ def measure(window: WindowSpec, rule: str, *, seconds: int, away: bool) -> Late:
     """Let a worker count the stream; forged reports are never late, so what is late is honest."""
     mapping = {"mechanism": "binary", "epsilon": [1.0, 1.0], "domain": {"size": 2}}
     spec = CollectionSpec.from_mapping("bench", mapping, base=Path())
-    context = Context(spec=spec, window=window, compose=lambda _: b"")
+    context = Context(spec=spec, window=window, make_final=lambda _: b"")
     replica = Replica(context, 0)
     replica.read([], position=0, end=0)
     part = Partition.load(context, 0, [replica], epoch=1)

@@ -163,10 +163,10 @@ async def _grow(fleet: Fleet, workers: list[Worker]) -> None:
 
 
 async def _kill(fleet: Fleet, workers: list[Worker]) -> None:
-    # The finals of all partitions are composed by the owner of the first one.
-    composing = next(worker for worker in workers if 0 in fleet.owned(worker))
-    workers.remove(composing)
-    composing.kill()
+    # The finals of all partitions are made by the owner of the first one.
+    making = next(worker for worker in workers if 0 in fleet.owned(worker))
+    workers.remove(making)
+    making.kill()
     await fleet.balanced(workers)
     workers.append(await fleet.start())
     await fleet.balanced(workers)
@@ -199,7 +199,7 @@ async def _split(fleet: Fleet, workers: list[Worker]) -> None:
 
 SCENES = (
     Scene("1 to 4 to 1 workers", _one, _grow),
-    Scene("kill -9 of the composing owner, 1 of 3", _three, _kill),
+    Scene("kill -9 of the making owner, 1 of 3", _three, _kill),
     Scene("rolling restart of 3", _three, _roll),
     Scene(
         "rolling restart of 3 instances",

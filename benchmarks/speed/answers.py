@@ -1,7 +1,7 @@
 """What single answers cost: `python -m benchmarks.speed.answers [NAME ...]`, one process a row.
 
 Processor time, the least of some repetitions, and the peak of the process's memory. A document is
-composed and written; a plan is made without the search of the best channel.
+built and written; a plan is made without the search of the best channel.
 """
 
 import resource
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.plan.run import make_plan
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_values
@@ -51,7 +51,7 @@ def document(**table: Any) -> Callable[[], object]:
     """Return a call that writes a document of what a collection publishes."""
     config = collection(**table)
     given = totals(config)
-    return lambda: compose(config, given, window=None, final=True).to_json()
+    return lambda: build_document(config, given, window=None, final=True).to_json()
 
 
 def plan(size: int, **table: Any) -> Callable[[], object]:

@@ -37,7 +37,7 @@ def make_context(values: int, *, grace_ms: int, one_report: bool = False) -> Con
     }
     spec = CollectionSpec.from_mapping("bench", mapping, base=Path())
     window = WindowSpec(size_ms=SECOND_MS, hop_ms=SECOND_MS, grace_ms=grace_ms)
-    return Context(spec=spec, window=window, compose=lambda _: b"")
+    return Context(spec=spec, window=window, make_final=lambda _: b"")
 
 
 def all_panes(context: Context) -> list[bytes]:

@@ -42,7 +42,7 @@ def make_context(*, one_report: bool) -> Context:
     }
     spec = CollectionSpec.from_mapping("bench", mapping, base=Path())
     window = WindowSpec(size_ms=60 * MINUTE_MS, hop_ms=60 * MINUTE_MS, grace_ms=180 * MINUTE_MS)
-    return Context(spec=spec, window=window, compose=lambda _: b"")
+    return Context(spec=spec, window=window, make_final=lambda _: b"")
 
 
 def make_messages(context: Context, rng: np.random.Generator) -> list[bytes]:

@@ -29,7 +29,7 @@ def make_context(values: int) -> Context:
     mapping = {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": DOMAINS[values]}
     spec = CollectionSpec.from_mapping("bench", mapping, base=Path())
     window = WindowSpec(size_ms=60 * MINUTE_MS, hop_ms=60 * MINUTE_MS, grace_ms=180 * MINUTE_MS)
-    return Context(spec=spec, window=window, compose=lambda _: b"")
+    return Context(spec=spec, window=window, make_final=lambda _: b"")
 
 
 def make_messages(context: Context, *, reports: int, messages: int, times: int) -> list[bytes]:

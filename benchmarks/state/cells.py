@@ -148,7 +148,7 @@ def make_context(values: int) -> Context:
     }
     spec = CollectionSpec.from_mapping("cells", mapping, base=Path())
     window = WindowSpec(size_ms=HOUR_MS, hop_ms=HOUR_MS, retention_ms=1 << 50)
-    return Context(spec=spec, window=window, compose=lambda _: b"")
+    return Context(spec=spec, window=window, make_final=lambda _: b"")
 
 
 def changelog(context: Context, panes: int) -> Iterator[Record]:

@@ -16,7 +16,7 @@ from tests.seeded import SeededEntropy
 
 from benchmarks.launch import launch
 from ldpstream.agents.config import load_config
-from ldpstream.agents.document.compose import final_content
+from ldpstream.agents.document.build import final_content
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import TopicState
@@ -81,7 +81,7 @@ publish = {{ every = "5s", top = 5 }}
         self.context = Context(
             spec=self.collection.spec,
             window=self.collection.window,
-            compose=final_content(self.collection),
+            make_final=final_content(self.collection),
         )
 
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, load_config
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import Head
 from ldpstream.mechanisms.wire.frame import encode_frame
@@ -97,7 +97,7 @@ def test_the_comparison_notices_one_report(tmp_path: Path) -> None:
         statistic = windows[start].copy()
         statistic[0] += more
         totals = WindowTotals(start, start + 20_000, statistic, int(statistic.sum()), 0, 7)
-        document = compose(config, totals, window=(start, start + 20_000), final=True)
+        document = build_document(config, totals, window=(start, start + 20_000), final=True)
         found: dict[str, Any] = json.loads(document.to_json())
         return found
 

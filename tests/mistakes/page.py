@@ -27,8 +27,8 @@ PATIENCE_SECONDS: Final = 120.0
 _LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
 _HEADING: Final = """# Mistakes, and what is said of them
 
-Each command below was run as it stands (`python -m tests.mistakes` prints this page, and a test
-compares it): it says what is wrong and exits with 1 or 2, having written and counted nothing.
+`python -m tests.mistakes` makes each of these and prints this page. A command, where none stands
+the one above, says what is wrong and exits with 1 or 2, having written and counted nothing.
 """
 _SENT_HEADING: Final = """
 ## Messages that arrive in the topic
@@ -47,9 +47,12 @@ def page() -> str:
         for heading, mistakes in MISTAKES.items():
             lines += ["", f"## {heading}", "", "| what | command | what is said |"]
             lines.append("| --- | --- | --- |")
+            above = ""
             for mistake in mistakes:
                 said = _make(mistake, url)
-                lines.append(f"| {mistake.what} | `ldpstream {mistake.command}` | {said} |")
+                command = "" if mistake.command == above else f"`ldpstream {mistake.command}`"
+                lines.append(f"| {mistake.what} | {command} | {said} |")
+                above = mistake.command
     lines.append(_SENT_HEADING)
     lines += [f"| {what} | {numbers} |" for what, numbers in _sent()]
     return "\n".join(lines) + "\n"

@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -146,11 +146,16 @@ def kill(seen: Seen) -> str:
 
     eventually("worker 1 healthy again", back)
     seconds = time.monotonic() - begun
+    _counted_on(seen, before)
+    return f"healthy again after {seconds:.0f} s"
+
+
+def _counted_on(seen: Seen, before: Mapping[str, int]) -> None:
+    """Wait until more reports of every device have been counted than `before`."""
     for name in DEVICES:
         eventually(
             f"{name} counted on", lambda name=name: seen.status(name)["counted"] > before[name]
         )
-    return f"healthy again after {seconds:.0f} s"
 
 
 def upgrade(seen: Seen) -> str:
@@ -174,10 +179,7 @@ def upgrade(seen: Seen) -> str:
 
         eventually(f"{worker} healthy with another image", upgraded)
     seconds = time.monotonic() - begun
-    for name in DEVICES:
-        eventually(
-            f"{name} counted on", lambda name=name: seen.status(name)["counted"] > before[name]
-        )
+    _counted_on(seen, before)
     return f"both workers healthy with another image after {seconds:.0f} s"
 
 

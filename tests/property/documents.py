@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import document_schema
 from ldpstream.agents.state.context import WindowTotals
 from tests.seeded import SeededEntropy
@@ -54,7 +54,7 @@ def written(document: EstimateDocument) -> dict[str, Any]:
 def answer(config: CollectionConfig, given: WindowTotals, **options: Any) -> dict[str, Any]:
     """Return the document of all reports with these options, as it is written."""
     asked = EstimateOptions(**options)
-    return written(compose(config, given, window=None, final=True, options=asked))
+    return written(build_document(config, given, window=None, final=True, options=asked))
 
 
 @cache

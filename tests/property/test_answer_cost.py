@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.document import EstimateOptions
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.limits import ANSWERS_BYTES, CHEAP_BYTES, WAITING_LIMIT, check_cost
@@ -49,7 +49,7 @@ def test_an_answer_takes_no_more_than_it_is_said_to_cost(name: str, kind: str):
     said = answer_bytes(config.spec, options)
     tracemalloc.start()
     try:
-        compose(config, given, window=None, final=True, options=options).to_json()
+        build_document(config, given, window=None, final=True, options=options).to_json()
         taken = tracemalloc.get_traced_memory()[1] + given.statistic.nbytes
     finally:
         tracemalloc.stop()
@@ -64,7 +64,7 @@ def test_a_document_of_a_million_values_is_small():
     options = EstimateOptions(ranges=(Range("half", ((0, SIZE // 2),)),))
     tracemalloc.start()
     try:
-        compose(config, given, window=None, final=True, options=options).to_json()
+        build_document(config, given, window=None, final=True, options=options).to_json()
         taken = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

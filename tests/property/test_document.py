@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.document import EstimateOptions
-from ldpstream.agents.document.compose import compose, final_content
+from ldpstream.agents.document.build import build_document, final_content
 from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.estimators.estimate import estimate_values
@@ -27,7 +27,7 @@ NUMBERS = ["share", "count", "se", "low", "high", "influence", "forged", "bound"
 
 def test_the_fields_are_the_contract():
     config = collection(BLOCKS, publish={"top": 2, "ranges": {"low": [0, 9]}, "quantiles": [0.5]})
-    document = written(compose(config, totals(config, 500), window=(0, 60_000), final=False))
+    document = written(build_document(config, totals(config, 500), window=(0, 60_000), final=False))
     assert list(document) == FIELDS
     assert document["window"] == {"start": "1970-01-01T00:00:00Z", "end": "1970-01-01T00:01:00Z"}
     assert document["fingerprint"] == config.spec.fingerprint.hex()
@@ -44,25 +44,28 @@ def test_published_means_are_those_that_are_asked_for():
     weights = [value % 7 for value in range(40)]
     config = collection(BLOCKS, publish={"linear": {"sevenths": weights}})
     given = totals(config, 500)
-    document = written(compose(config, given, window=None, final=False))
+    document = written(build_document(config, given, window=None, final=False))
     assert list(document) == [*FIELDS[:-2], "linear", *FIELDS[-2:]]
     asked = read_options(
         EstimateOptions(), config.spec, {"linear": [f"sevenths:{str(weights)[1:-1]}"]}
     )
     plain = collection(BLOCKS)
-    assert compose(plain, given, window=None, final=False, options=asked).linear == (
-        compose(config, given, window=None, final=False).linear
+    assert build_document(plain, given, window=None, final=False, options=asked).linear == (
+        build_document(config, given, window=None, final=False).linear
     )
     assert document["linear"][0]["name"] == "sevenths"
 
 
 def test_a_withheld_document_holds_only_n_and_identification():
     config = collection(BLOCKS, minimum=501)
-    document = written(compose(config, totals(config, 500), window=None, final=True))
+    document = written(build_document(config, totals(config, 500), window=None, final=True))
     assert list(document) == IDENTIFICATION
     assert (document["withheld"], document["n"], document["window"]) == (True, 500, None)
     enough = collection(BLOCKS, minimum=500)
-    assert list(written(compose(enough, totals(enough, 500), window=None, final=True))) == FIELDS
+    assert (
+        list(written(build_document(enough, totals(enough, 500), window=None, final=True)))
+        == FIELDS
+    )
 
 
 @pytest.mark.grid
@@ -85,7 +88,7 @@ def test_what_is_undefined_is_null(n: int, method: Any, estimand: Any, project: 
         quantiles=(0.5,),
     )
     given = totals(config, n)
-    document = written(compose(config, given, window=None, final=True, options=options))
+    document = written(build_document(config, given, window=None, final=True, options=options))
     entries = document["distribution"] + document["ranges"]
     assert len(entries) == 4
     if n == 0:
@@ -97,10 +100,10 @@ def test_what_is_undefined_is_null(n: int, method: Any, estimand: Any, project: 
 def test_anytime_documents_say_where_they_are_sharpest(method: Any):
     config = collection(LINE, method=method, sharpest=700)
     given = totals(config, 500)
-    document = written(compose(config, given, window=None, final=False))
+    document = written(build_document(config, given, window=None, final=False))
     assert (document["method"], document["sharpest"]) == (method, 700)
     plain = replace(config.options, method="normal")
-    other = written(compose(config, given, window=None, final=False, options=plain))
+    other = written(build_document(config, given, window=None, final=False, options=plain))
     assert "sharpest" not in other
     expected = estimate_values(
         config.spec.mechanism,
@@ -124,12 +127,12 @@ def test_the_same_totals_give_the_same_bytes():
     copied = replace(given, statistic=given.statistic.copy())
     assert final_content(other)(copied) == content
     span = (given.start_ms, given.end_ms)
-    assert compose(config, given, window=span, final=True).to_json() == content
+    assert build_document(config, given, window=span, final=True).to_json() == content
     assert json.loads(content)["window"]["start"] == "2026-11-21T10:00:00Z"
 
 
 def test_late_and_rejected_can_be_told_apart_from_the_totals():
     config = collection(BLOCKS)
     given = totals(config, 10)
-    document = compose(config, given, window=None, final=False, late=7, rejected=8)
+    document = build_document(config, given, window=None, final=False, late=7, rejected=8)
     assert (document.late, document.rejected) == (7, 8)

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.terminal.tables import show_document
@@ -177,7 +177,7 @@ def test_documents_are_about_the_two_values(table: dict[str, Any], width: int):
     labels = [["yes" if i % 3 else "no", 0.66, (0.5, 1.0)[i % 2]] for i in range(3000)]
     given = [row[:width] if width > 1 else row[0] for row in labels]
     counted = totals(config, given)
-    document = compose(config, counted, window=None, final=True)
+    document = build_document(config, counted, window=None, final=True)
     assert sorted(entry.value for entry in document.distribution) == ["no", "yes"]
     mechanism = config.spec.mechanism
     sets = [np.arange(0, mechanism.size, 2), np.arange(1, mechanism.size, 2)]
@@ -207,7 +207,7 @@ def test_tops_projections_ranges_and_quantiles_still_work():
         quantiles=(0.25,),
         method="bernstein",
     )
-    document = compose(config, counted, window=None, final=True, options=options)
+    document = build_document(config, counted, window=None, final=True, options=options)
     assert len(document.distribution) == 1
     assert document.simultaneous
     assert document.ranges[0].share == pytest.approx(1.0)
@@ -221,7 +221,7 @@ def test_credible_bounds_hold_at_every_moment_where_that_is_asked(method: Any):
     config = collection(ILL)
     counted = totals(config, ["no" if i % 10 else "yes" for i in range(400)])
     found = {
-        chosen: compose(
+        chosen: build_document(
             config, counted, window=None, final=False, options=EstimateOptions(method=chosen)
         ).mmse
         for chosen in ("normal", method)
@@ -235,7 +235,7 @@ def test_a_wrong_prior_shows_and_a_right_one_does_not():
     config = collection(ILL)
     for shares, wrong in ((10, False), (3, True)):
         counted = totals(config, ["no" if i % shares else "yes" for i in range(20_000)])
-        test = compose(config, counted, window=None, final=True).calibration
+        test = build_document(config, counted, window=None, final=True).calibration
         assert test is not None
         assert (test.wrong, test.p_value < 0.001, test.flagged) == (wrong, wrong, int(wrong))
         assert len(test.worst) == int(wrong)
@@ -248,7 +248,7 @@ def test_tables_say_that_the_estimate_is_withheld():
     counted = totals(config, ["no" if i % 3 else "yes" for i in range(20_000)])
     console = Console(record=True, width=200, file=io.StringIO())
     show_document(
-        compose(config, counted, window=None, final=True), console, minimum=0, together=False
+        build_document(config, counted, window=None, final=True), console, minimum=0, together=False
     )
     lines = console.export_text().splitlines()
     (said,) = (line for line in lines if line.startswith("with the priors"))
@@ -258,14 +258,14 @@ def test_tables_say_that_the_estimate_is_withheld():
 
 def test_documents_of_other_mechanisms_say_nothing_of_priors():
     config = collection({"mechanism": "binary", "epsilon": [1.0, 1.0], "domain": {"size": 2}})
-    document = compose(config, totals(config, [0, 1]), window=None, final=True)
+    document = build_document(config, totals(config, [0, 1]), window=None, final=True)
     assert b"mmse" not in document.to_json()
     assert b"calibration" not in document.to_json()
 
 
 def test_a_document_of_no_reports_has_no_numbers():
     config = collection(LOCAL)
-    document = compose(config, totals(config, []), window=None, final=True)
+    document = build_document(config, totals(config, []), window=None, final=True)
     assert document.mmse is not None
     assert (document.mmse.share, document.mmse.low) == (None, None)
     assert document.calibration is not None

@@ -36,7 +36,7 @@ SPEC = CollectionSpec.from_mapping(
     base=Path(),
 )
 WINDOW = WindowSpec(size_ms=50, hop_ms=50, grace_ms=5, idle_ms=None, future_ms=5)
-CONTEXT = Context(spec=SPEC, window=WINDOW, compose=lambda _: b"", chunk=64)
+CONTEXT = Context(spec=SPEC, window=WINDOW, make_final=lambda _: b"", chunk=64)
 ID = bytes(range(16))
 NOW_MS = 1_000
 

@@ -71,7 +71,7 @@ class Same:
 def make_engine(
     take: Callable[[int, Sequence[tuple[bytes, bytes | None]]], None] = lambda *_: None,
     *,
-    compose: Callable[[WindowTotals], bytes] = lambda _: b"",
+    make_final: Callable[[WindowTotals], bytes] = lambda _: b"",
     collection: CollectionConfig | None = None,
     accepted: bool = False,
     source: int = 0,
@@ -92,7 +92,7 @@ def make_engine(
         Context(
             spec=collection.spec,
             window=collection.window,
-            compose=compose,
+            make_final=make_final,
             finals_a_step=STEP,
             accept=tuple(one.spec for one in collection.accept),
             accepted=accepted,

@@ -40,10 +40,10 @@ def make_context(
     window: WindowSpec,
     *,
     spec: CollectionSpec | None = None,
-    compose: Callable[[WindowTotals], bytes] = tell,
+    make_final: Callable[[WindowTotals], bytes] = tell,
     **options: object,
 ) -> Context:
-    return Context(spec=spec or make_spec(), window=window, compose=compose, **options)
+    return Context(spec=spec or make_spec(), window=window, make_final=make_final, **options)
 
 
 def frame(*reports: tuple[int, int], spec: CollectionSpec | None = None) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.document.compose import final_content
+from ldpstream.agents.document.build import final_content
 from ldpstream.agents.partition.clock import Control, SeenHeads
 from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.partition import Partition
@@ -141,7 +141,7 @@ def _serve(config: CollectionConfig, read: bool) -> Served:
     context = Context(
         spec=config.spec,
         window=config.window,
-        compose=final_content(config),
+        make_final=final_content(config),
         chunk=16,
         minimum=config.minimum,
         minimum_block=config.minimum_block,

@@ -15,15 +15,17 @@ from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.declare import (
     TopicError,
     check_topics,
-    dates_arrivals,
     refused_topics,
-    warn_of_compression,
-    warn_of_timestamps,
 )
 from ldpstream.agents.kafka.groups import count_workers
 from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.kafka.topic_settings import (
+    dates_arrivals,
+    warn_of_compression,
+    warn_of_timestamps,
+)
 from ldpstream.agents.pipeline.rivals import differences
 from ldpstream.agents.stores.choice import why_no_store
 from ldpstream.agents.terminal import broker

@@ -37,7 +37,7 @@ class Collection:
     def __init__(self, lab: Lab) -> None:
         self.config = lab.collection
         self.context = Context(
-            spec=self.config.spec, window=self.config.window, compose=lambda _: b""
+            spec=self.config.spec, window=self.config.window, make_final=lambda _: b""
         )
         self.replicas = [Counted(self.context, p) for p in range(self.config.partitions)]
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document.compose import compose, final_content
+from ldpstream.agents.document.build import build_document, final_content
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.view import totals
@@ -59,7 +59,7 @@ async def close_and_check(lab: Lab, devices: Devices) -> dict[str, Checked]:
 async def _check(lab: Lab, config: CollectionConfig, truth: Truth, device: Device) -> Checked:
     windows = truth.windows(config)
     finals = await _finals(lab, config, len(windows))
-    context = Context(spec=config.spec, window=config.window, compose=final_content(config))
+    context = Context(spec=config.spec, window=config.window, make_final=final_content(config))
     async with lab.reader() as reader:
         replicas = await read_replicas(reader, config, context)
     heads = [replica.head or Head() for replica in replicas]
@@ -136,7 +136,7 @@ def compare_documents(
     windows: dict[int, NDArray[np.int64]],
     finals: Finals,
 ) -> list[str]:
-    """Every window has one final content, which is composed from the truth."""
+    """Every window has one final content, which is built from the truth."""
     wrong = [f"window {start} has no final" for start in windows.keys() - finals.keys()]
     wrong += [f"window {start} is final and empty" for start in finals.keys() - windows.keys()]
     size_ms = config.window.size_ms
@@ -153,7 +153,7 @@ def compare_documents(
             first["late"],
             first["rejected"],
         )
-        right = compose(config, given, window=(start, start + size_ms), final=True)
+        right = build_document(config, given, window=(start, start + size_ms), final=True)
         if json.loads(right.to_json()) != first:
             wrong.append(f"window {start}: final of {first['n']} reports, {given.n} sent")
         late = sum(n for pane, n in truth.late.items() if start <= pane < start + size_ms)

@@ -8,7 +8,7 @@ import aiohttp
 from aiokafka import TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldpstream.agents.document.compose import final_content
+from ldpstream.agents.document.build import final_content
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
@@ -30,7 +30,9 @@ class Heads:
         self._lab = lab
         self._replicas: dict[str, list[Replica]] = {}
         for name, config in lab.config.collections.items():
-            context = Context(spec=config.spec, window=config.window, compose=final_content(config))
+            context = Context(
+                spec=config.spec, window=config.window, make_final=final_content(config)
+            )
             self._replicas[name] = [Replica(context, p) for p in range(config.partitions)]
 
     async def run(self) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from ldpstream.agents.client import Client
 from ldpstream.agents.document.answers import WindowState
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.view import totals
 from tests.stream.querying import five_minutes, ldpstream, windows
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
@@ -47,7 +47,7 @@ async def test_documents_are_printed_as_the_worker_composes_them(
     city = pipeline.collections["city"]
     result = await ldpstream("query", url, "city", "--json")
     span = START_MS + 4 * MINUTE_MS, START_MS + 5 * MINUTE_MS
-    document = compose(
+    document = build_document(
         city.config,
         totals(city.context, city.replicas, *span),
         window=span,

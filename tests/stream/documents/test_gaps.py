@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.partition.arrival import Dates
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.gaps import GAPS_LIMIT, Gap, Lost, add_gap, lost
@@ -31,7 +31,7 @@ def deleted(cluster: Cluster, minutes: float, *, next_at: float) -> None:
 
 
 def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left():
-    cluster = Cluster(make_context(HOURLY, compose=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
+    cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
     cluster.produce(0, at(10))
     cluster.steps(2)
     # Hours 0 to 2 are affected: what comes next arrived in hour 2, long before now.
@@ -54,7 +54,7 @@ def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left():
 
 
 def test_a_gap_ends_with_the_next_message_where_the_clock_is_behind_the_broker():
-    cluster = Cluster(make_context(HOURLY, compose=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
+    cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
     cluster.produce(0, at(10))
     cluster.steps(2)
     deleted(cluster, 40, next_at=61)
@@ -63,7 +63,7 @@ def test_a_gap_ends_with_the_next_message_where_the_clock_is_behind_the_broker()
 
 
 def test_a_gap_reaches_what_a_broker_ahead_of_the_clock_could_have_let_in():
-    cluster = Cluster(make_context(HOURLY, compose=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
+    cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
     cluster.produce(0, at(10))
     cluster.steps(2)
     # Two seconds to the hour by this clock, and nothing follows that could tell the broker's.
@@ -75,7 +75,7 @@ def test_a_gap_reaches_what_a_broker_ahead_of_the_clock_could_have_let_in():
 
 
 def test_gaps_go_with_their_panes():
-    cluster = Cluster(make_context(HOURLY, compose=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
+    cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
     cluster.produce(0, at(10))
     cluster.steps(2)
     deleted(cluster, 20, next_at=20)
@@ -105,7 +105,7 @@ def test_documents_say_it_withheld_or_not(minimum: int):
     missing = WindowTotals(0, HOUR_MS, statistic, 0, 0, 0, lost=Lost(7, (1, 3)))
 
     def told(totals: WindowTotals) -> dict[str, Any]:
-        return compose(config, totals, window=(0, HOUR_MS), final=True).model_dump(
+        return build_document(config, totals, window=(0, HOUR_MS), final=True).model_dump(
             mode="json", exclude_unset=True
         )
 

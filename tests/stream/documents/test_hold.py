@@ -11,7 +11,7 @@ import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
 from ldpstream.agents.config.spread import SpreadConfig
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.privacy.spent import spent_sentences
 from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.state.context import WindowTotals
@@ -44,7 +44,7 @@ def bounds(config: CollectionConfig, *, days: int, n: int = 4_000, **asked: str)
     totals = WindowTotals(0, days * DAY_MS, statistic, n, late=0, rejected=0)
     words = {word: [text] for word, text in {"top": "all", **asked}.items()}
     options = read_options(config.options, config.spec, words)
-    found = compose(config, totals, window=(0, days * DAY_MS), final=True, options=options)
+    found = build_document(config, totals, window=(0, days * DAY_MS), final=True, options=options)
     assert found.n == n
     return np.array([[one.share, one.se, one.low, one.high] for one in found.distribution])
 

@@ -11,7 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http import build_http
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.state.view import totals
@@ -61,7 +61,9 @@ def served(off: float) -> tuple[Served, Sequence[list[Any]]]:
 
 def document_of(one: Served) -> EstimateDocument:
     span = START_MS, START_MS + MINUTE_MS
-    return compose(one.config, totals(one.context, one.replicas, *span), window=span, final=False)
+    return build_document(
+        one.config, totals(one.context, one.replicas, *span), window=span, final=False
+    )
 
 
 @pytest.mark.parametrize(("off", "wrong"), [(0.0, False), (0.4, True)])

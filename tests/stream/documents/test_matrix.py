@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.view import final_content, totals
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
 from tests.seeded import SeededEntropy
@@ -71,7 +71,7 @@ def test_sums_of_groups_add_up_and_may_be_negative(served: Served):
 def test_documents_know_disclosed_groups_exactly(served: Served):
     """Bounds of 4.9 standard errors are left with probability below 1e-6."""
     span = START_MS, START_MS + MINUTE_MS
-    document = compose(
+    document = build_document(
         served.config, totals(served.context, served.replicas, *span), window=span, final=False
     )
     truth = np.bincount(labels(0) + labels(1), minlength=16) / 1800

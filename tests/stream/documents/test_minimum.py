@@ -106,7 +106,7 @@ def test_a_pane_of_one_report_is_in_no_difference():
 def test_a_final_with_pending_reports_is_withheld_and_says_how_many():
     told = []
     cluster = make_cluster(10)
-    object.__setattr__(cluster.context, "compose", lambda totals: told.append(totals) or b"")
+    object.__setattr__(cluster.context, "make_final", lambda totals: told.append(totals) or b"")
     cluster.produce(0, at(5, 12), at(15, 1), at(25, 20), at(90, 1))
     cluster.steps(8)
     finals = [(t.window or (t.start_ms, t.end_ms), t.start_ms, t.n, t.withheld) for t in told]

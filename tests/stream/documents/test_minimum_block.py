@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.document import EstimateOptions, Range
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import MergedBlocks
 from ldpstream.agents.http import build_http
@@ -146,7 +146,7 @@ def test_a_document_says_what_it_would_say_or_nothing(
     masked, plain = totals_of(config, [1, 12, 30, 25])
     options = replace(EVERYTHING, method=method, project=project)
     told, full = (
-        written(compose(config, one, window=None, final=True, options=options))
+        written(build_document(config, one, window=None, final=True, options=options))
         for one in (masked, plain)
     )
     assert told["merged"] == {"blocks": 2, "runs": [[0, 1]], "count": 13}
@@ -172,7 +172,7 @@ def test_a_document_says_what_it_would_say_or_nothing(
 def test_a_projection_spreads_merged_blocks_evenly(config: CollectionConfig) -> None:
     masked, _ = totals_of(config, [1, 12, 30, 25])
     options = replace(EVERYTHING, project="simplex")
-    told = compose(config, masked, window=None, final=True, options=options)
+    told = build_document(config, masked, window=None, final=True, options=options)
     named = {one.name: one for one in told.ranges}
     assert named["all"].share == pytest.approx(1.0)
     assert 0 <= named["blocks 0 and 1"].share <= 1
@@ -191,7 +191,7 @@ def test_a_document_does_not_depend_on_what_merged_blocks_hold(
         masked, merged = add_parts(config.spec, 10, [statistic])
         totals = WindowTotals(0, 1_000, masked, 68, late=0, rejected=0, merged=merged)
         options = replace(EVERYTHING, project=project)
-        documents.append(compose(config, totals, window=None, final=True, options=options))
+        documents.append(build_document(config, totals, window=None, final=True, options=options))
     assert documents[0] == documents[1]
 
 
@@ -199,14 +199,14 @@ def test_the_list_of_largest_shares_has_no_merged_value(config: CollectionConfig
     masked, _ = totals_of(config, [1, 12, 30, 25])
     for top in (3, 8):
         options = EstimateOptions(top=top)
-        told = compose(config, masked, window=None, final=True, options=options)
+        told = build_document(config, masked, window=None, final=True, options=options)
         assert len(told.distribution) == min(top, 6)
         assert {one.value for one in told.distribution} <= {6, 7, 8, 9, 10, 11}
 
 
 def test_a_document_of_merged_blocks_alone(config: CollectionConfig) -> None:
     masked, _ = totals_of(config, [5, 5, 5, 5])
-    told = compose(config, masked, window=None, final=True)
+    told = build_document(config, masked, window=None, final=True)
     assert told.distribution == []
     assert told.merged is not None
     assert (told.merged.runs, told.merged.count) == ([[0, 3]], 20)
@@ -216,8 +216,8 @@ def test_a_document_of_merged_blocks_alone(config: CollectionConfig) -> None:
 
 def test_a_document_where_nothing_is_small_says_nothing_of_it(config: CollectionConfig) -> None:
     masked, plain = totals_of(config, [11, 12, 30, 25])
-    document = compose(config, masked, window=None, final=True, options=EVERYTHING)
-    assert document == compose(config, plain, window=None, final=True, options=EVERYTHING)
+    document = build_document(config, masked, window=None, final=True, options=EVERYTHING)
+    assert document == build_document(config, plain, window=None, final=True, options=EVERYTHING)
     assert "merged" not in json.loads(document.to_json())
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.describe import describe_collection
 from ldpstream.agents.http.feed import Feed
@@ -46,7 +46,7 @@ def document(config: CollectionConfig, *, n: int = 400, **keywords: Any) -> dict
     mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
     totals = WindowTotals(0, 3_600_000, statistic, n, late=0, rejected=0)
     asked: dict[str, Any] = {"window": (0, 3_600_000), "final": True, **keywords}
-    return json.loads(compose(config, totals, **asked).to_json())
+    return json.loads(build_document(config, totals, **asked).to_json())
 
 
 def test_finals_and_the_page_say_what_publishing_costs(tmp_path: Path):

@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_rows
 from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.state.context import WindowTotals
@@ -41,7 +41,7 @@ def document(config: CollectionConfig, *, hours: int = 1, **asked: str) -> Estim
     totals = WindowTotals(0, hours * HOUR_MS, statistic, 1_000, late=0, rejected=0)
     words = {word: [text] for word, text in asked.items()}
     options = read_options(config.options, config.spec, words)
-    return compose(config, totals, window=(0, hours * HOUR_MS), final=True, options=options)
+    return build_document(config, totals, window=(0, hours * HOUR_MS), final=True, options=options)
 
 
 def errors(config: CollectionConfig, estimand: str, *, hours: int = 1) -> np.ndarray:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.view import totals
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
@@ -145,7 +145,7 @@ def test_windows_of_two_partitions_add_up(mechanism: str):
         served.report(partition, labels.tolist(), times_ms=times, seed=partition)
     span = START_MS, START_MS + MINUTE_MS
     found = totals(served.context, served.replicas, *span)
-    document = compose(served.config, found, window=span, final=False)
+    document = build_document(served.config, found, window=span, final=False)
     assert document.n == 1600
     assert document.ranges[1].weight is not None
     assert document.ranges[1].weight.total == sent

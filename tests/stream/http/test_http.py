@@ -11,7 +11,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document import EstimateOptions
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http import HttpUnavailableError, build_http, job, serve
 from ldpstream.agents.state.view import final_content, totals
 from ldpstream.mechanisms.base.times import format_time
@@ -27,10 +27,12 @@ from tests.stream.serving import (
 def document(
     served: Served, start_ms: int, end_ms: int, *, final: bool, **options: Any
 ) -> dict[str, Any]:
-    """Return what `compose` gives for a span, as JSON."""
+    """Return what `build_document` gives for a span, as JSON."""
     chosen = EstimateOptions(**options) if options else None
     counted = totals(served.context, served.replicas, start_ms, end_ms)
-    made = compose(served.config, counted, window=(start_ms, end_ms), final=final, options=chosen)
+    made = build_document(
+        served.config, counted, window=(start_ms, end_ms), final=final, options=chosen
+    )
     parsed: dict[str, Any] = json.loads(made.to_json())
     return parsed
 
@@ -174,7 +176,7 @@ async def test_long_computations_leave_the_event_loop(
     """Of many cheap requests one computes at a time, none of them on the loop's thread."""
     running, most, threads = 0, 0, set()
     counting = threading.Lock()
-    original = compose
+    original = build_document
 
     def slow(*args: Any, **kwargs: Any) -> Any:
         nonlocal running, most
@@ -187,7 +189,7 @@ async def test_long_computations_leave_the_event_loop(
             running -= 1
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(job, "compose", slow)
+    monkeypatch.setattr(job, "build_document", slow)
     asked = [ask(client, "/api/collections/city/estimate?top=3") for _ in range(6)]
     answers = await asyncio.gather(*asked)
     assert all(answer == answers[0] for answer in answers)

@@ -12,7 +12,7 @@ async def test_what_would_be_too_large_is_refused_before_it_is_computed(
     def never(*_: object, **__: object) -> None:
         raise AssertionError("it was computed")
 
-    monkeypatch.setattr(job, "compose", never)
+    monkeypatch.setattr(job, "build_document", never)
     many = "&".join(["range=0..0,0..0"] * 101)
     assert (await ask(client, f"{CITY_PATH}?{many}", 400))["error"] == (
         "range: expected at most 100 of them, got 101"

@@ -29,7 +29,7 @@ async def test_whoever_has_the_answer_is_told_so_without_computing_it(
     tag = first.headers["ETag"]
     assert re.fullmatch(r'"[0-9a-f]{32}"', tag)
     assert first.headers["Cache-Control"] == "private, no-cache"
-    monkeypatch.setattr(job, "compose", None)
+    monkeypatch.setattr(job, "build_document", None)
     for known in (tag, f'"x", {tag}', f"W/{tag}", "*"):
         again = await client.get(CITY_PATH, params=SPAN, headers={"If-None-Match": known})
         assert (again.status, await again.read(), again.headers["ETag"]) == (304, b"", tag)

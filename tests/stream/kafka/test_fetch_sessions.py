@@ -1,4 +1,4 @@
-"""Fetches in sessions, over a broker that keeps them, beside fetches of everything."""
+"""Fetches in sessions, and fetches of everything, over a broker that keeps sessions."""
 
 import itertools
 import random

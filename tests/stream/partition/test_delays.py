@@ -14,7 +14,7 @@ from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import frame, loaded, make_context
 from tests.stream.partition.test_ingest import settle
-from tests.stream.pipeline.test_metrics import scrape, value
+from tests.stream.scraped import scrape, value
 
 NOW_MS = 1_800_000_000_000
 WINDOW = WindowSpec(size_ms=60_000, hop_ms=20_000, grace_ms=1_000, future_ms=1_000)

@@ -1,4 +1,4 @@
-"""An engine by itself: surroundings that fail as nobody expected, turns for others, waiting."""
+"""An engine by itself: what it says, turns for others, waiting."""
 
 import asyncio
 import logging
@@ -12,18 +12,17 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.clock import ORDERS, Control
 from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.pipeline.contexts import finals_a_step
 from ldpstream.agents.pipeline.flushing import FlushPace
-from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
-from ldpstream.agents.reading.source import Batch, Outside
+from ldpstream.agents.pipeline.rounds import keep_ticking
+from ldpstream.agents.reading.source import Batch
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from tests.pages import shown_alone
 from tests.processes import eventually
-from tests.stream.engines import STEP, Same, hand, make_engine, take
+from tests.stream.engines import STEP, hand, make_engine, take
 
 OLD = """[collection.city]
 mechanism = "block-hadamard"
@@ -91,79 +90,6 @@ async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
     assert tried == [0, 0, 1]
 
 
-async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError("in a client")
-
-    engine = make_engine(fail)
-    engine.assign([0])
-    engine.tick()
-    take(engine, 0, [0])
-    engine.tick()
-    await eventually(lambda: engine.problems)
-    assert engine.problems == ("internal error: ZeroDivisionError('in a client')",)
-    assert not engine.held
-    await asyncio.sleep(0)
-
-
-async def test_a_topic_that_was_created_again_is_said_once_by_whoever_notices_first(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Reading notices that offsets are gone; seconds later the topic's id is another one."""
-
-    async def changed(*_: object, then: str) -> None:
-        raise SourceChangedError("topic city.reports was deleted and created again")
-
-    monkeypatch.setattr("ldpstream.agents.pipeline.rounds._WATCH_SECONDS", 0.0)
-    monkeypatch.setattr(Same, "check", changed)
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
-    watching = asyncio.create_task(keep_checking_topics([engine]))
-    await asyncio.sleep(0)
-    hand(engine, 0, Outside(1, 0))
-    for _ in range(9):
-        await asyncio.sleep(0)
-    watching.cancel()
-    (problem,) = engine.problems
-    assert problem.startswith("topic city.reports ends before offset ")
-    assert caplog.messages == [f"collection city stops: {problem}"]
-
-
-async def test_a_state_that_was_counted_from_another_topic_stops_its_collection(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(Same, "topic_id", lambda *_: bytes(16))
-    prefix, head = (
-        state_prefix(make_engine().context),
-        Head(epoch=7, seq=1, source=b"other topic's id"),
-    )
-    engine = make_engine(read=[(encode_key(prefix, Key(HEAD, 7, 1)), encode_head(head))])
-    engine.assign([0])
-    ticking = asyncio.create_task(keep_ticking([engine], FlushPace()))
-    await eventually(lambda: engine.problems)
-    ticking.cancel()
-    (problem,) = engine.problems
-    assert problem.startswith("topic city.reports is another one than its state was counted from:")
-
-
-async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    async def changed(*_: object, then: str) -> None:
-        raise SourceChangedError("topic city.reports was deleted and created again")
-
-    monkeypatch.setattr(Same, "check", changed)
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
-    take(engine, 0, [0])
-    engine.tick()
-    await eventually(lambda: engine.problems)
-    assert engine.problems == ("topic city.reports was deleted and created again",)
-    assert not engine.held
-
-
 async def test_giving_up_partitions_waits_for_no_stream_that_flows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -208,7 +134,7 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logs: dict[int, list[tuple[int, bytes, bytes | None]]] = {0: [], 1: []}
-    composed = 0
+    made = 0
 
     def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         log, before = logs[partition], len(logs[partition])
@@ -216,12 +142,12 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
         engine.replicas[partition].read(log[before:], position=len(log), end=len(log))
         engine.replica_read(partition)
 
-    def compose(_: WindowTotals) -> bytes:
-        nonlocal composed
-        composed += 1
+    def make_final(_: WindowTotals) -> bytes:
+        nonlocal made
+        made += 1
         return b""
 
-    engine = make_engine(send, compose=compose)
+    engine = make_engine(send, make_final=make_final)
     monkeypatch.setattr("ldpstream.agents.pipeline.flushing.FLUSH_SECONDS", 0.0)
     engine.assign([0, 1])
 
@@ -237,14 +163,14 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     first = engine.first
     assert first is not None
     await eventually(lambda: all(replica.head and replica.head.n for replica in engine.replicas))
-    assert composed == 0
+    assert made == 0
     # Nothing is due by the clock: it is only because there is more to decide that it goes on.
     monkeypatch.setattr("ldpstream.agents.pipeline.rounds.TICK_SECONDS", 3_600)
     running = asyncio.create_task(keep_ticking([engine], FlushPace()))
     seen = [0]
     while seen[-1] < WINDOWS and len(seen) < 1_000:
         await asyncio.sleep(0)
-        seen.append(composed)
+        seen.append(made)
     running.cancel()
     assert seen[-1] >= WINDOWS
     assert max(after - before for before, after in pairwise(seen)) <= STEP
@@ -298,7 +224,7 @@ async def test_a_spec_that_was_changed_without_a_word_is_told_once(
     assert "collection.city.accept (docs/changes.md)" in said
 
 
-def test_the_larger_the_domain_the_fewer_finals_are_composed_at_once() -> None:
+def test_the_larger_the_domain_the_fewer_finals_are_made_at_once() -> None:
     steps = [finals_a_step(1 << power) for power in range(24)]
     assert steps[0] == 128
     assert steps == sorted(steps, reverse=True)
@@ -323,39 +249,6 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
     assert not own.stopped
     own.assign([])
     assert own.problems == ()
-
-
-@pytest.mark.parametrize("item", [Batch(start=0, stop=1, end=1), Outside(0, 0)])
-async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
-    item: Batch | Outside, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fail(*_: object) -> None:
-        raise ZeroDivisionError("x" * 10_000)
-
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
-    assert engine.held
-    monkeypatch.setattr(engine.intake, "_take", fail)
-    # Whoever takes for several states of the collection goes on.
-    hand(engine, 0, item)
-    (problem,) = engine.problems
-    assert problem.startswith("internal error: ZeroDivisionError('xxx")
-    assert len(problem) == 1_000
-    assert (engine.stopped, engine.held) == (True, frozenset())
-
-
-async def test_a_problem_that_stops_nothing_is_said_and_nothing_stops(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
-    for _ in range(2):
-        engine.note("orders are not read")
-    assert (engine.stopped, engine.ready, engine.held) == (False, True, frozenset({0}))
-    assert engine.problems == ("orders are not read",)
-    assert caplog.messages == ["collection city: orders are not read"]
 
 
 async def test_orders_that_never_apply_are_bounded_and_hinder_no_other() -> None:

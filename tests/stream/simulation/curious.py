@@ -65,7 +65,7 @@ def _context(window: int, finals_a_step: int, minimum: int, release_ms: int | No
     return Context(
         spec=_spec(),
         window=WINDOWS[window],
-        compose=write_final,
+        make_final=write_final,
         chunk=1,
         finals_a_step=finals_a_step,
         minimum=minimum,
@@ -83,6 +83,16 @@ def isolated(masks: set[int]) -> list[int]:
         cut = [part for one in classes for part in (one & mask, one & ~mask)]
         classes = [part for part in cut if part]
     return classes
+
+
+def demand_none_isolated(masks: set[int], minimum: int, rule: str) -> None:
+    """Demand that sums and differences of these sets isolate at least `minimum` reports."""
+    for found in isolated(masks):
+        demand(
+            found.bit_count() >= minimum,
+            f"{rule} {found.bit_count()} reports can be isolated, minimum {minimum}: "
+            f"{[symbol for symbol in range(SYMBOLS) if found >> symbol & 1]}",
+        )
 
 
 class CuriousChecks(Checks):
@@ -112,13 +122,7 @@ class CuriousChecks(Checks):
 
     def finish(self) -> None:
         super().finish()
-        minimum = self.world.context.minimum
-        for found in isolated(self.told):
-            demand(
-                found.bit_count() >= minimum,
-                f"(8) {found.bit_count()} reports can be isolated, minimum {minimum}: "
-                f"{[symbol for symbol in range(SYMBOLS) if found >> symbol & 1]}",
-            )
+        demand_none_isolated(self.told, self.world.context.minimum, "(8)")
 
 
 class CuriousWorld(World):

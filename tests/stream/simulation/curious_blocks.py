@@ -30,7 +30,7 @@ from tests.stream.simulation.curious import (
     CuriousChecks,
     CuriousWorld,
     Patched,
-    isolated,
+    demand_none_isolated,
 )
 from tests.stream.simulation.setting import Setting, write_final
 from tests.stream.simulation.violation import demand
@@ -60,7 +60,7 @@ def _context(window: int, finals_a_step: int, minimum: int, block: int, release_
     return Context(
         spec=_spec(),
         window=WINDOWS[window],
-        compose=write_blocks,
+        make_final=write_blocks,
         chunk=1,
         finals_a_step=finals_a_step,
         minimum=minimum,
@@ -108,13 +108,7 @@ class BlockChecks(CuriousChecks):
 
     def finish(self) -> None:
         super().finish()
-        minimum = self.world.context.minimum_block
-        for found in isolated(self.told_blocks):
-            demand(
-                found.bit_count() >= minimum,
-                f"(9) {found.bit_count()} reports of blocks can be isolated, minimum_block "
-                f"{minimum}: {[s for s in range(SYMBOLS) if found >> s & 1]}",
-            )
+        demand_none_isolated(self.told_blocks, self.world.context.minimum_block, "(9) blocks:")
 
 
 class BlockWorld(Patched):

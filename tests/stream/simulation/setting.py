@@ -71,7 +71,7 @@ def _context(window: int, finals_a_step: int) -> Context:
     return Context(
         spec=small_spec(),
         window=WINDOWS[window],
-        compose=write_final,
+        make_final=write_final,
         chunk=1,
         finals_a_step=finals_a_step,
     )

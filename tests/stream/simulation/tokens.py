@@ -57,7 +57,7 @@ def token_context(window: int, partitions: int) -> Context:
     return Context(
         spec=CollectionSpec.from_mapping("simulated", mapping, base=Path()),
         window=WINDOWS[window],
-        compose=write_final,
+        make_final=write_final,
         chunk=1,
         token_chunk=2,
         tokens=(1 << 25, 6)[window],

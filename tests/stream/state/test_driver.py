@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import ldpstream as ldp
-from ldpstream.agents.document.compose import compose
+from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.seeded import SeededEntropy
@@ -59,7 +59,7 @@ def test_a_final_is_what_the_statistic_of_its_reports_gives() -> None:
     span = made.now_ms - 7_200_000, made.now_ms - 3_600_000
     totals = WindowTotals(*span, statistic, 41, late=0, rejected=0)
     (final,) = made.finals
-    assert final == compose(made.collection, totals, window=span, final=True)
+    assert final == build_document(made.collection, totals, window=span, final=True)
 
 
 def test_the_same_seed_gives_the_same_numbers_and_another_one_others() -> None:

@@ -39,7 +39,7 @@ def test_windows_without_reports_are_not_published():
     assert cluster.head().final == cluster.head().published == 100
 
 
-def test_many_finals_are_composed_a_few_at_a_step():
+def test_many_finals_are_made_a_few_at_a_step():
     cluster = Cluster(make_context(WINDOW, finals_a_step=3), now_ms=NOW_MS)
     cluster.produce(0, *(frame((t, 0)) for t in range(0, 100, 10)), frame((500, 0)))
     cluster.steps(3)
@@ -48,15 +48,15 @@ def test_many_finals_are_composed_a_few_at_a_step():
     assert [final.window_start_ms for final in cluster.published] == list(range(0, 100, 10))
 
 
-def test_finals_are_composed_once_and_published_from_their_record():
-    composed = []
-    context = make_context(WINDOW, compose=lambda totals: composed.append(totals) or b"same")
+def test_finals_are_made_once_and_published_from_their_record():
+    made = []
+    context = make_context(WINDOW, make_final=lambda totals: made.append(totals) or b"same")
     cluster = Cluster(context, now_ms=NOW_MS)
     cluster.produce(0, frame((5, 0)), frame((100, 0)))
     cluster.step()
     cluster.clock(0)
     cluster.flush(0)
-    assert len(composed) == 1
+    assert len(made) == 1
     # The owner dies before it publishes; the next one does, and dies before it says so.
     for _ in range(2):
         part = cluster.take_over(0)
@@ -71,7 +71,7 @@ def test_finals_are_composed_once_and_published_from_their_record():
     part = cluster.take_over(0)
     assert part is not None
     assert part.publications() == []
-    assert len(composed) == 1
+    assert len(made) == 1
 
 
 def test_only_what_was_offered_is_marked_published():

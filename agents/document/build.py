@@ -1,6 +1,6 @@
 """From exact totals to the estimate document.
 
-`estimate`, finals, provisional estimates and HTTP answers are all composed here, so that the same
+`estimate`, finals, provisional estimates and HTTP answers are all built here, so that the same
 reports give the same numbers, bit for bit.
 """
 
@@ -48,7 +48,7 @@ _KEPT_ENTRIES: Final = 1 << 14
 """Ranges times entries of the statistic: what decodes this many is kept, in at most half a MiB."""
 
 
-def compose(
+def build_document(
     collection: CollectionConfig,
     totals: WindowTotals,
     *,
@@ -180,7 +180,7 @@ def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], byte
 
     def write(totals: WindowTotals) -> bytes:
         window = totals.window or (totals.start_ms, totals.end_ms)
-        return compose(collection, totals, window=window, final=True).to_json()
+        return build_document(collection, totals, window=window, final=True).to_json()
 
     return write
 

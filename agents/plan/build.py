@@ -36,7 +36,7 @@ _ONE_PERCENT = 0.01
 _LARGEST_EXACT = 1 << 53
 
 
-def compose_plan(
+def build_plan(
     asked: PlanRequest,
     comparison: Comparison,
     optimum: Optimum | None,

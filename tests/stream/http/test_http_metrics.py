@@ -1,0 +1,63 @@
+"""The metrics over HTTP, and those of HTTP."""
+
+from aiohttp.test_utils import TestClient, TestServer
+from prometheus_client.openmetrics.parser import (
+    text_string_to_metric_families as parse_openmetrics,
+)
+from prometheus_client.parser import text_string_to_metric_families
+
+from ldpstream import __version__
+from ldpstream.agents.http import build_http
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.partition.flushes import Outcome
+from tests.stream.scraped import scrape, value
+from tests.stream.serving import CITY, START_MS, serve_collections, visits
+
+
+async def test_metrics_are_served_as_text_and_as_openmetrics() -> None:
+    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
+    metrics.track(pipeline)
+    metrics.won("city", Outcome(5, 0, {}, 0))
+    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+        plain = await client.get("/metrics")
+        assert plain.content_type == "text/plain"
+        assert list(text_string_to_metric_families(await plain.text()))
+        accept = {"Accept": "application/openmetrics-text; version=1.0.0"}
+        openmetrics = await client.get("/metrics", headers=accept)
+        assert openmetrics.content_type == "application/openmetrics-text"
+        families = {family.name: family for family in parse_openmetrics(await openmetrics.text())}
+    counted = [
+        sample.value
+        for sample in families["ldpstream_reports"].samples
+        if sample.labels == {"collection": "city", "result": "counted"}
+        and sample.name.endswith("_total")
+    ]
+    assert counted == [5.0]
+
+
+async def test_answers_are_counted_by_operation_and_status() -> None:
+    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
+    metrics.track(pipeline)
+    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+        for path in ("city", "city", "nowhere"):
+            await client.get(f"/api/collections/{path}/windows")
+        await client.get("/page/page.css")
+    samples = scrape(metrics)
+    name = "ldpstream_http_seconds_count"
+    assert value(samples, name, operation="window_list", status="200") == 2
+    assert value(samples, name, operation="window_list", status="404") == 1
+    assert sum(count for (one, _), count in samples.items() if one == name) == 3
+    assert value(samples, "ldpstream_build_info", version=__version__) == 1
+
+
+async def test_what_answers_take_to_compute_is_measured_unless_the_reader_has_them() -> None:
+    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
+    metrics.track(pipeline)
+    pipeline.collections["city"].report(0, visits(1, 40), times_ms=[START_MS] * 40)
+    name = "ldpstream_answer_seconds_count"
+    assert value(scrape(metrics), name, collection="city") == 0
+    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+        first = await client.get("/api/collections/city/estimate")
+        again = {"If-None-Match": first.headers["ETag"]}
+        assert (await client.get("/api/collections/city/estimate", headers=again)).status == 304
+    assert value(scrape(metrics), name, collection="city") == 1

@@ -1,0 +1,119 @@
+"""An engine whose surroundings fail: what stops, and what is said."""
+
+import asyncio
+
+import pytest
+
+from ldpstream.agents.kafka.identity import SourceChangedError
+from ldpstream.agents.pipeline.flushing import FlushPace
+from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
+from ldpstream.agents.reading.source import Batch, Outside
+from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
+from tests.processes import eventually
+from tests.stream.engines import Same, hand, make_engine, take
+
+
+async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("in a client")
+
+    engine = make_engine(fail)
+    engine.assign([0])
+    engine.tick()
+    take(engine, 0, [0])
+    engine.tick()
+    await eventually(lambda: engine.problems)
+    assert engine.problems == ("internal error: ZeroDivisionError('in a client')",)
+    assert not engine.held
+    await asyncio.sleep(0)
+
+
+async def test_a_topic_that_was_created_again_is_said_once_by_whoever_notices_first(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Reading notices that offsets are gone; seconds later the topic's id is another one."""
+
+    async def changed(*_: object, then: str) -> None:
+        raise SourceChangedError("topic city.reports was deleted and created again")
+
+    monkeypatch.setattr("ldpstream.agents.pipeline.rounds._WATCH_SECONDS", 0.0)
+    monkeypatch.setattr(Same, "check", changed)
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    watching = asyncio.create_task(keep_checking_topics([engine]))
+    await asyncio.sleep(0)
+    hand(engine, 0, Outside(1, 0))
+    for _ in range(9):
+        await asyncio.sleep(0)
+    watching.cancel()
+    (problem,) = engine.problems
+    assert problem.startswith("topic city.reports ends before offset ")
+    assert caplog.messages == [f"collection city stops: {problem}"]
+
+
+@pytest.mark.parametrize("item", [Batch(start=0, stop=1, end=1), Outside(0, 0)])
+async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
+    item: Batch | Outside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise ZeroDivisionError("x" * 10_000)
+
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    assert engine.held
+    monkeypatch.setattr(engine.intake, "_take", fail)
+    # Whoever takes for several states of the collection goes on.
+    hand(engine, 0, item)
+    (problem,) = engine.problems
+    assert problem.startswith("internal error: ZeroDivisionError('xxx")
+    assert len(problem) == 1_000
+    assert (engine.stopped, engine.held) == (True, frozenset())
+
+
+async def test_a_problem_that_stops_nothing_is_said_and_nothing_stops(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    for _ in range(2):
+        engine.note("orders are not read")
+    assert (engine.stopped, engine.ready, engine.held) == (False, True, frozenset({0}))
+    assert engine.problems == ("orders are not read",)
+    assert caplog.messages == ["collection city: orders are not read"]
+
+
+async def test_a_state_that_was_counted_from_another_topic_stops_its_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Same, "topic_id", lambda *_: bytes(16))
+    prefix, head = (
+        state_prefix(make_engine().context),
+        Head(epoch=7, seq=1, source=b"other topic's id"),
+    )
+    engine = make_engine(read=[(encode_key(prefix, Key(HEAD, 7, 1)), encode_head(head))])
+    engine.assign([0])
+    ticking = asyncio.create_task(keep_ticking([engine], FlushPace()))
+    await eventually(lambda: engine.problems)
+    ticking.cancel()
+    (problem,) = engine.problems
+    assert problem.startswith("topic city.reports is another one than its state was counted from:")
+
+
+async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def changed(*_: object, then: str) -> None:
+        raise SourceChangedError("topic city.reports was deleted and created again")
+
+    monkeypatch.setattr(Same, "check", changed)
+    engine = make_engine()
+    engine.assign([0])
+    engine.tick()
+    take(engine, 0, [0])
+    engine.tick()
+    await eventually(lambda: engine.problems)
+    assert engine.problems == ("topic city.reports was deleted and created again",)
+    assert not engine.held

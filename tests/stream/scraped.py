@@ -1,0 +1,21 @@
+"""What Prometheus would parse of the metrics."""
+
+from prometheus_client.parser import text_string_to_metric_families
+
+from ldpstream.agents.metrics import Metrics
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+def scrape(metrics: Metrics) -> Samples:
+    """Return all samples of the text exposition."""
+    text = metrics.exposition()[0].decode()
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def value(samples: Samples, name: str, **labels: str) -> float:
+    return samples[name, frozenset(labels.items())]
