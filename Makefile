@@ -135,12 +135,16 @@ $(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
 	@$(TOOLS)/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: --requirement $<
 	@touch $@
 
-# Pages stand in the site as they stand here, so that a link leads to the same in both.
-docs: $(TOOLS)/uv
+# Pages stand in the site as they stand here, so that a link leads to the same in both. The reference
+# is made from the code, and each site says of which version it is.
+docs: $(TOOLS)/uv $(VENV)/.dev
 	@rm -rf build/pages && mkdir -p build/pages
 	@cp --parents --recursive *.md docs clients/*/README.md clients/javascript/example agents/page/vendor/README.md build/pages
 	@sed -i 's/^```text numbers$$/```text/' $$(find build/pages/docs -name '*.md')
-	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet
+	@$(BIN)/python .ci/reference.py build/pages
+	@printf 'INHERIT: ../mkdocs.yml\nsite_name: ldpstream %s\ndocs_dir: pages\nsite_dir: site\n' \
+	  "$$($(BIN)/python -c 'import ldpstream; print(ldpstream.__version__)')" > build/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --config-file build/mkdocs.yml
 
 release: $(VENV)/.dev
 	@$(BIN)/python .ci/release.py $(TAG)
