@@ -41,6 +41,7 @@ RUN_BY: Final = {
     "docs/python.md": "tests/stream/client/test_python_page.py",
     "docs/guides/jobs.md": "tests/stream/client/test_python_page.py",
     "docs/guides/mechanism.md": "tests/house/test_guide_mechanism.py",
+    "docs/guides/choose.md": PAGES,
     "docs/guides/policy.md": PAGES,
     "docs/guides/bounds.md": PAGES,
     "docs/channel-files.md": PAGES,
