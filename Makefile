@@ -13,6 +13,7 @@
 # make images              at a release: the digests of the images in docker/, from their registries
 # make docs                the documentation as a site with a search, its links checked: build/site
 # make release TAG=v0.1.0  checks tag, version and CHANGELOG.md, builds twice and compares: dist/
+#                          (URL=https://... of the repository, where its packages are to lead)
 # make sbom                a CycloneDX list of what the image installs, in build/sbom.json
 PYTHON ?= python3
 VENV ?= .venv
@@ -147,7 +148,7 @@ docs: $(TOOLS)/uv $(VENV)/.dev
 	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --config-file build/mkdocs.yml
 
 release: $(VENV)/.dev
-	@$(BIN)/python .ci/release.py $(TAG)
+	@$(BIN)/python .ci/release.py $(TAG) $(URL)
 
 images:
 	@$(PYTHON) docker/pin.py
