@@ -107,13 +107,17 @@ $(BIN)/python:
 
 # Every package by exact version and hash, so that every machine runs the same code; then ldpstream
 # itself, which has none, by the build backend that is among them.
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 LOCKED_demo := constraints-demo.txt
 LOCKED_dev := constraints.txt
 $(VENV)/.%: pyproject.toml constraints.txt constraints-demo.txt | $(BIN)/python
 	@echo "installing ldpstream and what it needs into $(VENV): a minute or two"
-	@$(PIP) install --require-hashes --only-binary :all: --requirement $(LOCKED_$*)
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@# A pipe's exit code is that of its end.
+	@{ $(PIP) install --require-hashes --only-binary :all: --progress-bar off --requirement $(LOCKED_$*) \
+	  || touch $@.failed; } \
+	  | sed -nu -e 's/^Collecting \([^ ]*\).*/  \1/p' -e 's/^Installing collected packages.*/  unpacking all of them/p'
+	@! rm $@.failed 2> /dev/null
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # For what pyproject.toml allows on Python 3.11 and later, of every platform. UPGRADE=--upgrade takes
