@@ -13,6 +13,7 @@
 # make images              at a release: the digests of the images in docker/, from their registries
 # make docs                the documentation as a site with a search, its links checked: build/site
 # make release TAG=v0.1.0  checks tag, version and CHANGELOG.md, builds twice and compares: dist/
+#                          (URL=https://... of the repository, where its packages are to lead)
 # make sbom                a CycloneDX list of what the image installs, in build/sbom.json
 PYTHON ?= python3
 VENV ?= .venv
@@ -106,13 +107,17 @@ $(BIN)/python:
 
 # Every package by exact version and hash, so that every machine runs the same code; then ldpstream
 # itself, which has none, by the build backend that is among them.
-PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip --disable-pip-version-check
 LOCKED_demo := constraints-demo.txt
 LOCKED_dev := constraints.txt
 $(VENV)/.%: pyproject.toml constraints.txt constraints-demo.txt | $(BIN)/python
 	@echo "installing ldpstream and what it needs into $(VENV): a minute or two"
-	@$(PIP) install --require-hashes --only-binary :all: --requirement $(LOCKED_$*)
-	@$(PIP) install --no-deps --no-build-isolation --editable .
+	@# A pipe's exit code is that of its end.
+	@{ $(PIP) install --require-hashes --only-binary :all: --progress-bar off --requirement $(LOCKED_$*) \
+	  || touch $@.failed; } \
+	  | sed -nu -e 's/^Collecting \([^ ]*\).*/  \1/p' -e 's/^Installing collected packages.*/  unpacking all of them/p'
+	@! rm $@.failed 2> /dev/null
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $@
 
 # For what pyproject.toml allows on Python 3.11 and later, of every platform. UPGRADE=--upgrade takes
@@ -135,15 +140,19 @@ $(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
 	@$(TOOLS)/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: --requirement $<
 	@touch $@
 
-# Pages stand in the site as they stand here, so that a link leads to the same in both.
-docs: $(TOOLS)/uv
+# Pages stand in the site as they stand here, so that a link leads to the same in both. The reference
+# is made from the code, and each site says of which version it is.
+docs: $(TOOLS)/uv $(VENV)/.dev
 	@rm -rf build/pages && mkdir -p build/pages
 	@cp --parents --recursive *.md docs clients/*/README.md clients/javascript/example agents/page/vendor/README.md build/pages
 	@sed -i 's/^```text numbers$$/```text/' $$(find build/pages/docs -name '*.md')
-	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet
+	@$(BIN)/python .ci/reference.py build/pages
+	@printf 'INHERIT: ../mkdocs.yml\nsite_name: ldpstream %s\ndocs_dir: pages\nsite_dir: site\n' \
+	  "$$($(BIN)/python -c 'import ldpstream; print(ldpstream.__version__)')" > build/mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --config-file build/mkdocs.yml
 
 release: $(VENV)/.dev
-	@$(BIN)/python .ci/release.py $(TAG)
+	@$(BIN)/python .ci/release.py $(TAG) $(URL)
 
 images:
 	@$(PYTHON) docker/pin.py

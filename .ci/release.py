@@ -1,10 +1,14 @@
-"""Build a release into `dist`: `python .ci/release.py v0.1.0`, or `make release TAG=v0.1.0`.
+"""Build a release into `dist`: `python .ci/release.py v0.1.0 [URL]`, or `make release TAG=v0.1.0`.
+
+With the URL of the repository, as forges have it, the packages name it, and the links of their
+descriptions lead into it; elsewhere than in a repository they lead nowhere.
 
 The tag has to be the package's version, and that of the newest heading of CHANGELOG.md, which then
 has a date. The wheels and the source distribution are built twice, and have to be equal byte for
 byte. Exits with 1 and a sentence where something is not so; nothing is uploaded.
 """
 
+import posixpath
 import re
 import shutil
 import subprocess
@@ -16,6 +20,9 @@ ROOT = Path(__file__).resolve().parents[1]
 _VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 _HEADING = re.compile(r"^## (\S+)(?: \((.+)\))?$", re.MULTILINE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_LINK = re.compile(r"(!?)(\[[^]]*\])\((?!https?:|#)([^)]+)\)")
+_PROJECTS = (".", "clients/python")
+"""The folders of the distributions."""
 
 
 def problems(tag: str, *, source: str, changelog: str) -> list[str]:
@@ -38,14 +45,51 @@ def problems(tag: str, *, source: str, changelog: str) -> list[str]:
     return found
 
 
-def build(folder: Path) -> None:
+def absolute(text: str, *, place: str, url: str, tag: str) -> str:
+    """Return a page of the folder `place` with links into the repository of a URL, at a tag."""
+
+    def lead(found: re.Match[str]) -> str:
+        image, shown, target = found.groups()
+        path = posixpath.normpath(posixpath.join(place, target))
+        return f"{image}{shown}({url}/{'raw' if image else 'blob'}/{tag}/{path})"
+
+    return _LINK.sub(lead, text)
+
+
+def copy_with_links(to: Path, *, url: str, tag: str) -> None:
+    """Copy what git knows of the repository, with links and addresses that lead to a URL."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"],  # noqa: S607 (the git of whoever releases)
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    for name in listed.rstrip("\0").split("\0"):
+        (to / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, to / name, follow_symlinks=False)
+    pages = f"{url}/blob/{tag}"
+    urls = {
+        "Homepage": url,
+        "Documentation": f"{pages}/docs/README.md",
+        "Changelog": f"{pages}/CHANGELOG.md",
+        "Issues": f"{url}/issues",
+    }
+    table = "".join(f'{name} = "{where}"\n' for name, where in urls.items())
+    for place in _PROJECTS:
+        readme, project = to / place / "README.md", to / place / "pyproject.toml"
+        readme.write_text(absolute(readme.read_text(), place=place, url=url, tag=tag))
+        project.write_text(f"{project.read_text()}\n[project.urls]\n{table}")
+
+
+def build(folder: Path, root: Path = ROOT) -> None:
     """Build the wheel and the source distribution, and the wheel of devices, into a folder."""
-    for root, targets in ((ROOT, []), (ROOT / "clients" / "python", ["-t", "wheel"])):
+    for place, targets in zip(_PROJECTS, ([], ["-t", "wheel"]), strict=True):
         command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder), *targets]
-        subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 (our own)
+        subprocess.run(command, cwd=root / place, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 (our own)
 
 
-def main(tag: str) -> int:
+def main(tag: str, url: str = "") -> int:
     """Check, build twice, compare, and leave one of the two in `dist`."""
     found = problems(
         tag,
@@ -55,9 +99,15 @@ def main(tag: str) -> int:
     if found:
         print("\n".join(found), file=sys.stderr)
         return 1
-    with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as two:
-        build(Path(one))
-        build(Path(two))
+    with (
+        tempfile.TemporaryDirectory() as one,
+        tempfile.TemporaryDirectory() as two,
+        tempfile.TemporaryDirectory() as copy,
+    ):
+        if url:
+            copy_with_links(Path(copy), url=url.rstrip("/"), tag=tag)
+        for folder in (one, two):
+            build(Path(folder), Path(copy) if url else ROOT)
         built = sorted(Path(one).iterdir())
         unlike = [p.name for p in built if p.read_bytes() != (Path(two) / p.name).read_bytes()]
         if unlike:
@@ -72,4 +122,4 @@ def main(tag: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1] if len(sys.argv) == 2 else ""))
+    sys.exit(main(*(sys.argv[1:] or [""])))

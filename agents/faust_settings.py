@@ -20,12 +20,16 @@ _STATIC_SESSION_TIMEOUT_MS: Final = 30_000
 _REQUEST_TIMEOUT_MS: Final = 90_000
 # Whoever stays hears with the next heartbeat that somebody has gone.
 _HEARTBEAT_MS: Final = 1_000
+_FAUST_PORT: Final = 6065
 
 
 def faust_settings(
     bootstrap: str, options: Mapping[str, Any], *, instance: str | None = None
 ) -> dict[str, Any]:
     """Return the settings of a `faust.App` that connect it to the same brokers, the same way.
+
+    Faust's own page is served on this machine alone, at port 6065, which leaves 6066 to ours;
+    `--web-bind` and `--web-port` of Faust's command say otherwise.
 
     `instance` is what it is in its group even after a restart, within a longer session: its
     partitions wait for it.
@@ -50,6 +54,8 @@ def faust_settings(
         "broker_session_timeout": session_ms / 1000,
         "broker_heartbeat_interval": heartbeat_ms / 1000,
         "broker_request_timeout": request_ms / 1000,
+        "web_bind": "127.0.0.1",
+        "web_port": _FAUST_PORT,
     }
     if instance is not None:
         settings["consumer_group_instance_id"] = instance

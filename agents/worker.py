@@ -10,14 +10,14 @@ import asyncio
 import gc
 import logging
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
 import faust
 from aiokafka import TopicPartition
 
-from ldpstream.agents.config import Config, Shard
+from ldpstream.agents.config import Config, Shard, WorkerConfig
 from ldpstream.agents.config.warnings import nominal_warnings
 from ldpstream.agents.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp, add_agent
 from ldpstream.agents.faust_settings import faust_settings
@@ -49,20 +49,26 @@ _ALL: Final = Shard()
 log = logging.getLogger(__name__)
 
 
-def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) -> Pipeline:
+def attach(
+    app: faust.App, config: Config, *, metrics: Metrics | None = None, http: bool = False
+) -> Pipeline:
     """Attach the pipeline of a configuration to a Faust app that has not started yet.
 
     It starts and stops with the app. The app's id is the consumer group. The app's settings,
     topics, tables and web pages are left alone, and so is the global registry of
-    `prometheus_client`. `http` under `[worker]` is not served; call `ldpstream.agents.http.serve`
-    for that. While this machine's clock is wrong, the app leaves its group, and other instances get
-    the partitions of all its agents; the log says so. The log also names budgets that protect in
-    name only.
+    `prometheus_client`. With `http` the page, the API and the metrics are served too, as `[worker]`
+    says, from the app's start to its end; an address that is taken by then ends the app. While this
+    machine's clock is wrong, the app leaves its group, and other instances get the partitions of
+    all its agents; the log says so. The log also names budgets that protect in name only.
 
     Raises:
         ValueError: if another agent of the app reads the source topic of a collection, of which it
             would receive nothing. Starting the app raises the same for an agent added later.
+        HttpUnavailableError: with `http`, for an address that needs a token, and for a token or
+            files that cannot be used.
     """
+    if http:
+        check_serving(config.worker)
     # A user's app subscribes at a time of its own, before or after our topics have been declared.
     pipeline = _connect(app, config, metrics or Metrics(), declares=True)
     for warning in nominal_warnings(config.collections.values()):
@@ -72,8 +78,15 @@ def attach(app: faust.App, config: Config, *, metrics: Metrics | None = None) ->
         _refuse_other_agents(app, config)
         await pipeline.start()
 
+    async def answer() -> None:
+        async with _serving(pipeline, config.worker) as url:
+            log.info("page, API and metrics: %s", url)
+            await asyncio.Event().wait()
+
     _refuse_other_agents(app, config)
     app.task(start)
+    if http:
+        app.task(answer)
     return pipeline
 
 
@@ -109,6 +122,25 @@ def _connect(app: faust.App, config: Config, metrics: Metrics, *, declares: bool
     for name, engine in pipeline.collections.items():
         _add_agent(app, engine, lanes[name], declares=declares)
     return pipeline
+
+
+def _serving(
+    pipeline: Pipeline, worker: WorkerConfig, shards: Shards | None = None
+) -> AbstractAsyncContextManager[str]:
+    host, _, port = worker.http.rpartition(":")
+    return serve(
+        pipeline,
+        host=host,
+        port=int(port),
+        metrics=pipeline.metrics,
+        token=worker.token,
+        certificate=(worker.certificate, worker.key)
+        if worker.certificate is not None and worker.key is not None
+        else None,
+        open_to_everybody=worker.open_to_everybody,
+        trusted_proxies=worker.trusted_proxies,
+        shards=shards,
+    )
 
 
 def _add_agent(app: faust.App, engine: Engine, lane: Lane, *, declares: bool) -> None:
@@ -187,24 +219,9 @@ async def work(
         consumer_auto_offset_reset="earliest",
         PartitionAssignor=EvenAssignor,
     )
-    metrics = Metrics()
     # Without a broker Faust's own topic declaration would end the worker; ours is done by then.
-    pipeline = _connect(app, config, metrics, declares=False)
-    host, _, port = worker.http.rpartition(":")
-    serving = serve(
-        pipeline,
-        host=host,
-        port=int(port),
-        metrics=metrics,
-        token=worker.token,
-        certificate=(worker.certificate, worker.key)
-        if worker.certificate is not None and worker.key is not None
-        else None,
-        open_to_everybody=worker.open_to_everybody,
-        trusted_proxies=worker.trusted_proxies,
-        shards=shards,
-    )
-    async with serving as url:
+    pipeline = _connect(app, config, Metrics(), declares=False)
+    async with _serving(pipeline, worker, shards) as url:
         # Meanwhile /readyz says what the worker waits for.
         await unless_stopped(wait_for_broker(config.kafka, pipeline.broker_watch), stop)
         async with AsyncExitStack() as stack:

@@ -39,7 +39,8 @@ def privatize(
 
     A line is a label, an integer, or one column a dimension ("row,column" on a grid); with --times
     an RFC 3339 time or epoch milliseconds comes first, of the last year or at most a day ahead
-    unless --replay is given. Randomness is the operating system's.
+    unless --replay is given. Rows of a table of Parquet or Arrow are lines too. Randomness is the
+    operating system's.
     """
     _, collection = load_collection(config_file, name)
     refuse_words(collection)

@@ -11,7 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.http.feed import Feed, Feeds, TooManyReadersError
-from ldpstream.agents.http.keys import FEEDS
+from ldpstream.agents.http.keys import FEEDS, METRICS
 from ldpstream.agents.http.lookup import readable_collection
 from ldpstream.agents.http.parameters import AnswerError, read_time
 from ldpstream.agents.state.windows import NEVER
@@ -30,7 +30,8 @@ async def events(request: web.Request) -> web.StreamResponse:
     after_ms = _read_after(request)
     feeds = request.app[FEEDS]
     try:
-        with feeds.reading(served) as feed:
+        streaming = request.app[METRICS].streaming(served.config.name)
+        with feeds.reading(served) as feed, streaming:
             return await _stream(request, feeds, feed, after_ms)
     except TooManyReadersError as error:
         raise AnswerError(503, str(error)) from error

@@ -8,7 +8,7 @@ Labels are collections, partitions, results, reasons and the names of configured
 device, and never a value that the configuration does not list.
 """
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -110,6 +110,12 @@ class Metrics:
             buckets=FLUSH_BUCKETS_SECONDS,
             registry=registry,
         )
+        self._streams = Gauge(
+            "ldpstream_http_streams",
+            "Open streams of live updates",
+            ["collection"],
+            registry=registry,
+        )
         self._answer = Histogram(
             "ldpstream_answer_seconds",
             "Time to compute an estimate that is asked for over HTTP, without the wait for a turn",
@@ -148,6 +154,7 @@ class Metrics:
                 if reason not in without:
                     self._rejected.labels(name, reason)
             self._lost_offsets.labels(name)
+            self._streams.labels(name)
             for histogram in (self._flush, self._answer, self._final_age):
                 histogram.labels(name)
             self._delays.add(name, Delays())
@@ -177,6 +184,10 @@ class Metrics:
     def answered(self, operation: str, status: int, *, seconds: float) -> None:
         """Record one HTTP answer, from the request until it is ready to be sent."""
         self._http.labels(operation, str(status)).observe(seconds)
+
+    def streaming(self, collection: str) -> AbstractContextManager[object]:
+        """Count a stream of live updates for the length of a block."""
+        return self._streams.labels(collection).track_inprogress()
 
     def computed(self, collection: str, *, seconds: float) -> None:
         """Record what it took to compute an estimate that was asked for over HTTP."""

@@ -33,8 +33,8 @@ reading_options = gathered(
     click.option(
         "--columns",
         metavar="NAME[,NAME]",
-        help="The first line names columns, and these hold the value, in its order; "
-        "with --times, the first of them the time.",
+        help="The first line, or the table, names columns, and these hold the value, in its "
+        "order; with --times, the first of them the time.",
     ),
     click.option(
         "--clamp",

@@ -1,5 +1,7 @@
 """Value lines: CSV, one value a line, its time first where asked, without a header or by column.
 
+Each row of a table of Parquet or Arrow is a line too.
+
 Errors name the line and what was expected there, never what stood there: values are private.
 """
 
@@ -9,12 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import click
 import numpy as np
 
 from ldpstream.agents.terminal.bad_lines import BadLines
+from ldpstream.agents.terminal.columnar import ColumnarRows, begins_table
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.reading import Reading
 from ldpstream.mechanisms.base.arrays import Integers
@@ -24,6 +27,17 @@ from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
 Row = Sequence[str]
+
+
+class _Lines(Protocol):
+    """Rows, and how many lines have been read with the last one."""
+
+    @property
+    def line_num(self) -> int: ...
+
+    def __iter__(self) -> Iterator[list[str]]: ...
+
+    def __next__(self) -> list[str]: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,35 +95,60 @@ def read_values(
             time, or text that is no CSV in UTF-8, and saying how many bad lines there are: of a
             file in all of it, of a pipe in what was read. For an empty input, and one that cannot
             be read.
+        Failed: for a table of Parquet or Arrow, where pyarrow is not installed.
     """
     name = source_name(stream)
     given = _Input(domain, reading, whole=stream.seekable(), bad=BadLines(name))
+    # Any: what click gives is one of these, or all that one asks for.
+    raw: Any = stream
+    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
+    try:
+        if begins_table(buffered.peek(1)):
+            rows = ColumnarRows(buffered, reading.columns, name=name, chunk=chunk)
+            yield from _read_rows(rows, given, chunk=chunk)
+        else:
+            yield from _read_csv(buffered, given, chunk=chunk)
+    except OSError as error:
+        raise unreadable(name, error) from error
+    finally:
+        if buffered is not raw:
+            # Closing it would close the stream.
+            buffered.detach()
+    given.conclude()
+
+
+def _read_csv(stream: io.BufferedReader, given: _Input, *, chunk: int) -> Iterator[Values]:
+    name, columns = given.bad.name, given.reading.columns
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     lines = csv.reader(text, strict=True)
     try:
-        if reading.columns:
-            places = _find_columns(next(lines, []), reading.columns, name)
+        places = None
+        if columns:
+            places = _find_columns(next(lines, []), columns, name)
             given.line = lines.line_num
-        else:
-            places = None
-        while rows := list(islice(lines, chunk)):
-            if lines.line_num - given.line != len(rows):
-                raise Refused(f"{name}: expected one value a line, without line breaks inside")
-            parsed = _parse(rows if places is None else _pick(rows, places), given)
-            given.line = lines.line_num
-            if given.bad.count == 0 or reading.skip_bad:
-                yield parsed
-            elif given.bad.enough(len(rows), chunk, whole=given.whole):
-                break
+        yield from _read_rows(lines, given, chunk=chunk, places=places)
     except csv.Error as error:
         raise Refused(f"{name}: line {lines.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:
         raise Refused(f"{name}: line {given.line + 1} or later: expected UTF-8") from None
-    except OSError as error:
-        raise unreadable(name, error) from error
     finally:
         text.detach()
-    given.conclude()
+
+
+def _read_rows(
+    lines: _Lines, given: _Input, *, chunk: int, places: Sequence[int] | None = None
+) -> Iterator[Values]:
+    """Read what is left of some lines; `places` are those of the columns, if not all."""
+    while rows := list(islice(lines, chunk)):
+        if lines.line_num - given.line != len(rows):
+            what = "expected one value a line, without line breaks inside"
+            raise Refused(f"{given.bad.name}: {what}")
+        parsed = _parse(rows if places is None else _pick(rows, places), given)
+        given.line = lines.line_num
+        if given.bad.count == 0 or given.reading.skip_bad:
+            yield parsed
+        elif given.bad.enough(len(rows), chunk, whole=given.whole):
+            return
 
 
 def source_name(stream: BinaryIO) -> str:

@@ -18,6 +18,8 @@ for values in "$OUT"/*-values.yaml; do
   helm template ldpstream . --kube-version $KUBERNETES.0 -f "$values" 2> >(grep -v 'found symbolic link' >&2) > "$manifests.new"
   # --strict refuses unknown fields; kinds of the operators have no schema there, which it says.
   "$TOOLS/venv/bin/kubernetes-validate" --quiet --strict -k $KUBERNETES "$manifests.new"
+  # Every alert leads to the runbook where one is named, and nowhere else.
+  [ "$(grep -c ' runbook_url: ' "$manifests.new")" = "$(grep -q '^ *runbook:' "$values" && grep -c 'alert: ' "$manifests.new" || echo 0)" ]
   # The digest tells a test without helm that the chart has changed since. Rules are those of docker/prometheus.
   echo "# Made by make chart of $(cat Chart.yaml values.yaml templates/* "$values" | sha256sum | cut -d' ' -f1)" > "$manifests"
   awk 'BEGIN { RS = ORS = "---\n" } !/kind: PrometheusRule/' "$manifests.new" | sed '$ { /^---$/d }' >> "$manifests"

@@ -86,4 +86,5 @@ if not TYPE_CHECKING:
             raise ImportError(said, name=error.name) from error
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__})
+        # What completion offers.
+        return sorted(__all__)

@@ -159,5 +159,21 @@ def test_everything_that_is_installed_has_one_version_and_hashes():
             assert requirement.specifier.contains(found[requirement.name])
 
 
+@pytest.mark.parametrize(("code", "made"), [(0, True), (1, False)])
+def test_what_is_installed_is_said_as_it_comes(tmp_path: Path, code: int, made: bool):
+    (tmp_path / "bin").mkdir()
+    python = tmp_path / "bin" / "python"
+    python.write_text(f"""#!/bin/sh
+echo "Collecting numpy==2.0 (from -r constraints-demo.txt (line 1))"
+echo "  Using cached numpy.whl"
+exit {code}
+""")
+    python.chmod(0o755)
+    command = ["make", f"VENV={tmp_path}", f"{tmp_path}/.demo"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "  numpy==2.0\n" in run.stdout
+    assert ((tmp_path / ".demo").exists(), run.returncode == 0) == (made, made)
+
+
 def test_seeded_entropy_is_not_offered():
     assert not hasattr(ldpstream.mechanisms, "SeededEntropy")

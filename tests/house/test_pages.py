@@ -5,13 +5,16 @@ import re
 import shlex
 import tomllib
 from pathlib import Path
+from types import ModuleType
 from typing import Final
 
 import click
 import pytest
 import yaml
 
-from ldpstream.agents.cli.main import main
+import ldpstream
+import ldpstream.mechanisms
+from ldpstream.agents.cli.main import COMMANDS, find_command, main
 from ldpstream.agents.config import ConfigError, read_config
 from tests.pages import ROOT, Block, blocks, pages
 from tests.property.configs import MINIMAL
@@ -34,10 +37,12 @@ RUN_BY: Final = {
     "docs/http.md#From a terminal": README,
     "docs/http.md#From Python": "tests/stream/client/test_client.py",
     "docs/kafka.md#Permissions": "tests/broker/pages/test_listeners.py",
+    "docs/operations.md#Prometheus": "tests/ops/test_queries.py",
     "docs/plan.md#Plans": "tests/stream/commands/test_plan.py",
     "docs/python.md": "tests/stream/client/test_python_page.py",
     "docs/guides/jobs.md": "tests/stream/client/test_python_page.py",
     "docs/guides/mechanism.md": "tests/house/test_guide_mechanism.py",
+    "docs/guides/choose.md": PAGES,
     "docs/guides/policy.md": PAGES,
     "docs/guides/bounds.md": PAGES,
     "docs/channel-files.md": PAGES,
@@ -185,9 +190,39 @@ def test_every_page_is_listed_by_who_reads_it(page: str):
 
 
 def test_the_site_has_every_page_once():
-    """`make docs` checks its links; of what stands in no group it would only warn there."""
+    """`make docs` checks its links; of what stands in no group it would only warn there.
+
+    Some pages are made from the code, for the site alone.
+    """
     groups = yaml.safe_load((ROOT / "mkdocs.yml").read_text("utf-8"))["nav"]
     entries = [entry for group in groups for part in group.values() for entry in part]
     listed = [next(iter(one.values())) if isinstance(one, dict) else one for one in entries]
     others = [page.name for page in ROOT.glob("*.md") if page.name != "README.md"]
-    assert sorted(listed) == sorted([*pages(), *others, "agents/page/vendor/README.md"])
+    there = [*pages(), *others, *_script("reference").PAGES, "agents/page/vendor/README.md"]
+    assert sorted(listed) == sorted(there)
+
+
+def test_the_site_has_every_command_and_every_public_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("LDPSTREAM_READ_TOKEN", "of-nobody-else")
+    made = {place: make() for place, make in _script("reference").PAGES.items()}
+    commands, names = made["docs/commands.md"], made["docs/names.md"]
+    for name in COMMANDS:
+        assert f"\n## {name}\n" in commands
+        for parameter in find_command(name).params:
+            assert all(option in commands for option in parameter.opts if option.startswith("--"))
+    described = set(re.findall("^### (.+)$", names, re.MULTILINE))
+    assert {*ldpstream.__all__, *ldpstream.mechanisms.__all__} - {"__version__"} <= described
+    assert "query(\n    url: str,\n    name: str,\n    asked: EstimateRequest | None" in names
+    # The environment is a default; the page would publish its secrets.
+    assert "of-nobody-else" not in names
+    # The same at every build, and as somebody would write it.
+    assert not re.search("0x[0-9a-f]{6}|Annotated|ForwardRef", names)
+
+
+def _script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

@@ -1,8 +1,10 @@
 """A release is what its tag, its version and its changelog say, byte for byte."""
 
 import importlib.util
+import re
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import ModuleType
 
@@ -76,6 +78,24 @@ def test_wheels_are_the_same_whenever_they_are_built(release: ModuleType, tmp_pa
     ]
     for name in built:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+
+
+def test_a_package_of_a_forge_leads_into_its_repository(release: ModuleType, tmp_path: Path):
+    url, copy, out = "https://forge.example/own/ldpstream", tmp_path / "copy", tmp_path / "out"
+    release.copy_with_links(copy, url=url, tag="v1.2.3")
+    release.build(out, copy)
+    built = sorted(out.glob("*.whl"))
+    assert [path.name.partition("-")[0] for path in built] == ["ldpstream", "ldpstream_device"]
+    for path in built:
+        with zipfile.ZipFile(path) as archive:
+            (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+            said = archive.read(metadata).decode()
+        assert f"Project-URL: Homepage, {url}\n" in said
+        links = set(re.findall(r"\]\(([^)]+)\)", said))
+        assert f"{url}/blob/v1.2.3/docs/gateway.md" in links
+        assert all(link.startswith(("https://", "#")) for link in links)
+        paths = [link for link in links if link.startswith(url)]
+        assert all((ROOT / re.split("/v1.2.3/|#", link)[1]).exists() for link in paths)
 
 
 def test_a_forge_runs_the_commands_that_are_here():

@@ -2,7 +2,9 @@
 
 import json
 import re
+import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 import yaml
@@ -10,6 +12,7 @@ import yaml
 from tests.ops.exported import exported, samples
 from tests.ops.monitoring import skip_without_prometheus
 from tests.ops.queries import BOARDS, DOCKER, board_expressions, metrics_in, rules
+from tests.pages import blocks
 
 RULES = [(rule.get("record") or rule["alert"], rule["expr"]) for rule in rules()]
 EXPRESSIONS = [*RULES, *board_expressions()]
@@ -41,6 +44,32 @@ def test_every_alert_says_what_is_wrong_and_what_it_does_to_the_numbers():
     alerts = [rule for rule in rules() if "alert" in rule]
     assert {rule["labels"]["severity"] for rule in alerts} == {"info", "warning", "critical"}
     assert all({"summary", "description"} == rule["annotations"].keys() for rule in alerts)
+
+
+def test_alerts_lead_to_a_runbook_wherever_its_page_is_served(tmp_path: Path):
+    found = blocks("docs/operations.md")
+    (command,) = (one.code for one in found if "alerts.yml" in one.code and one.language == "sh")
+    for name in ("alerts.yml", "intake.yml"):
+        shutil.copy(DOCKER / "prometheus" / name, tmp_path)
+    subprocess.run(["sh", "-ec", command], cwd=tmp_path, check=True)
+    for name in ("alerts.yml", "intake.yml"):
+        before, after = (
+            yaml.safe_load((folder / name).read_text())["groups"]
+            for folder in (DOCKER / "prometheus", tmp_path)
+        )
+        for group in before:
+            for rule in group["rules"]:
+                rule["annotations"]["runbook_url"] = (
+                    "https://docs.example.org/docs/operations.html#prometheus"
+                )
+        assert after == before
+
+
+def test_every_alert_is_in_the_table_of_alerts():
+    page = (DOCKER.parent / "docs" / "operations.md").read_text()
+    table = re.findall(r"^\| (Ldpstream.+?) \|", page, re.MULTILINE)
+    listed = [name for row in table for name in row.split(", ")]
+    assert sorted(listed) == sorted(rule["alert"] for rule in rules() if "alert" in rule)
 
 
 def test_recorded_series_are_all_used():

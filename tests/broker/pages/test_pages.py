@@ -8,7 +8,13 @@ from tests.pages import Place, agrees, blocks
 
 
 @pytest.mark.parametrize(
-    "page", ["docs/guides/policy.md", "docs/guides/bounds.md", "docs/channel-files.md"]
+    "page",
+    [
+        "docs/guides/choose.md",
+        "docs/guides/policy.md",
+        "docs/guides/bounds.md",
+        "docs/channel-files.md",
+    ],
 )
 def test_what_is_shown_is_what_is_printed(tmp_path: Path, page: str) -> None:
     place = Place.made(tmp_path, {})

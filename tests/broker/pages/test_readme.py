@@ -130,26 +130,14 @@ def _check_as_the_page_of_changes_says(place: Place) -> None:
 
 def _test_app(place: Place) -> None:
     (code,) = blocks("Inside your own Faust app", "python")
-    served = "from ldpstream.agents.http import serve\n" + code + _ANSWER
-    port = place.here(_WORKER).rpartition(":")[2]
-    (place.folder / "shop.py").write_text(served.replace("PORT", port))
-    start = "exec faust -A shop worker --without-web --loglevel error"
+    (own,) = free_ports(1)
+    (place.folder / "shop.py").write_text(code)
+    start = f"exec faust -A shop worker --web-port {own} --loglevel error"
     with place.running("sh", "-c", start):
         wait_until(lambda: _ready(place), "the app")
         place.run("sh", "-c", "echo 60,110 | ldpstream send checkins")
         # Another window begins with every hour.
         wait_until(lambda: _numbers(place) in ([3000, 2], [3000, 1, 1]), "the app's window")
-
-
-# The README's app shows its windows nowhere; the test has to see them.
-_ANSWER: Final = """
-
-@app.task
-async def answer():
-    import asyncio
-    async with serve(pipeline, port=PORT, metrics=pipeline.metrics):
-        await asyncio.Event().wait()
-"""
 
 
 def _commands(code: str) -> list[str]:

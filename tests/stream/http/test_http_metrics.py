@@ -50,6 +50,21 @@ async def test_answers_are_counted_by_operation_and_status() -> None:
     assert value(samples, "ldpstream_build_info", version=__version__) == 1
 
 
+async def test_streams_of_live_updates_are_counted_while_they_are_open() -> None:
+    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
+    metrics.track(pipeline)
+
+    def streams() -> float:
+        return value(scrape(metrics), "ldpstream_http_streams", collection="city")
+
+    assert streams() == 0
+    async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
+        for opened in (1, 2):
+            assert (await client.get("/api/collections/city/events")).status == 200
+            assert streams() == opened
+    assert streams() == 0
+
+
 async def test_what_answers_take_to_compute_is_measured_unless_the_reader_has_them() -> None:
     metrics, pipeline = Metrics(), serve_collections({"city": CITY})
     metrics.track(pipeline)

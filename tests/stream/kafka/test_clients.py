@@ -50,6 +50,8 @@ def test_faust_connects_as_the_other_clients_do() -> None:
         "broker_heartbeat_interval": 1.5,
         "broker_request_timeout": 30.0,
         "broker_client_id": "counter",
+        "web_bind": "127.0.0.1",
+        "web_port": 6065,
     }
     assert credentials.protocol is AuthProtocol.SASL_PLAINTEXT
     assert credentials.mechanism is SASLMechanism.SCRAM_SHA_256

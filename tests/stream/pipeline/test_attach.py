@@ -1,17 +1,22 @@
 """What `attach` adds to a user's own app, and what it refuses."""
 
+import asyncio
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import faust
 import prometheus_client
 import pytest
 from aiokafka.errors import NodeNotReadyError
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.http import HttpUnavailableError
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.served.windowed import NotReadyError
 from ldpstream.agents.worker import _connect, attach
+from tests.ports import free_ports
 from tests.stream.serving import CITY
 
 CONFIG = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
@@ -66,6 +71,35 @@ async def test_other_agents_and_the_collections_own_are_let_be() -> None:
         len(table)
     with pytest.raises(KeyError):
         pipeline.windows("town")
+
+
+async def test_the_page_is_served_from_the_start_of_the_app_to_its_end() -> None:
+    (port,) = free_ports(1)
+    tables = {"collection": {"city": CITY}, "worker": {"http": f"127.0.0.1:{port}"}}
+    app = make_app("served")
+    metrics = Metrics(registry=prometheus_client.CollectorRegistry())
+    attach(app, read_config(tables, base=Path(), environment={}), metrics=metrics, http=True)
+    _, answer = app._app_tasks
+    serving = asyncio.create_task(answer())
+    async with aiohttp.ClientSession(f"http://127.0.0.1:{port}") as session:
+        while True:
+            with suppress(aiohttp.ClientConnectorError):
+                async with session.get("/metrics") as got:
+                    assert "ldpstream_build_info" in await got.text()
+                    break
+            await asyncio.sleep(0.01)
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+        with pytest.raises(aiohttp.ClientConnectorError):
+            await session.get("/metrics")
+
+
+def test_an_address_without_a_token_is_refused_at_once() -> None:
+    tables = {"collection": {"city": CITY}, "worker": {"http": "0.0.0.0:6066"}}
+    config = read_config(tables, base=Path(), environment={})
+    with pytest.raises(HttpUnavailableError, match=r"worker\.token: expected a token"):
+        attach(make_app("open"), config, http=True)
 
 
 async def test_budgets_that_protect_in_name_only_are_said(

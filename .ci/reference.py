@@ -1,0 +1,161 @@
+"""Write the pages of the site that are made from the code: `python .ci/reference.py FOLDER`.
+
+All commands with their options, and all public names of Python, as they describe themselves.
+"""
+
+import inspect
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, get_type_hints
+
+import click
+
+from ldpstream import __version__
+from ldpstream.agents.cli.main import COMMANDS, find_command
+from ldpstream.mechanisms.base.canonical import Json
+
+COLUMNS: Final = 100
+_PATH: Final = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])")
+"""The modules before a type's name."""
+MODULES: Final = {
+    "ldpstream": "What analysts and tests need",
+    "ldpstream.mechanisms": "What a device needs, with numpy alone",
+    "ldpstream.mechanisms.ledger": "A device's account",
+    "ldpstream.agents.device": "Devices that speak Kafka",
+    "ldpstream.agents.client": "Programs that await a worker's answers",
+    "ldpstream.agents.config": "A configuration as objects",
+    "ldpstream.agents.worker": "A worker, or the pipeline in an app of your own",
+    "ldpstream.agents.http": "The page, the API and the metrics of a pipeline",
+}
+"""The modules whose names are public, those of `__all__`, and what they are for."""
+
+
+def commands() -> str:
+    """Return the page of all commands, in the order of use."""
+    lines = [f"# Every command of ldpstream {__version__}", "", "As `--help` prints them.", ""]
+    for name in COMMANDS:
+        context = click.Context(
+            find_command(name),
+            info_name=f"ldpstream {name}",
+            terminal_width=COLUMNS,
+            max_content_width=COLUMNS,
+        )
+        lines += [f"## {name}", "", *_fenced(context.get_help(), "text"), ""]
+    return "\n".join(lines)
+
+
+def names() -> str:
+    """Return the page of all public names of Python."""
+    lines = [f"# Every public name of ldpstream {__version__}", ""]
+    for module, what in MODULES.items():
+        lines += [f"## {module}", "", f"{what}.", ""]
+        offered = import_module(module)
+        for name in sorted(offered.__all__):
+            if name != "__version__":
+                lines += _described(name, getattr(offered, name))
+    return "\n".join(lines)
+
+
+def _described(name: str, offered: Any) -> Iterator[str]:
+    yield from (f"### {name}", "")
+    if not callable(offered):
+        yield from (*_fenced(f"{name} = {offered!r}"[:COLUMNS], "python"), "")
+        return
+    yield from (*_fenced(_declared(name, offered), "python"), "")
+    yield from (*_fenced(inspect.getdoc(offered) or "", "text"), "")
+    if not inspect.isclass(offered):
+        return
+    for method, of in vars(offered).items():
+        inner = getattr(of, "__func__", of)
+        if method.startswith("_") or not (inspect.isfunction(inner) or isinstance(of, property)):
+            continue
+        declared = _declared(method, inner) if callable(inner) else method
+        said = f"{declared}\n\n{inspect.getdoc(of) or ''}"
+        yield from (f"**{name}.{method}**", "", *_fenced(said, "text"), "")
+
+
+def _declared(name: str, offered: Any) -> str:
+    """Return a name with its parameters, one a line if they are long."""
+    try:
+        signature = inspect.signature(offered)
+    except ValueError:
+        # An error that takes what Exception takes.
+        return name
+    # As somebody would write them: without the limits and forms that models add to types.
+    hints = _hints(offered)
+    if inspect.isclass(offered):
+        hints = {**_hints(offered.__init__), **hints}
+        # Fields of a model are given by their names in files.
+        fields = getattr(offered, "model_fields", {})
+        hints |= {of.alias: hints[one] for one, of in fields.items() if of.alias}
+    given = [
+        one.replace(annotation=hints.get(one.name, one.annotation), default=_plain(one.default))
+        for one in signature.parameters.values()
+    ]
+    returned = hints.get("return", signature.empty) if not inspect.isclass(offered) else None
+    signature = signature.replace(parameters=given, return_annotation=signature.empty)
+    after = (
+        "" if returned in (None, signature.empty) else f" -> {inspect.formatannotation(returned)}"
+    )
+    line = _shortened(f"{name}{signature}{after}")
+    if len(line) <= COLUMNS:
+        return line
+    listed = "".join(f"    {one},\n" for one in _separated(signature))
+    return _shortened(f"{name}(\n{listed}){after}")
+
+
+def _plain(default: Any) -> Any:
+    """Return a default that is written out; others, such as the environment, are not."""
+    if default is inspect.Parameter.empty or default is None:
+        return default
+    return default if isinstance(default, bool | int | float | str | tuple | list | Path) else ...
+
+
+def _shortened(text: str) -> str:
+    """Return a declaration without the modules of its types, and with the name of that of JSON."""
+    # Each look at the hints of something writes one more level of its recursion out.
+    written = inspect.formatannotation(get_type_hints(_of_json)["json"])
+    return _PATH.sub("", text.replace(written, "Json").replace("-> NoneType", "-> None"))
+
+
+def _of_json(json: Json) -> None: ...
+
+
+def _hints(offered: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(offered)
+    except NameError:
+        # Of a library that is imported for its types only: they stay as they are written.
+        return {}
+
+
+def _separated(signature: inspect.Signature) -> Iterator[str]:
+    """Yield parameters as they are written, with the star before those that need their names."""
+    kinds = {one.kind for one in signature.parameters.values()}
+    starred = inspect.Parameter.VAR_POSITIONAL in kinds
+    for one in signature.parameters.values():
+        if one.kind is inspect.Parameter.KEYWORD_ONLY and not starred:
+            starred = True
+            yield "*"
+        yield str(one)
+
+
+def _fenced(text: str, language: str) -> list[str]:
+    return [f"```{language}", text.rstrip(), "```"]
+
+
+PAGES: Final = {"docs/commands.md": commands, "docs/names.md": names}
+"""What makes each page, by where it stands in the site."""
+
+
+def main(folder: Path) -> None:
+    """Write all pages below a folder."""
+    for place, made in PAGES.items():
+        (folder / place).write_text(made(), "utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
