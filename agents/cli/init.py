@@ -99,8 +99,9 @@ method = "padded"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages
 
-# Ranges include both ends, one pair a dimension; quantiles are for one ordered dimension. Means of
-# a weight for each value: linear = { fare = { bus = 2.5, train = 4 } }, or weights in a list.
+# Ranges include both ends, or of an interval lie between edges of bins; one pair a dimension.
+# Quantiles are for one ordered dimension. Means of a weight for each value:
+# linear = { fare = { bus = 2.5, train = 4 } }, or weights in a list.
 publish = { every = "5s", top = 20, ranges = { downtown = [[40, 60], [100, 120]] } }
 """
 

@@ -67,6 +67,15 @@ def test_a_session_is_no_longer_than_requests_may_take() -> None:
     )
 
 
+def test_heartbeats_are_shorter_than_the_session() -> None:
+    with pytest.raises(ClientOptionError) as refused:
+        faust_settings(BOOTSTRAP, {"session_timeout_ms": 3000, "heartbeat_interval_ms": 3000})
+    assert str(refused.value) == (
+        "kafka.heartbeat_interval_ms: expected less than the session, session_timeout_ms = 3000, "
+        "got 3000; a third of it or less is usual"
+    )
+
+
 def test_tls_needs_no_login() -> None:
     credentials = faust_settings(BOOTSTRAP, {"security_protocol": "SSL"})["broker_credentials"]
     assert credentials.protocol is AuthProtocol.SSL
