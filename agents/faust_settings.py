@@ -29,6 +29,8 @@ def faust_settings(
     options = settled(options)
     times = group_times(options, static=instance is not None)
     settings: dict[str, Any] = {
+        # Faust's own web server has no access rules, and listens on all addresses by default.
+        "web_bind": "127.0.0.1",
         "broker": [f"kafka://{host.strip()}" for host in bootstrap.split(",")],
         "broker_credentials": _credentials(options),
         "broker_session_timeout": times.session_ms / 1000,

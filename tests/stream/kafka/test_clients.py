@@ -45,6 +45,7 @@ def test_faust_connects_as_the_other_clients_do() -> None:
     settings = faust_settings(BOOTSTRAP, options)
     credentials = settings.pop("broker_credentials")
     assert settings == {
+        "web_bind": "127.0.0.1",
         "broker": ["kafka://one:9092", "kafka://two:9093"],
         "broker_session_timeout": 6.0,
         "broker_heartbeat_interval": 1.5,
