@@ -7,19 +7,13 @@ import faust
 from faust.types.auth import CredentialsT
 
 from ldpstream.agents.config.client_options import (
-    ClientOptionError,
+    group_times,
     mechanism,
     protocol,
     settled,
 )
 from ldpstream.agents.config.tls import tls_context
 
-_SESSION_TIMEOUT_MS: Final = 6_000
-_STATIC_SESSION_TIMEOUT_MS: Final = 30_000
-# Faust refuses a session that is longer; its own default.
-_REQUEST_TIMEOUT_MS: Final = 90_000
-# Whoever stays hears with the next heartbeat that somebody has gone.
-_HEARTBEAT_MS: Final = 1_000
 _FAUST_PORT: Final = 6065
 
 
@@ -35,27 +29,19 @@ def faust_settings(
     partitions wait for it.
 
     Raises:
-        ClientOptionError: for an option that no client knows, or that Faust cannot follow: a
-            session longer than `request_timeout_ms`, which is 90 s, or the session if longer.
+        ClientOptionError: for an option that no client knows; for times that exclude each other.
     """
     options = settled(options)
-    default_ms = _SESSION_TIMEOUT_MS if instance is None else _STATIC_SESSION_TIMEOUT_MS
-    session_ms = int(options.get("session_timeout_ms", default_ms))
-    request_ms = int(options.get("request_timeout_ms", max(_REQUEST_TIMEOUT_MS, session_ms)))
-    if request_ms < session_ms:
-        raise ClientOptionError(
-            f"kafka.request_timeout_ms: expected at least the session, session_timeout_ms = "
-            f"{session_ms}, got {request_ms}"
-        )
-    heartbeat_ms = int(options.get("heartbeat_interval_ms", min(_HEARTBEAT_MS, session_ms // 3)))
+    times = group_times(options, static=instance is not None)
     settings: dict[str, Any] = {
-        "broker": [f"kafka://{host.strip()}" for host in bootstrap.split(",")],
-        "broker_credentials": _credentials(options),
-        "broker_session_timeout": session_ms / 1000,
-        "broker_heartbeat_interval": heartbeat_ms / 1000,
-        "broker_request_timeout": request_ms / 1000,
+        # Faust's own web server has no access rules, and listens on all addresses by default.
         "web_bind": "127.0.0.1",
         "web_port": _FAUST_PORT,
+        "broker": [f"kafka://{host.strip()}" for host in bootstrap.split(",")],
+        "broker_credentials": _credentials(options),
+        "broker_session_timeout": times.session_ms / 1000,
+        "broker_heartbeat_interval": times.heartbeat_ms / 1000,
+        "broker_request_timeout": times.request_ms / 1000,
     }
     if instance is not None:
         settings["consumer_group_instance_id"] = instance

@@ -56,6 +56,10 @@ def certify(
     """Print each collection's certificate (or that of NAME) as JSON; exit 1 if one fails.
 
     The earlier specs that a collection accepts follow it, each under its own fingerprint.
+
+    With --windows, "charges" is how many reports (with hold: epochs' draws) any T windows cost at
+    most, and "exact" what they lose by their budgets. Where reports are randomised again, "low" and
+    "high" bound the loss of all that was sent, which is less, and "step" that of two neighbours.
     """
     config = load(config_file) if name is None else load_collection(config_file, name)[0]
     collections = list(config.collections.values()) if name is None else [config.collections[name]]

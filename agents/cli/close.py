@@ -1,6 +1,6 @@
 """`ldpstream close`: the end of a replay."""
 
-import time
+from typing import Final
 
 import click
 from aiokafka import TopicPartition
@@ -8,6 +8,7 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.control import encode_control
 from ldpstream.agents.state.windows import WindowSpec
@@ -17,9 +18,11 @@ from ldpstream.agents.terminal.confirming import confirm
 from ldpstream.agents.terminal.errors import Failed
 from ldpstream.mechanisms.base.times import format_duration, format_time, parse_time
 
+_FEW_MS: Final = 100_000_000_000  # since 1970: March 1973
+
 
 class TimeParameter(click.ParamType):
-    """A time on the command line, as epoch milliseconds."""
+    """A time on the command line, as epoch milliseconds; RFC 3339 alone before March 1973."""
 
     name = "time"
 
@@ -27,10 +30,20 @@ class TimeParameter(click.ParamType):
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
         """Return epoch milliseconds; wrong use where the text is no time."""
+        text = str(value)
         try:
-            return parse_time(str(value))
+            time_ms = parse_time(text)
         except ValueError as error:
             self.fail(f"expected {error}", param, ctx)
+        if ":" not in text and abs(time_ms) < _FEW_MS:
+            # A year, or a number of days or seconds from now, as who types it means it.
+            self.fail(
+                f"expected an RFC 3339 time with Z or an offset, such as {format_time(now_ms())}, "
+                f"or epoch milliseconds, got {text}, which is {format_time(time_ms)}",
+                param,
+                ctx,
+            )
+        return time_ms
 
 
 @click.command()
@@ -47,7 +60,7 @@ def close(config_file: str, name: str, until: int, *, yes: bool) -> None:
     collections that get no more reports. It asks first where that is further than the retention.
     """
     config, collection = load_collection(config_file, name)
-    ahead_ms = until - time.time_ns() // 1_000_000
+    ahead_ms = until - now_ms()
     warning = _warning(until, ahead_ms, collection.window) if ahead_ms > 0 else ""
     if ahead_ms > collection.window.retention_ms and not yes:
         confirm(f"Close {name} until {format_time(until)}? {warning[0].upper()}{warning[1:]}.")
@@ -85,6 +98,6 @@ async def _close(kafka: KafkaConfig, collection: CollectionConfig, until_ms: int
             topics.control,
             encode_control(Control(until_ms=until_ms, ends=by_partition)),
             partition=0,
-            timestamp_ms=time.time_ns() // 1_000_000,
+            timestamp_ms=now_ms(),
         )
     return by_partition

@@ -66,8 +66,9 @@ domain = { grid = [125, 350], blocks = [25, 35] }
 
 topic = "checkins.reports"      # also .late .rejected .estimates .control are made of this name
 partitions = 4                  # of topics that we create
-# one_report = true             # of a device and window one report counts: docs/devices.md
-# hold = 24                     # devices draw once in 24 windows, and repeat it: docs/devices.md
+# one_report = true             # devices send tokens; of each and a window one report counts
+# hold = 24                     # of a value devices draw once in 24 windows and send that again, at
+#                               # the cost of one report; or { windows = 24, epsilon = 2.0 }
 retention = "7d"                # of topics that we create
 precision = "1s"                # event times are cut to this on the device
 minimum = 100                   # no answers together tell of fewer reports; 0: no promise
@@ -99,8 +100,9 @@ method = "padded"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages
 
-# Ranges include both ends, one pair a dimension; quantiles are for one ordered dimension. Means of
-# a weight for each value: linear = { fare = { bus = 2.5, train = 4 } }, or weights in a list.
+# Ranges include both ends, or of an interval lie between edges of bins; one pair a dimension.
+# Quantiles are for one ordered dimension. Means of a weight for each value:
+# linear = { fare = { bus = 2.5, train = 4 } }, or weights in a list.
 publish = { every = "5s", top = 20, ranges = { downtown = [[40, 60], [100, 120]] } }
 """
 

@@ -32,7 +32,9 @@ def worker(context: click.Context, config_file: str, *, shard: Shard, verbose: b
     if why := why_no_store(config.worker):
         raise Refused(f"{config_file}: {why}")
     try:
-        faust_settings(config.kafka.bootstrap, config.kafka.options)
+        faust_settings(
+            config.kafka.bootstrap, config.kafka.options, instance=config.worker.instance
+        )
     except ClientOptionError as error:
         raise Refused(f"{config_file}: {error}") from error
     context.exit(run_worker(config, shard=shard, verbose=verbose))

@@ -2,6 +2,7 @@
 
 import importlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ldpstream.agents.config.secret import Secret, SecretError
@@ -45,6 +46,13 @@ _NUMBERS: Final = (
     (GROUP | CONSUMER | TOPIC | PRODUCER) - {"compression_type", "enable_idempotence"}
 ) | {"connections_max_idle_ms", "metadata_max_age_ms", "request_timeout_ms", "retry_backoff_ms"}
 
+_SESSION_TIMEOUT_MS: Final = 6_000
+_STATIC_SESSION_TIMEOUT_MS: Final = 30_000
+# Faust refuses a session that is longer; its own default.
+_REQUEST_TIMEOUT_MS: Final = 90_000
+# Whoever stays hears with the next heartbeat that somebody has gone.
+_HEARTBEAT_MS: Final = 1_000
+
 
 class ClientOptionError(ValueError):
     """A key of `[kafka]` that no client knows, or that clashes; the message names it."""
@@ -68,6 +76,38 @@ def settled(options: Mapping[str, Any]) -> dict[str, Any]:
         except KerberosError as error:
             raise ClientOptionError(f"kafka.sasl_mechanism: {error}") from error
     return revealed
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupTimes:
+    """A worker's times in its group, in milliseconds."""
+
+    session_ms: int
+    heartbeat_ms: int
+    request_ms: int
+
+
+def group_times(options: Mapping[str, Any], *, static: bool) -> GroupTimes:
+    """Return a worker's times in its group; `static` members have longer sessions by default.
+
+    Raises:
+        ClientOptionError: where heartbeats are not shorter than the session, or requests are.
+    """
+    default_ms = _STATIC_SESSION_TIMEOUT_MS if static else _SESSION_TIMEOUT_MS
+    session_ms = int(options.get("session_timeout_ms", default_ms))
+    heartbeat_ms = int(options.get("heartbeat_interval_ms", min(_HEARTBEAT_MS, session_ms // 3)))
+    request_ms = int(options.get("request_timeout_ms", max(_REQUEST_TIMEOUT_MS, session_ms)))
+    if request_ms < session_ms:
+        raise ClientOptionError(
+            f"kafka.request_timeout_ms: expected at least the session, session_timeout_ms = "
+            f"{session_ms}, got {request_ms}"
+        )
+    if heartbeat_ms >= session_ms:
+        raise ClientOptionError(
+            f"kafka.heartbeat_interval_ms: expected less than the session, session_timeout_ms = "
+            f"{session_ms}, got {heartbeat_ms}; a third of it or less is usual"
+        )
+    return GroupTimes(session_ms=session_ms, heartbeat_ms=heartbeat_ms, request_ms=request_ms)
 
 
 def protocol(options: Mapping[str, Any]) -> str:

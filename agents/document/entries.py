@@ -76,7 +76,7 @@ class ValueEstimate(Shares, _OfValue):
 
 
 class RangeEstimate(Shares, _OfRange):
-    """The estimate of a range of values, both ends included."""
+    """The estimate of a range: of values, both ends included, or of bins between two edges."""
 
 
 class LinearEstimate(Part):

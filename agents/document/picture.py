@@ -64,11 +64,17 @@ def draw_courses(
 
 
 def label_text(label: Any) -> str:
-    """Return a label as text: `bus`, `60, 110`; of a bin `10 to 20`."""
+    """Return a label as text: `bus`, `60, 110`; of a bin `10 to 20`.
+
+    >>> label_text([-0.0, 0.6000000000000001])
+    '0 to 0.6'
+    """
     if not isinstance(label, list | tuple):
         return str(label)
     bins = len(label) == 2 and all(isinstance(end, float) for end in label)
-    return (" to " if bins else ", ").join(f"{end:g}" if bins else label_text(end) for end in label)
+    return (" to " if bins else ", ").join(
+        f"{end + 0.0:g}" if bins else label_text(end) for end in label
+    )
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:

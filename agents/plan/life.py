@@ -89,8 +89,10 @@ def show_life(life: LifePart, respondents: int, console: Console) -> None:
     best, held = (min(ways, key=lambda way: way.error) for ways in (now, life.ways))
     also = ""
     if held.hold is not None:
-        old = f"{held.hold:,}"
-        also = f" With hold = {old}: {held.error:.3g}, of values up to {old} windows old."
+        also = (
+            f" With hold = {held.hold:,}: {held.error:.3g}, of values up to {held.hold - 1:,} "
+            "windows old."
+        )
     console.print(
         f"A budget of {life.budget:g} for {life.windows:,} windows, {respondents:,} devices: least "
         f"error of a window where each reports in {best.reports:,} of them: {best.error:.3g}."

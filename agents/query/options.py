@@ -66,7 +66,8 @@ class BoxRequest(NamedQuery):
     """A range with a name of its own."""
 
     bounds: list[Annotated[list[Finite], Field(min_length=2, max_length=2)]] = Field(
-        min_length=1, description="[low, high], both included; one pair a dimension"
+        min_length=1,
+        description="[low, high], both included, or edges of bins; one pair a dimension",
     )
 
 
@@ -132,7 +133,8 @@ class EstimateRequest(Asked):
         Annotated[list[Annotated[str, Field(max_length=1000)] | BoxRequest], _Many] | None,
         Setting(
             text=spelled("LO..HI[,LO..HI]"),
-            help="The share between two ends, both included; one pair a dimension",
+            help="The share between two values, both included, or of an interval between two edges "
+            "of bins; one pair a dimension",
             each="range",
             resolve=_ranges,
         ),

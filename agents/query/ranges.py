@@ -44,8 +44,9 @@ def parse_range(text: str, domain: Domain) -> Range:
 def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
     """Return the range with these ends, both included: one pair a dimension.
 
-    In one dimension a pair alone will do. On intervals the ends are edges of bins, so that the
-    range is exactly a number of bins; where numbers are rounded to the edges, these are the values.
+    In one dimension a pair alone will do. On intervals the ends are edges of bins, and the range is
+    the bins between them, without the upper edge unless it is the interval's end; where numbers are
+    rounded to the edges, these are the values.
 
     Raises:
         QueryError: where the domain has no ranges, or the pairs do not fit it.

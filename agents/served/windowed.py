@@ -13,6 +13,7 @@ from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import totals, windows
+from ldpstream.mechanisms.base.times import format_time
 
 
 class NotReadyError(LookupError):
@@ -69,6 +70,14 @@ class WindowedTable(_Spans):
 
     `table[start_ms]` is a window's `WindowTotals`: `n`, `late` and the mechanism's `statistic`.
     """
+
+    def __repr__(self) -> str:
+        """Return what is in it, by start."""
+        try:
+            counts = ", ".join(f"{format_time(start)}: {one.n:,}" for start, one in self.items())
+        except NotReadyError as error:
+            counts = str(error)
+        return f"<WindowedTable of reports by window: {counts or 'none'}>"
 
     @property
     def size_ms(self) -> int:

@@ -48,7 +48,7 @@ class BadLines:
     def refusal(self, way_out: str = "") -> Refused:
         """Return the refusal of the input, which has a bad line; `way_out` says what to do."""
         if self.count == 1:
-            return Refused(f"{self.name}: {self.said}")
+            return Refused(f"{self.name}: {self.said}{way_out}")
         others = ", ".join(f"{line:,}" for line, _ in self.first[1:])
         more = ", ..." if self.count > len(self.first) else ""
         of = "of" if self.ended else "of the first"

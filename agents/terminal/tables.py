@@ -16,6 +16,7 @@ from ldpstream.agents.document.flat import runs_text
 from ldpstream.agents.document.model import LostMessages, MergedBlocks
 from ldpstream.agents.document.prior_fields import MmseEstimate
 from ldpstream.agents.terminal.fitting import FittingTable
+from ldpstream.mechanisms.base.checks import number_text
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -167,9 +168,16 @@ def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
 
 
 def label_text(label: JsonValue) -> str:
-    """Return a label as text: coordinates and bins as JSON writes them."""
+    """Return a label as text: coordinates and bins as JSON has them, numbers as people write them.
+
+    >>> label_text([0.6000000000000001, -0.0])
+    '[0.6, 0]'
+    """
     if label is None:
         return "undefined"
+    if isinstance(label, float):
+        # Twelve digits, as the page has: binary fractions add the others.
+        return number_text(float(f"{label:.12g}") + 0.0)
     if isinstance(label, list | tuple):
         return f"[{', '.join(label_text(part) for part in label)}]"
     return str(label)

@@ -22,7 +22,7 @@ from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.reading import Reading
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.times import parse_time
-from ldpstream.mechanisms.domains.fitting import fit, nearest
+from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
@@ -65,6 +65,8 @@ class _Input:
     bad: BadLines
     line: int = 0
     clamped: int = 0
+    beyond: bool = False
+    """Whether a bad line is one that `--clamp` would take."""
 
     def conclude(self) -> None:
         """Say how many lines were left out, and how many values moved.
@@ -76,7 +78,10 @@ class _Input:
         if bad.read == 0:
             raise Refused(f"{bad.name}: expected at least one value line, got none")
         if bad.count and (not self.reading.skip_bad or bad.count == bad.read):
-            raise bad.refusal(": --skip-bad leaves them out")
+            ways = ["--skip-bad leaves them out"] if bad.count > 1 else []
+            if self.beyond:
+                ways.append("--clamp moves numbers to the nearest end of the domain")
+            raise bad.refusal(": " * bool(ways) + ", ".join(ways))
         if bad.count:
             lines = f"{bad.count:,} of {bad.read:,} lines"
             click.echo(f"{bad.name}: left out {lines} as bad: {bad.said}", err=True)
@@ -199,6 +204,8 @@ def _parse(rows: Sequence[Row], given: _Input) -> Values:
         move=partial(_move, domain) if given.reading.clamp else None,
     )
     given.clamped += found.moved
+    if not given.beyond and has_ends(domain):
+        given.beyond = any(_move(domain, rows[good[place]]) for place in found.bad)
     bad |= {int(good[place]): f"{expected}{after}" for place, expected in found.bad.items()}
     good = good[found.good]
     for place in sorted(bad):

@@ -22,7 +22,6 @@ from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_en
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
-from ldpstream.mechanisms.interface.chain import not_above
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.dense_decoder import DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
@@ -139,7 +138,10 @@ class Binary(SymbolMechanism):
             if math.isinf(larger) and not math.isinf(own):
                 raise SpecError(f"{key}[{place}]", "a finite number, as epsilon has")
         if all(own == larger for own, larger in budgets):
-            raise not_above(f"{self.first:g}, {self.second:g}")
+            raise SpecError(
+                key,
+                f"one budget above epsilon's, the other no less: {self.first:g}, {self.second:g}",
+            )
         (q, r), (q1, r1) = self.thresholds, permanent.thresholds
         keep = Fraction(r - q, r1 - q1)
         one = Fraction(q * r1 - r * q1, WORD * (r1 - q1))

@@ -94,13 +94,8 @@ def read_larger(given: object, epsilon: float) -> float:
     """
     larger = read_epsilon(given, "hold.epsilon")
     if larger <= epsilon:
-        raise not_above(f"{epsilon:g}")
+        raise SpecError("hold.epsilon", f"more than epsilon, which is a report's: {epsilon:g}")
     return larger
-
-
-def not_above(epsilon: str) -> SpecError:
-    """Return the error of a permanent draw whose budget is not above that of a report."""
-    return SpecError("hold.epsilon", f"more than epsilon, which is a report's: {epsilon}")
 
 
 def blend_of(

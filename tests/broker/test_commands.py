@@ -105,7 +105,9 @@ def test_a_bad_line_ends_send_and_says_what_went_before(lab: Lab, tmp_path: Path
 
 
 def test_close_orders_with_the_offsets_of_the_moment(lab: Lab):
-    said = refused(invoke("close", "-c", str(lab.file), "--until", "0", "trips"), code=1)
+    said = refused(
+        invoke("close", "-c", str(lab.file), "--until", "1970-01-01T00:00:00Z", "trips"), code=1
+    )
     assert said.endswith("does not exist: start a worker first, which creates it")
     values = value_lines(300)
     send = ["send", "-c", str(lab.file), "--times", "--replay", "--batch", "100", "trips"]

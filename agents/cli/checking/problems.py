@@ -8,6 +8,7 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.cli.checking.kept_windows import kept_windows
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
+from ldpstream.agents.config.client_options import ClientOptionError, group_times
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.kafka.addresses import missing_on_addresses
@@ -36,6 +37,10 @@ from ldpstream.agents.terminal.errors import Failed
 def find_problems(config: Config, config_file: str) -> list[str]:
     """Return all that would keep a worker from running, one sentence each; says what is there."""
     problems = _check_http(config)
+    try:
+        group_times(config.kafka.options, static=config.worker.instance is not None)
+    except ClientOptionError as error:
+        problems.append(str(error))
     try:
         return problems + broker.run(_check(config), config.kafka, config_file)
     except Failed as error:

@@ -32,7 +32,7 @@ AGE = "expected a number in [0, 100]"
         ("modes", "Bus\n", f"stdin: line 1: {MODE}"),
         ("ages", "17\nnan\n", f"stdin: line 2: {AGE}"),
         ("ages", "inf\n", f"stdin: line 1: {AGE}"),
-        ("ages", "100.5\n", f"stdin: line 1: {AGE}"),
+        ("ages", "100.5\n", f"stdin: line 1: {AGE}: --clamp moves numbers to the nearest end"),
         ("ages", "young\n", f"stdin: line 1: {AGE}"),
         ("places", "", "stdin: expected at least one value line, got none"),
         ("modes", 'bus\n"bus\ntrain"\n', "stdin: expected one value a line, without line breaks"),

@@ -21,6 +21,8 @@ COMMANDS = [
     (["reset", "--yes", "modes"], ""),
 ]
 
+SHORT = "request_timeout_ms = 200\nsession_timeout_ms = 200\n"
+
 
 @pytest.fixture
 def nobody() -> Iterator[str]:
@@ -42,6 +44,19 @@ def test_an_absent_broker_is_one_message(
     )
 
 
+def test_check_names_times_that_no_worker_starts_with(tmp_path: Path, nobody: str):
+    for times, key in (
+        ("session_timeout_ms = 600000\nrequest_timeout_ms = 90000", "request_timeout_ms"),
+        ("session_timeout_ms = 3000\nheartbeat_interval_ms = 3000", "heartbeat_interval_ms"),
+    ):
+        file = configured(tmp_path, f'[kafka]\nbootstrap = "{nobody}"\n{times}\n' + PLACES)
+        result = invoke("check", "-c", file)
+        assert result.exit_code == 1
+        first, second = result.stderr.splitlines()
+        assert first.startswith(f"kafka.{key}: expected ")
+        assert second.startswith(f"no broker answers at {nobody}: ")
+
+
 @pytest.mark.parametrize(("command", "stdin"), COMMANDS)
 def test_waiting_for_a_broker_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], stdin: str
@@ -51,7 +66,7 @@ def test_waiting_for_a_broker_is_said(
     monkeypatch.setattr(probe, "_PATIENCE_MS", 100)
     with socket.create_server(("127.0.0.1", 0)) as mute:
         address = f"127.0.0.1:{mute.getsockname()[1]}"
-        kafka = f'[kafka]\nbootstrap = "{address}"\nrequest_timeout_ms = 200\n'
+        kafka = f'[kafka]\nbootstrap = "{address}"\n{SHORT}'
         file = configured(tmp_path, kafka + PLACES)
         result = invoke(command[0], "-c", file, *command[1:], stdin=stdin)
     assert result.exit_code == 1

@@ -111,7 +111,10 @@ def test_columns_are_found_by_name_in_the_order_of_the_option(file: str):
     assert result.exit_code == 0
     assert [json.loads(line)["time"] for line in result.stdout.splitlines()] == [DAY, DAY]
     swapped = refused(invoke("privatize", "-c", file, "--columns", "y,x", "places", stdin=table))
-    assert swapped == "stdin: line 2: expected 2 integers in 0..1, 0..2"
+    assert swapped == (
+        "stdin: line 2: expected 2 integers in 0..1, 0..2: --clamp moves numbers to the nearest "
+        "end of the domain"
+    )
 
 
 @pytest.mark.parametrize(

@@ -111,3 +111,11 @@ def test_a_replay_without_times_says_nothing(file: str):
 def test_close_refuses_seconds(file: str):
     said = refused(invoke("close", "-c", file, "--until", SECONDS, "modes"))
     assert "epoch milliseconds (this looks like seconds)" in said
+
+
+@pytest.mark.parametrize(
+    ("until", "meant"), [("2026", "1970-01-01T00:00:02.026Z"), ("-5", "1969-12-31T23:59:59.995Z")]
+)
+def test_close_refuses_a_year_and_what_is_counted_from_now(file: str, until: str, meant: str):
+    said = refused(invoke("close", "-c", file, f"--until={until}", "modes"))
+    assert f"or epoch milliseconds, got {until}, which is {meant}" in said

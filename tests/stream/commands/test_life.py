@@ -107,7 +107,7 @@ def test_the_table_names_the_best_way():
     assert "fresh" in said
     held = ways[1].model_copy(update={"way": "hold", "reports": 30, "hold": 10, "error": 0.001})
     show_life(LifePart(windows=30, budget=2.0, ways=[*ways, held]), 100_000, console)
-    assert "With hold = 10: 0.001, of values up to 10 windows old." in console.file.getvalue()
+    assert "With hold = 10: 0.001, of values up to 9 windows old." in console.file.getvalue()
 
 
 def test_windows_and_budget_are_asked_for_together(tmp_path: Path):

@@ -45,12 +45,12 @@ def test_faust_connects_as_the_other_clients_do() -> None:
     settings = faust_settings(BOOTSTRAP, options)
     credentials = settings.pop("broker_credentials")
     assert settings == {
+        "web_bind": "127.0.0.1",
         "broker": ["kafka://one:9092", "kafka://two:9093"],
         "broker_session_timeout": 6.0,
         "broker_heartbeat_interval": 1.5,
         "broker_request_timeout": 30.0,
         "broker_client_id": "counter",
-        "web_bind": "127.0.0.1",
         "web_port": 6065,
     }
     assert credentials.protocol is AuthProtocol.SASL_PLAINTEXT
@@ -66,6 +66,15 @@ def test_a_session_is_no_longer_than_requests_may_take() -> None:
     assert str(refused.value) == (
         "kafka.request_timeout_ms: expected at least the session, session_timeout_ms = 600000, "
         "got 90000"
+    )
+
+
+def test_heartbeats_are_shorter_than_the_session() -> None:
+    with pytest.raises(ClientOptionError) as refused:
+        faust_settings(BOOTSTRAP, {"session_timeout_ms": 3000, "heartbeat_interval_ms": 3000})
+    assert str(refused.value) == (
+        "kafka.heartbeat_interval_ms: expected less than the session, session_timeout_ms = 3000, "
+        "got 3000; a third of it or less is usual"
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 import ldpstream as ldp
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.seeded import SeededEntropy
 from tests.soak import seeds
@@ -119,6 +120,10 @@ def test_windows_and_estimates_of_open_windows_are_there_to_be_asked() -> None:
     made.advance("1h")
     made.send([3])
     assert [totals.n for totals in made.windows.values()] == [3, 1]
+    starts = [format_time(start) for start in made.windows]
+    assert repr(made.windows) == (
+        f"<WindowedTable of reports by window: {starts[0]}: 3, {starts[1]}: 1>"
+    )
     assert made.estimate().n == 1
     first = made.estimate(ldp.EstimateRequest(ranges=["0..1"]), start=TEN)
     assert (first.n, first.ranges[0].name) == (3, "0..1")
