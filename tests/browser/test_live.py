@@ -112,6 +112,9 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: P
         await page.goto(f"{url}/#collection=places&view=map")
         await expect(page.locator("#token-form")).to_be_visible()
         assert await page.evaluate("document.activeElement.id") == "token"
+        # Nothing to choose from, and no link that would answer 401.
+        for hidden in ("#tools", "#open-links"):
+            await expect(page.locator(hidden)).to_be_hidden()
         await page.keyboard.type("a token, but wrong")
         await page.keyboard.press("Enter")
         # No header can hold a blank: the field itself refuses it.
@@ -124,6 +127,8 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: P
         await expect(page.locator("#map-sum")).to_contain_text("of 50 blocks")
         await expect(page.locator("#live")).to_have_text("Live")
         assert not await page.locator("#token-form").is_visible()
+        await expect(page.locator("#open-links")).to_be_hidden()
+        await expect(page.get_by_role("button", name="Theme: auto")).to_be_visible()
         await page.reload()
         await expect(page.locator("#map-sum")).to_contain_text("of 50 blocks")
         assert await page.evaluate("sessionStorage.length + localStorage.length") == 1
