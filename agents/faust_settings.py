@@ -6,12 +6,7 @@ from typing import Any, Final
 import faust
 from faust.types.auth import CredentialsT
 
-from ldpstream.agents.config.client_options import (
-    group_times,
-    mechanism,
-    protocol,
-    settled,
-)
+from ldpstream.agents.config import client_options
 from ldpstream.agents.config.tls import tls_context
 
 _FAUST_PORT: Final = 6065
@@ -31,8 +26,8 @@ def faust_settings(
     Raises:
         ClientOptionError: for an option that no client knows; for times that exclude each other.
     """
-    options = settled(options)
-    times = group_times(options, static=instance is not None)
+    options = client_options.settled(options)
+    times = client_options.group_times(options, static=instance is not None)
     settings: dict[str, Any] = {
         # Faust's own web server has no access rules, and listens on all addresses by default.
         "web_bind": "127.0.0.1",
@@ -42,6 +37,7 @@ def faust_settings(
         "broker_session_timeout": times.session_ms / 1000,
         "broker_heartbeat_interval": times.heartbeat_ms / 1000,
         "broker_request_timeout": times.request_ms / 1000,
+        "consumer_metadata_max_age_ms": client_options.METADATA_MS,
     }
     if instance is not None:
         settings["consumer_group_instance_id"] = instance
@@ -49,6 +45,7 @@ def faust_settings(
         ("max_poll_interval_ms", "broker_max_poll_interval", 1000),
         ("rebalance_timeout_ms", "broker_rebalance_timeout", 1000),
         ("max_partition_fetch_bytes", "consumer_max_fetch_size", 1),
+        ("metadata_max_age_ms", "consumer_metadata_max_age_ms", 1),
         ("client_id", "broker_client_id", None),
     ):
         if option in options:
@@ -58,21 +55,21 @@ def faust_settings(
 
 
 def _credentials(options: Mapping[str, Any]) -> CredentialsT | None:
-    kind, context = protocol(options), tls_context(options)
+    kind, context = client_options.protocol(options), tls_context(options)
     if kind == "PLAINTEXT":
         return None
     if kind == "SSL":
         return faust.SSLCredentials(context)
-    if mechanism(options) == "GSSAPI":
+    if client_options.mechanism(options) == "GSSAPI":
         return faust.GSSAPICredentials(
             kerberos_service_name=options.get("sasl_kerberos_service_name", "kafka"),
             kerberos_domain_name=options.get("sasl_kerberos_domain_name"),
             ssl_context=context,
-            mechanism=mechanism(options),
+            mechanism=client_options.mechanism(options),
         )
     return faust.SASLCredentials(
         username=options.get("sasl_plain_username"),
         password=options.get("sasl_plain_password"),
         ssl_context=context,
-        mechanism=mechanism(options),
+        mechanism=client_options.mechanism(options),
     )

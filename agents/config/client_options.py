@@ -50,6 +50,9 @@ _SESSION_TIMEOUT_MS: Final = 6_000
 _STATIC_SESSION_TIMEOUT_MS: Final = 30_000
 # Faust refuses a session that is longer; its own default.
 _REQUEST_TIMEOUT_MS: Final = 90_000
+# How long a client may go by what a broker told it of topics, where nothing has it ask again. With
+# aiokafka's default a group that a returning broker had told too little would rest for 5 minutes.
+METADATA_MS: Final = 30_000
 # Whoever stays hears with the next heartbeat that somebody has gone.
 _HEARTBEAT_MS: Final = 1_000
 

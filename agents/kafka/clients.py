@@ -16,6 +16,7 @@ from ldpstream.agents.config.client_options import (
     CONNECTION,
     CONSUMER,
     GROUP,
+    METADATA_MS,
     PRODUCER,
     ClientOptionError,
     settled,
@@ -165,5 +166,6 @@ def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "bootstrap_servers": [host.strip() for host in bootstrap.split(",")],
         "ssl_context": tls_context(known),
+        "metadata_max_age_ms": METADATA_MS,
         **_chosen(known, CONNECTION),
     }

@@ -72,7 +72,6 @@ def make_ranks(
     frames: SourceReader,
     channels: Mapping[str, Channel],
     services: Services,
-    *,
     session_ms: int,
 ) -> list[Rank]:
     """Return the engines of all collections.
@@ -129,9 +128,7 @@ class Pipeline:
         )
         packed = topic_partitions({c.topics.frames: c for c in found if c.topics.frames})
         self._frames = SourceReader(packed)
-        self._ranks = make_ranks(
-            found, self._frames, channels, self._services, session_ms=group.session_ms
-        )
+        self._ranks = make_ranks(found, self._frames, channels, self._services, group.session_ms)
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
         self._progress = Progress(group, [*self.collections.values()])

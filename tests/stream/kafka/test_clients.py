@@ -51,6 +51,7 @@ def test_faust_connects_as_the_other_clients_do() -> None:
         "broker_heartbeat_interval": 1.5,
         "broker_request_timeout": 30.0,
         "broker_client_id": "counter",
+        "consumer_metadata_max_age_ms": 30_000,
         "web_port": 6065,
     }
     assert credentials.protocol is AuthProtocol.SASL_PLAINTEXT
@@ -125,6 +126,19 @@ async def test_readers_are_made_with_the_options() -> None:
     assert reader._client._client_id == "counter"
     assert {host[:2] for host in reader._client.hosts} == {("one", 9092), ("two", 9093)}
     await reader.stop()
+
+
+@pytest.mark.parametrize(("options", "age_ms"), [({}, 30_000), ({"metadata_max_age_ms": 9}, 9)])
+async def test_no_client_goes_for_minutes_by_what_it_was_told_of_topics(
+    options: dict[str, int], age_ms: int
+) -> None:
+    reader = clients.reader(BOOTSTRAP, options, committed_only=True)
+    assert reader._client._metadata_max_age_ms == age_ms
+    await reader.stop()
+    producer = clients.producer(BOOTSTRAP, options)
+    assert producer.client._metadata_max_age_ms == age_ms
+    await producer.stop()
+    assert faust_settings(BOOTSTRAP, options)["consumer_metadata_max_age_ms"] == age_ms
 
 
 async def test_an_answer_to_a_reader_is_bounded_over_all_partitions() -> None:
