@@ -5,12 +5,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import faust
+import pytest
 from aiokafka import TopicPartition
 
 from ldpstream.agents.faust_parts import FaustGroup
 from ldpstream.agents.pipeline.rounds import Progress
-from ldpstream.agents.state.records import Head
-from tests.stream.engines import make_engine
+from ldpstream.agents.reading.contained import contained
+from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
+from tests.stream.engines import Same, make_engine
 
 
 class Group:
@@ -52,11 +54,35 @@ async def test_what_the_owner_before_could_not_commit_is_committed_by_the_next()
     stream, engine = Group(), make_engine()
     progress = Progress(stream, [engine])
     engine.replicas[0].head, engine.replicas[1].head = Head(next=5), None
-    # One of another collection, and one of which nothing is known yet.
+    # One of another collection.
     at = TopicPartition("city.reports", 0)
-    progress.assigned = frozenset({at, at._replace(partition=1), at._replace(topic="others")})
+    progress.assigned = frozenset({at, at._replace(topic="others")})
+    await progress.commit()
+    assert stream.offsets == {}
+    engine.replicas[1].head = Head(next=6)
     await progress.commit()
     assert stream.offsets == {at: 5}
+
+
+async def test_what_was_counted_from_another_topic_of_this_name_is_not_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The group would seem to have read what the new topic does not even hold yet."""
+    monkeypatch.setattr(Same, "topic_id", lambda *_: bytes(16))
+    key = encode_key(state_prefix(make_engine().context), Key(HEAD, 7, 1))
+    head = Head(epoch=7, seq=1, next=1_000, source=b"other topic's id")
+    stream, engine = Group(), make_engine(read=[(key, encode_head(head))])
+    progress = Progress(stream, [engine])
+    progress.assigned = frozenset({TopicPartition("city.reports", 0)})
+    engine.assign([0])
+    await progress.commit()
+    with contained(engine.fail):
+        engine.tick()
+    assert engine.stopped
+    await progress.commit()
+    await engine.revoke()
+    await progress.commit()
+    assert stream.offsets == {}
 
 
 async def test_an_assignment_of_which_the_client_has_lost_a_part_is_committed_later() -> None:
