@@ -86,12 +86,11 @@ class FaustGroup:
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Commit next offsets to show the group's progress; return False if that failed.
 
-        Only Faust ever reads them back, to decide where its stream would begin.
+        All or none. Only Faust ever reads them back, to decide where its stream would begin.
         """
-        assigned = self._assigned()
-        ours = {partition: offset for partition, offset in offsets.items() if partition in assigned}
         try:
-            return bool(ours) and await self._call(_commit, ours) is not None
+            ours = offsets.keys() <= self._assigned()
+            return ours and await self._call(_commit, offsets) is not None
         except (KafkaError, IllegalStateError):
             return False
 
