@@ -45,6 +45,8 @@ __all__ = ["attach", "faust_settings", "run_worker", "work"]
 
 _READY_STEP_SECONDS: Final = 0.02
 _STOP_SECONDS: Final = 6.0
+# A new group waits 3 s for more members by default (`group.initial.rebalance.delay.ms`).
+_JOIN_SECONDS: Final = 5.0
 _ALL: Final = Shard()
 
 log = logging.getLogger(__name__)
@@ -78,6 +80,7 @@ def attach(
     async def start() -> None:
         _refuse_other_agents(app, config)
         await pipeline.start()
+        await _explain_waiting(app, pipeline)
 
     async def answer() -> None:
         async with _serving(pipeline, config.worker) as url:
@@ -253,6 +256,7 @@ async def _run(
         # What is there by now stays, and nothing of the state is yet. To look for garbage among it
         # again and again would be in vain, and blocks the event loop.
         gc.freeze()
+        explained = asyncio.create_task(_explain_waiting(app, pipeline))
         try:
             await unless_stopped(app.start(), stop)
             announced = asyncio.create_task(announce())
@@ -261,6 +265,7 @@ async def _run(
                 failed = True
             announced.cancel()
         finally:
+            explained.cancel()
             with suppress(TimeoutError):
                 await asyncio.wait_for(app.stop(), _STOP_SECONDS)
     finally:
@@ -270,6 +275,19 @@ async def _run(
         said = str(reason) if isinstance(reason, DisplacedError) else repr(reason)
         log.error("the worker failed: %s", said)
     return int(failed)
+
+
+async def _explain_waiting(app: faust.App, pipeline: Pipeline) -> None:
+    """Log once why the group gives no partitions, if that takes longer than it usually does."""
+    try:
+        await asyncio.wait_for(pipeline.assigned_once.wait(), _JOIN_SECONDS)
+    except TimeoutError:
+        log.info(
+            "waiting for partitions: the group %s keeps those of a member that has gone for up to "
+            "%g s, its session_timeout_ms",
+            app.conf.id,
+            app.conf.broker_session_timeout,
+        )
 
 
 async def _announce(pipeline: Pipeline, url: str, announce: Callable[[str], None]) -> None:

@@ -39,10 +39,14 @@ class GatewayConfig(ServingTable):
         default="127.0.0.1:8080", description="Address of uploads; port 0: any free"
     )
     token: SecretKey = Field(
-        default=None, description="What uploads must show; none if devices hold no secret"
+        default=None,
+        description="What uploads must show; none if devices hold no secret",
+        examples=[{"env": "LDPSTREAM_UPLOAD_TOKEN"}],
     )
     origins: list[Annotated[str, AfterValidator(_origin)]] = Field(
-        default=[], description='Origins of pages that may upload; "*" is any'
+        default=[],
+        description='Origins of pages that may upload; "*" is any',
+        examples=[["https://survey.example"]],
     )
     upload_bytes: int = Field(
         default=256 << 10, ge=1_000, le=UPLOAD_BYTES_LIMIT, description="The largest body"

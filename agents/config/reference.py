@@ -3,7 +3,6 @@
 Both are made from the tables that read the file.
 """
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -12,6 +11,7 @@ from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
 from ldpstream.agents.config.client_options import OPTIONS
+from ldpstream.agents.config.examples import EXAMPLES, described, toml
 from ldpstream.agents.config.tables import FileTable
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
@@ -24,8 +24,8 @@ _HEADING: Final = """# Configuration
 
 Every key of `ldpstream.toml`, as `ldpstream keys` prints them from the models that read the file.
 `ldpstream keys --schema` prints a JSON Schema for editors, `ldpstream init` a commented file to
-begin with. A duration is a number and a unit: `250ms`, `30s`, `5m`, `1h`, `7d`. Files are relative
-to the configuration's folder.
+begin with. Keys without a default have an example in its place. A duration is a number and a unit:
+`250ms`, `30s`, `5m`, `1h`, `7d`. Files are relative to the configuration's folder.
 """
 _TYPES: Final = {"integer": "whole number", "boolean": "true or false", "string": "text"}
 
@@ -49,7 +49,7 @@ def json_schema() -> Schema:
     schema = FileTable.model_json_schema(schema_generator=_Written)
     definitions = schema["$defs"]
     collection = definitions["CollectionTable"]["properties"]
-    collection |= {key: {"description": said} for key, said in MECHANISM_KEYS.items()}
+    collection |= {key: described(key, said) for key, said in MECHANISM_KEYS.items()}
     definitions["KafkaTable"]["properties"] |= {
         key: {"description": "As aiokafka's clients take it"} for key in sorted(OPTIONS)
     }
@@ -92,12 +92,15 @@ def _table(name: str, keys: Mapping[str, Schema]) -> str:
 
 
 def _meanings(keys: Mapping[str, str]) -> str:
-    rows = (f"| `{key}` | {said} |" for key, said in keys.items())
-    return "\n".join(["| key | meaning |", "| --- | --- |", *rows, ""])
+    rows = (f"| `{key}` | `{toml(EXAMPLES[key])}` | {said} |" for key, said in keys.items())
+    return "\n".join(["| key | example | meaning |", "| --- | --- | --- |", *rows, ""])
 
 
 def _default(one: Schema) -> str:
-    return f"`{json.dumps(one['default'])}`" if "default" in one else ""
+    """Return a key's default, and examples where there are any."""
+    parts = [f"`{toml(one['default'])}`"] if "default" in one else []
+    examples = " or ".join(f"`{toml(example)}`" for example in one.get("examples", ()))
+    return ", ".join([*parts, *([f"e.g. {examples}"] if examples else [])])
 
 
 def _type(one: Schema) -> str:

@@ -110,17 +110,24 @@ class ServingTable(Table):
         default="127.0.0.1:6066", description="Address of page, API and metrics; port 0: any free"
     )
     token: SecretKey = Field(
-        default=None, description="What readers must show; needed where others reach `http`"
+        default=None,
+        description="What readers must show; needed where others reach `http`",
+        examples=[{"env": "LDPSTREAM_READ_TOKEN"}],
     )
     certificate: PlacedFile | None = Field(
-        default=None, description="For HTTPS: the chain's PEM file, with `key`"
+        default=None,
+        description="For HTTPS: the chain's PEM file, with `key`",
+        examples=["chain.pem"],
     )
     key: PlacedFile | None = Field(
-        default=None, description="The certificate's unencrypted key, a PEM file"
+        default=None,
+        description="The certificate's unencrypted key, a PEM file",
+        examples=["key.pem"],
     )
     trusted_proxies: Networks = Field(
         default=(),
         description="Networks whose `X-Forwarded-For` is believed, and whose `Host` is not checked",
+        examples=[["10.0.0.0/8"]],
     )
 
     def check_together(self, path: str) -> None:

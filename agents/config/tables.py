@@ -27,6 +27,7 @@ from ldpstream.agents.config.durations import (
     PositiveDuration,
 )
 from ldpstream.agents.config.errors import refused
+from ldpstream.agents.config.examples import EXAMPLES, described
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.serving import Table, is_port
 from ldpstream.agents.config.worker import Name, WorkerConfig
@@ -58,7 +59,7 @@ _ATTRIBUTE_SCHEMA: Final = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        key: {"description": said}
+        key: described(key, said)
         for key, said in {**DOMAIN_KEYS, **MECHANISM_KEYS, **ATTRIBUTE_KEYS}.items()
         if key not in OF_RECORDS
     },
@@ -67,7 +68,7 @@ _DOMAIN_SCHEMA: Final = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        key: {"description": said}
+        key: described(key, said)
         | ({"additionalProperties": _ATTRIBUTE_SCHEMA} if key == "attributes" else {})
         for key, said in DOMAIN_KEYS.items()
     },
@@ -113,12 +114,15 @@ class WindowTable(Table):
 
     size: PositiveDuration = Field(default=HOUR_MS, description="Length of a window")
     hop: PositiveDuration | None = Field(
-        default=None, description="From the start of one window to that of the next; else `size`"
+        default=None,
+        description="From the start of one window to that of the next; else `size`",
+        examples=["10m"],
     )
     grace: Duration | None = Field(
         default=None,
         description="For how long a window takes reports after its end; by default `future`, else "
         "a minute or a pane, whichever is shorter",
+        examples=["5m"],
     )
     idle: DurationOrOff = Field(
         default=30 * SECOND_MS,
@@ -128,6 +132,7 @@ class WindowTable(Table):
         default=None,
         description="How far after its arrival a report may be dated; at most `grace`, which it is "
         "by default",
+        examples=["1m"],
     )
     retention: PositiveDuration = Field(
         default=7 * DAY_MS, description="For how long closed windows are kept and can be asked for"
@@ -146,7 +151,14 @@ def _with_options(table: str) -> Callable[[type[Model]], type[Model]]:
 
     def add(model: type[Model]) -> type[Model]:
         keys: dict[str, Any] = {
-            name: (key.type, Field(default=key.default, description=key.help or helps[name]))
+            name: (
+                key.type,
+                Field(
+                    default=key.default,
+                    description=key.help or helps[name],
+                    examples=None if key.example is None else [key.example],
+                ),
+            )
             for name, key in KEYS.items()
             if key.table == table
         }
@@ -167,7 +179,9 @@ class PublishTable(Table):
     """`publish`."""
 
     attributes: dict[str, AttributeTable] = Field(
-        default={}, description="Of records: tables of the keys below by attribute, of its values"
+        default={},
+        description="Of records: tables of the keys below by attribute, of its values",
+        examples=[{"age": {"top": 4, "quantiles": [0.5]}}],
     )
 
     every: DurationOrOff = Field(
@@ -180,9 +194,12 @@ class SpreadTable(Table):
     """`spread`: in how many panes of a period devices' ledgers take part."""
 
     reports: int = Field(
-        ge=1, le=MAX_SPREAD_WINDOWS, description="Windows of a period in which a device takes part"
+        ge=1,
+        le=MAX_SPREAD_WINDOWS,
+        description="Windows of a period in which a device takes part",
+        examples=[4],
     )
-    horizon: PositiveDuration = Field(description="The period")
+    horizon: PositiveDuration = Field(description="The period", examples=["1d"])
     rolling: bool = Field(
         default=False, description="Whether the bound holds in every span of that length"
     )
@@ -193,23 +210,29 @@ class CollectionTable(Table):
     """`[collection.NAME]`; `mechanism` and `domain` are checked with its spec."""
 
     mechanism: Annotated[Any, WithJsonSchema({"type": "string", "enum": sorted(MECHANISMS)})] = (
-        Field(default=None, description="How values are privatized")
+        Field(
+            default=None, description="How values are privatized", examples=[EXAMPLES["mechanism"]]
+        )
     )
     domain: Annotated[Any, WithJsonSchema(_DOMAIN_SCHEMA)] = Field(
-        default=None, description="The values"
+        default=None, description="The values", examples=[{"size": 24}]
     )
     accept: list[Annotated[str, Field(min_length=1)]] = Field(
         default=[],
         max_length=ACCEPT_LIMIT,
         description="Files of earlier specs whose reports are still counted",
+        examples=[["before-june.toml"]],
     )
     topic: Name | None = Field(
-        default=None, description="The source topic; by default `NAME.reports`"
+        default=None,
+        description="The source topic; by default `NAME.reports`",
+        examples=["checkins.reports"],
     )
     hold: Annotated[Any, WithJsonSchema(_HOLD_SCHEMA)] = Field(
         default=None,
         description="Windows of an epoch, in which a device draws once; with `epsilon` it is that "
         "of the permanent draw, and reports are randomised again",
+        examples=[24, {"windows": 24, "epsilon": 2.0}],
     )
     one_report: bool = Field(
         default=False, description="Whether devices give a token, and count once in each window"

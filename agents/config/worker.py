@@ -45,10 +45,12 @@ class WorkerConfig(ServingTable):
         default=None,
         description="What this worker is in its group, unlike all others, after restarts too: "
         "its partitions wait 30 s for it; `LDPSTREAM_INSTANCE` overrides",
+        examples=["worker-1"],
     )
     advertise: Annotated[str, AfterValidator(_advertised)] | None = Field(
         default=None,
         description="Where workers of other shards reach this one; `LDPSTREAM_ADVERTISE` overrides",
+        examples=["http://worker-1:6066"],
     )
     store: Literal["memory", "rocksdb"] = Field(
         default="memory", description="Where replicas of the state are kept"

@@ -141,8 +141,10 @@ def _add_collection(
         families["idle"].add_metric(labels, float(replica.head.idle))
         missing = sum(gap.offsets for gap in replica.head.gaps)
         families["missing_offsets"].add_metric(labels, float(missing))
-        families["state_format"].add_metric(labels, float(replica.head.format))
-        families["state_reads"].add_metric(labels, float(replica.head.reads))
+        if replica.head.seq:
+            # Nobody has written the one of an empty log.
+            families["state_format"].add_metric(labels, float(replica.head.format))
+            families["state_reads"].add_metric(labels, float(replica.head.reads))
         families["state_cells"].add_metric(labels, float(len(replica.cells)))
         families["state_bytes"].add_metric(labels, float(replica.size_bytes))
         families["state_dead_records"].add_metric(labels, float(replica.dead_records))

@@ -1,6 +1,7 @@
 """What a budget for many windows buys: reports in every window, or better ones in some of them."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -14,6 +15,21 @@ from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import sampling_variances
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
 from ldpstream.mechanisms.policies.spending import largest_loss
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Way:
+    """In how many windows a device reports, and what each report or draw loses, and all of them.
+
+    `factor` takes the policy's budgets to those of one report's channel.
+    """
+
+    reports: int
+    hold: int | None = None
+    loss: Fraction
+    total: Fraction
+    factor: Fraction
+    configured: bool = False
 
 
 def plan_life(
@@ -31,26 +47,18 @@ def plan_life(
     sampling of a known part (`ldpstream.estimators.bounds.sampling`), which no device's report is
     without but where all report. With `hold` all report in all windows, and an epoch's draw costs
     what a report would: the fewer epochs, the better, and the older the values that they tell of.
+    The collection's own way may leave some of the budget, and with `hold` exceed it.
     None where the policy's budgets are no parameters. `say` is told what goes on.
     """
-    policy = asked.spec.mechanism.policy
-    loss = largest_loss(policy)
-    configured = min(windows, int(budget / loss))
-    chosen = {2**power for power in range(windows.bit_length()) if 2**power < windows}
-    reports = sorted({*chosen, windows} | ({configured} if configured else set()))
-    losses = [loss if one == configured < windows else budget / one for one in reports]
-    # This many epochs are touched at most, wherever a device's begin.
-    held = [epochs for epochs in (2, 4, 12) if epochs < windows]
-    losses += [budget / epochs for epochs in held]
-    factors = [float(one / loss) for one in losses]
+    planned = _ways(asked, windows=windows, budget=budget)
     swept = sweep(
-        policy,
+        asked.spec.mechanism.policy,
         asked.spec.domain,
         asked.workload,
         asked.objective,
         "respondents",
         candidates,
-        factors=factors,
+        factors=[float(way.factor) for way in planned],
         say=say,
     )
     if swept is None or not swept.variances:
@@ -58,41 +66,85 @@ def plan_life(
     queries = asked.workload.objective(asked.objective).thin(SWEPT_QUERIES)
     sampled = float(sampling_variances(queries, asked.workload.shares).mean())
     ways = []
-    counts = [*reports, *(windows for _ in held)]
-    lengths = [*(None for _ in reports), *(-(-(windows - 1) // (one - 1)) for one in held)]
-    for place, (one, each, hold) in enumerate(zip(counts, losses, lengths, strict=True)):
+    for place, one in enumerate(planned):
         known = {key: row[place] for key, row in swept.variances.items() if row[place] > 0.0}
         if not known:
             continue
         best = min(known, key=lambda key: known[key])
-        devices = asked.respondents * one / windows
-        missing = sampled * (1.0 if asked.estimand == "population" else 1.0 - one / windows)
+        part = one.reports / windows
+        devices = asked.respondents * one.reports / windows
+        missing = sampled * (1.0 if asked.estimand == "population" else 1.0 - part)
         ways.append(
             LifeWay(
-                way="hold" if hold else "fresh" if one == windows else "spread",
-                reports=one,
-                hold=hold,
-                loss=float(each),
+                way="hold" if one.hold else "fresh" if one.reports == windows else "spread",
+                reports=one.reports,
+                hold=one.hold,
+                loss=float(one.loss),
+                total=float(one.total),
                 mechanism=best[0],
                 variant=best[1],
                 respondents=devices,
                 error=float(np.sqrt((known[best] + missing) / devices)),
-                configured=one == configured and hold is None,
+                configured=one.configured,
             )
         )
     return LifePart(windows=windows, budget=float(budget), ways=ways) if ways else None
 
 
+def _ways(asked: PlanRequest, *, windows: int, budget: Fraction) -> list[_Way]:
+    """Return reports of the windows, of few to all of them, and then draws that are held."""
+    spec = asked.collection.spec
+    loss = largest_loss(asked.spec.mechanism.policy)
+    own = min(windows, int(budget / loss))
+    counts = {2**power for power in range(windows.bit_length()) if 2**power < windows}
+    ways = []
+    for reports in sorted({*counts, windows} | ({own} if own else set())):
+        each = loss if reports == own < windows else budget / reports
+        ways.append(
+            _Way(
+                reports=reports,
+                loss=each,
+                total=reports * each,
+                factor=each / loss,
+                configured=reports == own and spec.hold is None,
+            )
+        )
+    # This many epochs are touched at most, wherever a device's begin.
+    for epochs in (2, 4, 12):
+        if epochs < windows:
+            each, length = budget / epochs, -(-(windows - 1) // (epochs - 1))
+            ways.append(
+                _Way(reports=windows, hold=length, loss=each, total=budget, factor=each / loss)
+            )
+    if spec.hold is not None:
+        draw = largest_loss(spec.charged)
+        ways.append(
+            _Way(
+                reports=windows,
+                hold=spec.hold.windows,
+                loss=draw,
+                total=spec.hold.epochs(windows) * draw,
+                factor=Fraction(1),
+                configured=True,
+            )
+        )
+    return ways
+
+
 def show_life(life: LifePart, respondents: int, console: Console) -> None:
     """Print the ways to spend a budget, and which is best."""
-    now = [way for way in life.ways if way.hold is None]
-    best, held = (min(ways, key=lambda way: way.error) for ways in (now, life.ways))
+    within = [way for way in life.ways if way.total <= life.budget]
+    now = [way for way in within if way.hold is None]
+    best, held = (min(ways, key=lambda way: way.error) for ways in (now, within))
     also = ""
     if held.hold is not None:
         also = (
             f" With hold = {held.hold:,}: {held.error:.3g}, of values up to {held.hold - 1:,} "
             "windows old."
         )
+    for way in life.ways:
+        if way.total > life.budget:
+            also += f" The configured hold = {way.hold:,} may lose {way.total:.3g}, above it."
     console.print(
         f"A budget of {life.budget:g} for {life.windows:,} windows, {respondents:,} devices: least "
         f"error of a window where each reports in {best.reports:,} of them: {best.error:.3g}."
@@ -102,7 +154,7 @@ def show_life(life: LifePart, respondents: int, console: Console) -> None:
     )
     table = FittingTable()
     table.add_column("way", no_wrap=True)
-    for column in ("reports of a device", "loss of each", "devices a window", "error"):
+    for column in ("reports of a device", "loss of each", "of all", "devices a window", "error"):
         table.add_column(column, justify="right")
     table.add_column("mechanism", no_wrap=True)
     for way in life.ways:
@@ -111,6 +163,7 @@ def show_life(life: LifePart, respondents: int, console: Console) -> None:
             + ("" if way.hold is None else f" = {way.hold:,}"),
             f"{way.reports:,}",
             f"{way.loss:.3g}",
+            f"{way.total:.3g}",
             f"{way.respondents:,.0f}",
             f"{way.error:.3g}",
             title(way.mechanism, way.variant),

@@ -138,6 +138,7 @@ class LifeWay(Part):
         default=None, description="Windows of an epoch, whose reports follow from one draw"
     )
     loss: float = Field(description="Of each of its reports, or draws, for the worst pair")
+    total: float = Field(description="Of all of them, at most; the budget, if it spends that")
     mechanism: str = Field(description="The best one at this budget")
     variant: str
     respondents: float = Field(description="Devices that report in a window, on average")

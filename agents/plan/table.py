@@ -103,6 +103,13 @@ def _rows(shown: Sequence[MechanismPlan]) -> Iterator[tuple[str, list[Errors]]]:
     for place, quantile in enumerate(first.quantiles):
         name = f"share up to quantile {quantile.p:g}, {label_text(quantile.value)}"
         yield name, [one.quantiles[place] for one in shown]
+    count = len(first.top)
+    if count > _MOST_TOP and len({value.share for value in first.top}) == 1:
+        # No few of them are the most frequent.
+        which = "any value" if count == first.values.total else f"any of {count:,} values"
+        worst = [max(one.top, key=lambda value: value.respondents) for one in shown]
+        yield f"{which}, share {first.top[0].share:.3g}, at most", list[Errors](worst)
+        return
     for place, value in enumerate(first.top[:_MOST_TOP]):
         name = f"value {label_text(value.value)}, share {value.share:.3g}"
         yield name, [one.top[place] for one in shown]

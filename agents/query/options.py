@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ldpstream.agents.query.errors import refused
 from ldpstream.agents.query.linear import Linear, make_linear, parse_linear
@@ -100,6 +100,14 @@ def _linear(asked: Sequence[str | LinearRequest], domain: Domain) -> tuple[Linea
         else make_linear(one.name, one.weights, domain)
         for position, one in enumerate(asked, start=1)
     )
+
+
+def _listed(top: Any) -> Any:
+    if top == "all":
+        # How many values there are is not known here, and documents that are sent are bounded.
+        what = f"a whole number up to {TOP_LIMIT:,}, such as the number of values"
+        raise refused(f"{what} (`query --top all` lists any)", top)
+    return top
 
 
 def _weights(given: Any) -> Any:
@@ -223,14 +231,25 @@ class EstimateOptions:
     ] = SHARPEST
     project: Projection = "none"
     top: Annotated[
-        int | None, Key(table="publish", type=Annotated[int, Field(ge=0, le=TOP_LIMIT)])
+        int | None,
+        Key(
+            table="publish",
+            type=Annotated[int, Field(ge=0, le=TOP_LIMIT), BeforeValidator(_listed)],
+            help="The largest N shares; the number of values lists them all",
+        ),
     ] = 20
     ranges: Annotated[
         tuple[Range, ...],
-        Key(table="publish", type=dict[str, list[Any]], resolve=each_named(make_range)),
+        Key(
+            table="publish",
+            type=dict[str, list[Any]],
+            resolve=each_named(make_range),
+            example={"night": [0, 5]},
+        ),
     ] = ()
     quantiles: Annotated[
-        tuple[float, ...], Key(table="publish", type=list[Unit], resolve=check_quantiles)
+        tuple[float, ...],
+        Key(table="publish", type=list[Unit], resolve=check_quantiles, example=[0.25, 0.5, 0.75]),
     ] = ()
     linear: Annotated[
         tuple[Linear, ...],
@@ -238,6 +257,7 @@ class EstimateOptions:
             table="publish",
             type=dict[str, Annotated[Any, AfterValidator(_weights)]],
             resolve=each_named(make_linear),
+            example={"fare": {"bus": 2.5, "train": 4}},
         ),
     ] = ()
     areas: bool = False

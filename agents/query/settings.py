@@ -92,7 +92,8 @@ class Key:
     """Where an option is configured: in a collection's table, or in its `publish`.
 
     `type` is what TOML gives, by default the option's own type. What is not configured holds the
-    option's own `default`. `help` is for what cannot be asked, which no `Setting` describes.
+    option's own `default`. `help` is for what cannot be asked, which no `Setting` describes;
+    `example` a value as TOML gives it, for what is nothing by default.
     """
 
     table: Literal["collection", "publish"]
@@ -100,6 +101,7 @@ class Key:
     resolve: Resolve = as_it_is
     default: Any = None
     help: str = ""
+    example: Any = None
 
 
 def choice(names: Any) -> Text:

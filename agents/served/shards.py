@@ -66,7 +66,7 @@ class Shards:
         elif value is None:
             self._known.pop(address, None)
         elif (shard := _read_shard(value)) is None or not self._may_learn_tokens(address):
-            log.warning("a record in the topic of workers' addresses is none, or not by HTTPS")
+            log.warning("ignored an invalid address of a worker, or one without HTTPS")
         else:
             self._known[address] = _Known(shard)
 

@@ -44,7 +44,7 @@ DOMAIN_KEYS: Final[Mapping[str, str]] = {
     "sizes": "One number a dimension",
     "interval": "[low, high], or one such pair a dimension, with bins",
     "file": "A CSV file: labels, and in a second column blocks",
-    "words": "Unknown texts, found in rounds: { bits = 32, rounds = 4, kept = 64 }",
+    "words": "Unknown texts, found in rounds",
     "bins": "Bins of an interval, or of each dimension",
     "rounding": '"random": numbers are rounded to edges of bins at random, so that means are exact',
     "blocks": "A number of consecutive values, [h, w] on a grid, or lists of labels",

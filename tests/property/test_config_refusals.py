@@ -53,7 +53,11 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"window.idle": "on"}, 'window.idle: expected a duration such as "30s", or "off", got "on"'),
     ({"window.idle": "0s"}, "window.idle: expected a duration above 0"),
     ({"publish.top": 1001}, "publish.top: expected at most 1000, got 1001"),
-    ({"publish.top": "all"}, 'publish.top: expected a whole number, got "all"'),
+    ({"publish.top": "20"}, 'publish.top: expected a whole number, got "20"'),
+    (
+        {"publish.top": "all"},
+        "publish.top: expected a whole number up to 1,000, such as the number of values",
+    ),
     ({"publish.every": "0s"}, "publish.every: expected a duration above 0"),
     ({"publish.quantiles": [1.5]}, "publish.quantiles[0]: expected a number above 0 and below 1"),
     ({"publish.quantiles": [0.0]}, "publish.quantiles[0]: expected a number above 0 and below 1"),

@@ -109,6 +109,25 @@ async def test_workers_own_as_many_of_each_collection_and_of_all(
         await eventually(lambda: owns(workers) == [[2, 2], [3, 3]])
 
 
+@kafka_only  # the embedded broker forgets members whose connections end
+async def test_a_worker_says_that_it_waits_for_one_that_was_killed(
+    running: Broker, tmp_path: Path
+) -> None:
+    long = ("session_timeout_ms = 6000", "session_timeout_ms = 12000")
+    lab = Lab(running, tmp_path).changed("long.toml", long)
+    said = []
+    for number in range(2):
+        log = tmp_path / f"{number}.log"
+        with log.open("wb") as stderr:
+            worker = lab.start_worker(stderr=stderr)
+        try:
+            worker.wait_ready()
+        finally:
+            worker.kill()
+        said.append(log.read_text().count("up to 12 s, its session_timeout_ms"))
+    assert said == [0, 1]
+
+
 @on_one_broker
 async def test_idle_partitions_close_by_themselves(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, window='grace = "0s", idle = "500ms"')

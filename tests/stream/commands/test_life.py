@@ -82,12 +82,34 @@ def test_a_plan_compares_every_window_with_some(tmp_path: Path):
     assert Fraction(found["budget"]) == 4
 
 
+@pytest.mark.parametrize(
+    ("hold", "windows", "draw", "total"),
+    # 365 windows touch at most 14 epochs of 30, and 3 of 200.
+    [("30", 30, 1, 14), ("{ windows = 200, epsilon = 1.25 }", 200, 1.25, 3.75)],
+)
+def test_a_plan_marks_the_configured_hold_at_its_own_loss(
+    hold: str, windows: int, draw: float, total: float, tmp_path: Path
+):
+    asked = configured(tmp_path, f"{MODES}hold = {hold}\n")
+    ran = invoke("plan", "-c", asked, "modes", *PLAN, "--json", "--windows", "365", "--budget", "4")
+    assert ran.exit_code == 0, ran.stderr
+    ways = json.loads(ran.stdout)["life"]["ways"]
+    (own,) = [way for way in ways if way["configured"]]
+    assert (own["way"], own["hold"], own["reports"]) == ("hold", windows, 365)
+    assert (own["loss"], own["total"]) == pytest.approx((draw, total))
+    # A window's report is drawn with the collection's epsilon, as one of four in a year would be.
+    (alike,) = [way for way in ways if way["way"] == "hold" and way["hold"] == 122]
+    assert own["error"] == pytest.approx(alike["error"])
+    assert all(way["total"] == pytest.approx(4) for way in ways if way != own)
+
+
 def test_the_table_names_the_best_way():
     ways = [
         LifeWay(
             way="fresh" if reports == 30 else "spread",
             reports=reports,
             loss=2 / reports,
+            total=2,
             mechanism="block-hadamard",
             variant="",
             respondents=1_000.0,
@@ -108,6 +130,11 @@ def test_the_table_names_the_best_way():
     held = ways[1].model_copy(update={"way": "hold", "reports": 30, "hold": 10, "error": 0.001})
     show_life(LifePart(windows=30, budget=2.0, ways=[*ways, held]), 100_000, console)
     assert "With hold = 10: 0.001, of values up to 9 windows old." in console.file.getvalue()
+    dear = held.model_copy(update={"hold": 5, "error": 1e-4, "total": 7.0, "configured": True})
+    show_life(LifePart(windows=30, budget=2.0, ways=[*ways, held, dear]), 100_000, console)
+    said = console.file.getvalue()
+    assert "9 windows old. The configured hold = 5 may lose 7, above it.\n" in said
+    assert "* hold = 5" in said
 
 
 def test_windows_and_budget_are_asked_for_together(tmp_path: Path):

@@ -191,6 +191,28 @@ def test_a_distance_out_of_a_sample_of_the_values_is_marked_as_one(tmp_path: Pat
     assert f" ~{distance} " in shown()
 
 
+@pytest.mark.parametrize(
+    ("prior", "lines"),
+    [
+        ("uniform", ["any of 20 values, share 0.0417, at most"]),
+        ("zipf", [f"value {one}, share" for one in ("[0, 0]", "[1, 0]", "[0, 1]")]),
+    ],
+)
+def test_values_that_are_as_frequent_as_others_are_not_listed(
+    prior: str, lines: list[str], tmp_path: Path
+):
+    document = plan(tmp_path, "places", "--search", "0", "--prior", prior)
+    console = Console(record=True, width=300, file=io.StringIO())
+    show_plan(PlanDocument.model_validate(document), console)
+    table = console.export_text()
+    rows = [row for row in table.splitlines() if ", share " in row]
+    assert [any(line in row for row in rows) for line in lines] == [True] * len(lines)
+    assert len(rows) == (1 if prior == "uniform" else 5)
+    if prior == "uniform":
+        worst = max(one["population"] for one in document["mechanisms"][0]["top"])
+        assert f" {worst:.3g} " in rows[0]
+
+
 def test_a_terminal_shows_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     command = ["plan", "-c", configured(tmp_path), "modes", "--respondents", "10", "--search", "0"]
     quiet = invoke(*command, "--json")

@@ -1,0 +1,125 @@
+"""Examples of configuration keys: every key without a default has one, and files take each."""
+
+import shutil
+import tomllib
+from collections.abc import Iterator, Mapping
+from copy import deepcopy
+from pathlib import Path
+from typing import Any, Final
+
+import jsonschema
+import pytest
+
+from ldpstream.agents.config import load_config
+from ldpstream.agents.config.examples import EXAMPLES, toml
+from ldpstream.agents.config.reference import json_schema
+from tests.pages import ROOT
+from tests.property.configs import with_keys
+
+SCHEMA: Final = json_schema()
+TABLES: Final = {
+    "worker": "WorkerConfig",
+    "gateway": "GatewayConfig",
+    "": "CollectionTable",
+    "window.": "WindowTable",
+    "spread.": "SpreadTable",
+    "publish.": "PublishTable",
+    "publish.attributes.age.": "AttributeTable",
+}
+CHANNEL: Final = ROOT / "tests/vectors/channels/classical.json"  # of five values
+PARTS: Final[Any] = EXAMPLES["attributes"]
+LABELS: Final = {"values": EXAMPLES["values"]}
+INTERVAL: Final = {"interval": EXAMPLES["interval"], "bins": EXAMPLES["bins"]}
+RECORDS: Final = {"attributes": PARTS}
+MATRIX: Final = {"mechanism": "matrix", "strategy": "identity"}
+NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
+    "sensitive": {"mechanism": "high-low", "domain": LABELS},
+    "policy": MATRIX,
+    "prior": {"mechanism": "lip", "domain": {"size": 2}},
+    "strategy": MATRIX,
+    "workload": {"mechanism": "tree"},
+    "scales": {**MATRIX, "domain": {"size": 3}},
+    "channel": {"mechanism": "optimal", "domain": {"size": 5}},
+    "weights": {"mechanism": "l1-geometric"},
+    "spread.reports": {"spread.horizon": "1d"},
+    "spread.horizon": {"spread.reports": 4},
+    "publish.linear": {"domain": LABELS},
+    "publish.attributes": {"domain": RECORDS},
+    "publish.attributes.age.ranges": {"domain": RECORDS, "domain.attributes.age.size": 24},
+    "publish.attributes.age.quantiles": {"domain": RECORDS},
+    "publish.attributes.age.linear": {"domain": RECORDS, "domain.attributes.age": LABELS},
+    "domain.interval": {"domain": INTERVAL},
+    "domain.bins": {"domain": INTERVAL},
+    "domain.rounding": {"domain": INTERVAL, "mechanism": "l1-geometric"},
+    "domain.blocks": {"domain": {"size": 24}},
+    "domain.pairs": {"domain": RECORDS},
+    "domain.header": {"domain": {"file": EXAMPLES["file"]}},
+    "domain.attributes.age.mechanism": {"domain": RECORDS, "domain.attributes.age.epsilon": 1.0},
+    "domain.attributes.age.probability": {
+        "domain": RECORDS,
+        "domain.attributes.smokes.probability": 0.5,
+    },
+}
+"""What else a collection needs for the example of a key to be right."""
+
+
+def keys() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
+    """Each key after the path of its table in a collection, or after `worker` or `gateway`."""
+    for table, name in TABLES.items():
+        for key, one in SCHEMA["$defs"][name]["properties"].items():
+            if key not in ("window", "spread", "publish"):
+                yield table, key, one
+    domain = SCHEMA["$defs"]["CollectionTable"]["properties"]["domain"]["properties"]
+    yield from (("domain.", key, one) for key, one in domain.items())
+    attribute = domain["attributes"]["additionalProperties"]["properties"]
+    own = ("mechanism", "probability")
+    yield from (("domain.attributes.age.", key, attribute[key]) for key in own)
+
+
+def holding(table: str, key: str, example: object) -> dict[str, Any]:
+    """Return the tables of a file with the example, and with what it needs."""
+    path = f"{table}{key}"
+    if table in ("worker", "gateway"):
+        pair = {"certificate": {"key": "k.pem"}, "key": {"certificate": "c.pem"}}.get(key, {})
+        return {table: {key: example, **pair}, "collection": {"checkins": with_keys({})}}
+    domain = {} if table == "domain." else {"size": 24}
+    collection = with_keys(deepcopy({"domain": domain, **NEEDED.get(path, {}), path: example}))
+    if collection["mechanism"] == "optimal":
+        del collection["epsilon"]
+    return {"collection": {"checkins": collection}}
+
+
+@pytest.mark.parametrize(("table", "key", "one"), list(keys()))
+def test_a_key_has_a_default_or_an_example(table: str, key: str, one: Mapping[str, Any]):
+    assert one.get("default") not in (None, [], {}) or one.get("examples")
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "example"),
+    [(table, key, each) for table, key, one in keys() for each in one.get("examples", ())],
+)
+def test_a_file_takes_each_example_as_the_page_writes_it(
+    table: str, key: str, example: object, tmp_path: Path
+):
+    (tmp_path / "places.csv").write_text("home\nwork\nshop\n")
+    (tmp_path / "before-june.toml").write_text(
+        "[collection.checkins]\n" + lines(with_keys({"epsilon": 2.0}))
+    )
+    shutil.copy(CHANNEL, tmp_path / "roads.channel")
+    tables = holding(table, key, example)
+    written = "".join(
+        f"[{name}]\n{lines(keys)}"
+        for name, keys in [
+            *((name, keys) for name, keys in tables.items() if name != "collection"),
+            ("collection.checkins", tables["collection"]["checkins"]),
+        ]
+    )
+    assert tomllib.loads(written) == tables
+    jsonschema.validate(tables, SCHEMA)
+    file = tmp_path / "ldpstream.toml"
+    file.write_text(written)
+    assert load_config(file, environment={}).collections.keys() == {"checkins"}
+
+
+def lines(table: Mapping[str, Any]) -> str:
+    return "".join(f"{key} = {toml(value)}\n" for key, value in table.items())
