@@ -99,7 +99,8 @@ def test_a_bad_line_ends_send_and_says_what_went_before(lab: Lab, tmp_path: Path
     result = invoke("send", "-c", str(lab.file), "trips", str(values))
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1] == (
-        f"{values}: line 100001: expected an integer in 0..11; "
+        f"{values}: line 100001: expected an integer in 0..11: --clamp moves numbers to the "
+        "nearest end of the domain; "
         "before that 100000 reports in 100 messages acknowledged"
     )
 

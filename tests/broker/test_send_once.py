@@ -120,7 +120,10 @@ def test_a_refused_line_leaves_nothing_sent_and_the_name_free(lab: Lab, tmp_path
     values.write_text("1\n" * 150_000 + "12\n")
     result = invoke(*send(lab, values))
     assert result.exit_code == 2
-    said = f"{values}: line 150001: expected an integer in 0..11"
+    said = (
+        f"{values}: line 150001: expected an integer in 0..11: --clamp moves numbers to the "
+        "nearest end of the domain"
+    )
     assert result.stderr.splitlines()[-1] == said
     values.write_text("1\n" * 10)
     assert invoke(*send(lab, values)).exit_code == 0
