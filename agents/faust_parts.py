@@ -11,6 +11,7 @@ Three defaults of Faust do not fit:
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -85,12 +86,11 @@ class FaustGroup:
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Commit next offsets to show the group's progress; return False if that failed.
 
-        Only Faust ever reads them back, to decide where its stream would begin.
+        All or none. Only Faust ever reads them back, to decide where its stream would begin.
         """
-        assigned = self._assigned()
-        ours = {partition: offset for partition, offset in offsets.items() if partition in assigned}
         try:
-            return bool(ours) and await self._call(_commit, ours) is not None
+            ours = offsets.keys() <= self._assigned()
+            return ours and await self._call(_commit, offsets) is not None
         except (KafkaError, IllegalStateError):
             return False
 
@@ -191,17 +191,13 @@ class _QuietThread(AIOKafkaConsumerThread):
     async def on_start(self) -> None:
         """Connect; a broker that has gone away since the worker began is waited for."""
         while not self.should_stop:
-            try:
+            with suppress(KafkaConnectionError):
                 await super().on_start()
-            except KafkaConnectionError as error:
-                log.debug("the group's client finds no broker yet: %r", error)
-                assert self._consumer is not None
-                await self._consumer.stop()
-                await asyncio.sleep(_RETRY_SECONDS)
-            else:
                 break
-        if self.app.conf.consumer_group_instance_id is not None:
             assert self._consumer is not None
+            await self._consumer.stop()
+            await asyncio.sleep(_RETRY_SECONDS)
+        if self._consumer is not None and self.app.conf.consumer_group_instance_id is not None:
             keep_place(self._consumer._coordinator, self._displaced)  # noqa: SLF001 (nothing public leads to it)
 
     def _displaced(self) -> None:
@@ -246,7 +242,8 @@ class EvenAssignor(PartitionAssignor):
         subscribed = {m: said.subscription for m, said in member_metadata.items()}
         topics = {topic for every in subscribed.values() for topic in every}
         owned = {m: said.assignment.active_tps for m, said in clients.items()}
-        partitions = {topic: len(cluster.partitions_for_topic(topic) or ()) for topic in topics}
+        known = cast("WorkerApp", self.app).partitions
+        partitions = {t: max(known[t], len(cluster.partitions_for_topic(t) or ())) for t in topics}
         found = {}
         for member, every in assign(owned, subscribed, partitions).items():
             actives: dict[str, list[int]] = {}
@@ -259,6 +256,9 @@ class EvenAssignor(PartitionAssignor):
 
 class WorkerApp(faust.App):
     """A Faust app that lets the worker report what goes wrong."""
+
+    partitions: Counter[str]
+    """How many its topics have at least: a leader assigns even where asking a broker has failed."""
 
     def _create_directories(self) -> None:
         """Create none: without tables nothing is kept on disk."""

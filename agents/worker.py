@@ -9,6 +9,7 @@ Faust.
 import asyncio
 import gc
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
@@ -222,6 +223,7 @@ async def work(
         consumer_auto_offset_reset="earliest",
         PartitionAssignor=EvenAssignor,
     )
+    app.partitions = Counter({c.topics.source: c.partitions for c in config.collections.values()})
     # Without a broker Faust's own topic declaration would end the worker; ours is done by then.
     pipeline = _connect(app, config, Metrics(), declares=False)
     async with _serving(pipeline, worker, shards) as url:

@@ -135,6 +135,7 @@ class Progress:
         won = {
             partition: replica.head.next
             for engine in self._engines
+            if engine.settled  # What is not loaded may be of another topic of this name.
             for replica in engine.replicas
             if (partition := TopicPartition(engine.config.topics.source, replica.partition))
             in self.assigned

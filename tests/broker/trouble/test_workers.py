@@ -8,6 +8,7 @@ import pytest
 from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker
 from tests.configuring import collection
+from tests.forked import Forked
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.processes import Worker, eventually
@@ -52,6 +53,33 @@ async def test_two_workers_give_the_same_answers(lab: Lab) -> None:
         await lab.close(at_ms + WINDOW_MS)
         await lab.check_exact()
         assert two.terminate() == 0
+
+
+_TOLD_NOTHING = """
+from aiokafka.client import AIOKafkaClient
+from ldpstream.agents.cli.main import main
+
+asked = AIOKafkaClient._metadata_update
+
+async def asks(client, cluster, topics):
+    of_the_group = client._client_id.startswith("faust")
+    return False if of_the_group else await asked(client, cluster, topics)
+
+AIOKafkaClient._metadata_update = asks
+main()
+"""
+
+
+@kafka_only  # the embedded broker tells a client of all topics as it connects
+def test_a_leader_assigns_partitions_of_topics_that_no_broker_has_told_it_of(lab: Lab) -> None:
+    """aiokafka assigns after it has asked about topics, whether or not it was answered."""
+    worker = Worker(Forked(["worker", "-c", str(lab.file)], program=_TOLD_NOTHING))
+    try:
+        worker.wait_ready()
+        assert owned(worker) == {0, 1, 2, 3}
+        assert worker.terminate() == 0
+    finally:
+        worker.kill()
 
 
 @on_one_broker

@@ -1,12 +1,18 @@
 """What the group is told, which does not always take it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
 
+import faust
+import pytest
 from aiokafka import TopicPartition
 
+from ldpstream.agents.faust_parts import FaustGroup
 from ldpstream.agents.pipeline.rounds import Progress
-from ldpstream.agents.state.records import Head
-from tests.stream.engines import make_engine
+from ldpstream.agents.reading.contained import contained
+from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
+from tests.stream.engines import Same, make_engine
 
 
 class Group:
@@ -48,10 +54,57 @@ async def test_what_the_owner_before_could_not_commit_is_committed_by_the_next()
     stream, engine = Group(), make_engine()
     progress = Progress(stream, [engine])
     engine.replicas[0].head, engine.replicas[1].head = Head(next=5), None
+    # One of another collection.
+    at = TopicPartition("city.reports", 0)
+    progress.assigned = frozenset({at, at._replace(topic="others")})
     await progress.commit()
     assert stream.offsets == {}
-    # One of another collection, and one of which nothing is known yet.
-    at = TopicPartition("city.reports", 0)
-    progress.assigned = frozenset({at, at._replace(partition=1), at._replace(topic="others")})
+    engine.replicas[1].head = Head(next=6)
     await progress.commit()
     assert stream.offsets == {at: 5}
+
+
+async def test_what_was_counted_from_another_topic_of_this_name_is_not_committed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The group would seem to have read what the new topic does not even hold yet."""
+    monkeypatch.setattr(Same, "topic_id", lambda *_: bytes(16))
+    key = encode_key(state_prefix(make_engine().context), Key(HEAD, 7, 1))
+    head = Head(epoch=7, seq=1, next=1_000, source=b"other topic's id")
+    stream, engine = Group(), make_engine(read=[(key, encode_head(head))])
+    progress = Progress(stream, [engine])
+    progress.assigned = frozenset({TopicPartition("city.reports", 0)})
+    engine.assign([0])
+    await progress.commit()
+    with contained(engine.fail):
+        engine.tick()
+    assert engine.stopped
+    await progress.commit()
+    await engine.revoke()
+    await progress.commit()
+    assert stream.offsets == {}
+
+
+async def test_an_assignment_of_which_the_client_has_lost_a_part_is_committed_later() -> None:
+    """It is told first: what it does not commit now it may be given again, as it was."""
+    kept, lost = (TopicPartition("city.reports", partition) for partition in range(2))
+    assigned, committed = {kept, lost}, dict[TopicPartition, int]()
+
+    async def commit(offsets: Mapping[TopicPartition, int]) -> None:
+        committed.update(offsets)
+
+    async def call_thread(function: Callable[..., Any], *arguments: Any) -> Any:
+        return await function(*arguments)
+
+    consumer = SimpleNamespace(assignment=lambda: assigned, commit=commit)
+    own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
+    group = FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
+    engine = make_engine()
+    progress = Progress(group, [engine])
+    progress.assigned = frozenset({kept, lost})
+    engine.replicas[0].head, engine.replicas[1].head = Head(next=5), Head(next=6)
+    assigned.remove(lost)
+    await progress.commit()
+    assigned.add(lost)
+    await progress.commit()
+    assert committed == {kept: 5, lost: 6}
