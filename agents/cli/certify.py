@@ -123,7 +123,7 @@ def _published(collection: CollectionConfig, reports: int, delta: float) -> Json
             return found.to_json()
         why = "no bound is known of a channel that is too large to enumerate"
         if collection.attributes:
-            why = "how many reports each attribute has is drawn, so that nobody knows it"
+            why = "how many reports are about each attribute is random, and unknown"
     elif collection.publish_every_ms is not None:
         why = 'open windows are told of too: expected publish.every = "off"'
     else:

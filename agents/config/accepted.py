@@ -85,5 +85,5 @@ def _check(
         raise ConfigError(
             path,
             f"{file}: expected a spec of its own, got {whose}, {one.spec.fingerprint.hex()}; "
-            "what changes no fingerprint needs no accept",
+            "reports with the same fingerprint are counted without accept",
         )

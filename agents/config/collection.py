@@ -145,7 +145,7 @@ def read_collection(
         raise ConfigError(
             f"{path}.publish.every",
             'expected a duration, or minimum of at least 2, got "off": with minimum '
-            f"{table.minimum} every pane is told of at every moment",
+            f"{table.minimum} every pane can be asked for at every moment",
         )
     _check_minimum_block(f"{path}.minimum_block", table, spec)
     words = isinstance(spec.domain, Words)
@@ -153,7 +153,7 @@ def read_collection(
         raise ConfigError(
             f"{path}.domain.words",
             "expected windows that do not overlap, one for each round, and no spread: a device "
-            "takes part in one of them by itself",
+            "chooses by itself the one that it takes part in",
         )
     return CollectionConfig(
         name=name,

@@ -117,8 +117,8 @@ def load_shard(config_file: str, shard: Shard) -> Config:
     config = load(config_file)
     if shard.total > 1 and config.worker.advertise is None:
         raise Refused(
-            f"{config_file}: worker.advertise: expected where workers of other shards reach this "
-            'one, such as "http://worker-2:6066", got none; LDPSTREAM_ADVERTISE gives it, too'
+            f"{config_file}: worker.advertise: expected this worker's address for those of other "
+            'shards, such as "http://worker-2:6066", got none; LDPSTREAM_ADVERTISE gives it, too'
         )
     return config
 

@@ -81,7 +81,7 @@ class Reading:
                 f"line names their columns, {', '.join(domain.columns)}"
             )
         if reports and (columns is not None or asked.clamp or asked.skip_bad):
-            what = "no --columns, --clamp or --skip-bad: they are of values"
+            what = "no --columns, --clamp or --skip-bad: they are for values"
             raise Refused(f"--reports: expected {what}")
         names = () if columns is None else tuple(name.strip() for name in columns.split(","))
         if columns is not None and (not all(names) or len(set(names)) < len(names)):

@@ -163,7 +163,7 @@ def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
     if document.simultaneous and not together and others:
         said += f"; {', '.join(others)} pointwise"
     if document.projection != "none":
-        said += f"; shares projected ({document.projection}), bounds those of before"
+        said += f"; shares projected ({document.projection}), bounds as without that"
     return said
 
 

@@ -119,7 +119,7 @@ async def _check_collection(
     if source in found and not await dates_arrivals(admin, source):
         click.echo(
             f"{source}: note: senders date its messages (message.timestamp.type=CreateTime): a "
-            "worker that catches up knows of their arrival what most of them say "
+            "worker that catches up takes their arrival from what most of them say "
             "(docs/internals/architecture.md, Windows)"
         )
     if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:

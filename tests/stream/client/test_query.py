@@ -163,7 +163,7 @@ async def test_tables_and_pictures_say_what_the_bounds_of_each_list_hold_for(url
         together = (await ldpstream(*asked, "--simultaneous")).stdout
         assert f"{chosen}\n" in together
         projected = await ldpstream(*asked, "--simultaneous", "--project", "simplex")
-        assert f"{chosen}; shares projected (simplex), bounds those of before" in projected.stdout
+        assert f"{chosen}; shares projected (simplex), bounds as without that" in projected.stdout
     every = await ldpstream("query", url, "city", "--top", "all")
     assert "95% bounds: anytime, pointwise, respondents\n" in every.stdout
 

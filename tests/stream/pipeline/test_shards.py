@@ -99,7 +99,10 @@ def test_a_shard_needs_an_address(command: str, tmp_path: Path) -> None:
     file = tmp_path / "some.toml"
     file.write_text('[collection.a]\nmechanism = "binary"\nepsilon = [1, 1]\ndomain = {size = 2}\n')
     done = invoke(command, "-c", str(file), "--shard", "1/2")
-    assert (done.exit_code, "worker.advertise: expected where" in done.output) == (2, True)
+    assert (done.exit_code, "worker.advertise: expected this worker's address" in done.output) == (
+        2,
+        True,
+    )
     done = invoke(command, "-c", str(file), "--shard", "3/2")
     assert (done.exit_code, "such as 2/4, got '3/2'" in done.output) == (2, True)
 
