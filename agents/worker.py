@@ -45,8 +45,8 @@ __all__ = ["attach", "faust_settings", "run_worker", "work"]
 
 _READY_STEP_SECONDS: Final = 0.02
 _STOP_SECONDS: Final = 6.0
-# A new group waits 3 s for more members by default (`group.initial.rebalance.delay.ms`).
-_JOIN_SECONDS: Final = 5.0
+# Longer than the default session, and a rebalance or two.
+_JOIN_SECONDS: Final = 15.0
 _ALL: Final = Shard()
 
 log = logging.getLogger(__name__)

@@ -111,13 +111,13 @@ async def run(seconds: float, kind: str, folder: Path) -> int:
                 folder, targets=targets, token=token, holds=factor, ranges=min(factor, RANGES)
             )
         )
-        began = time.monotonic()
-        up = "count(up == 1)"
         every = sum(map(len, targets.values()))
-        assert await until(
-            lambda: [one["value"][1] for one in server.query(up)] == [str(every)],
-            seconds=PATIENCE_SECONDS,
-        ), "not every process can be scraped"
+        owned = "min(max by (collection, partition) (ldpstream_owned)) == 1"
+        up = f"count(up == 1) == {every} and on () {owned} unless on () ALERTS"
+        assert await until(lambda: bool(server.query(up)), seconds=PATIENCE_SECONDS), (
+            "not every process can be scraped, or a partition has no owner"
+        )
+        began = time.monotonic()
         await asyncio.sleep(seconds)
         lasted = time.monotonic() - began
         fired, pending = (seen(server, state, lasted) for state in ("firing", "pending"))
