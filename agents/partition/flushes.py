@@ -3,8 +3,8 @@
 1. Send the touched cells under the base's seq + 1, with the copies of late and rejected messages.
 2. When all of them are acknowledged, send the head.
 3. When the head is acknowledged, wait until our own replica shows a head of that seq.
-4. If it is ours, commit its next offset and continue. If it is another owner's, or any send failed,
-   drop the partition and load it again.
+4. If it is ours, continue from it; the group is told its next offset later, with all others. If it
+   is another owner's, or any send failed, drop the partition and load it again.
 """
 
 from collections import Counter
@@ -30,14 +30,12 @@ from ldpstream.agents.state.records import (
 class Flush:
     """What to send: copies and cells at once, then the head when all of them are acknowledged.
 
-    `cells` and `head` are `(key, value)` of the changelog; `next` is the source offset to commit
-    once the head has won.
+    `cells` and `head` are `(key, value)` of the changelog.
     """
 
     copies: tuple[Copy, ...]
     cells: tuple[tuple[bytes, bytes], ...]
     head: tuple[bytes, bytes]
-    next: int
 
 
 class Settled(Enum):
@@ -91,7 +89,6 @@ class Flushes:
                 (encode_key(self._prefix, Key(name, epoch, seq)), value) for name, value in touched
             ),
             head=(encode_key(self._prefix, Key(HEAD, epoch, seq)), encode_head(self.flight)),
-            next=work.next,
         )
 
     def settle(self, seen: Head | None) -> Settled:

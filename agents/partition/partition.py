@@ -255,9 +255,9 @@ class Partition:
         kept = min(window.expired(self.work.clock), heads[0].published * window.hop_panes)
         if kept > self.work.expired:
             self.work = expire(self._cells, self.work, kept)
-        # An idle partition writes a head only when a pane closes. Nor because a load has not proved
-        # it idle: two groups that both own it would displace each other for ever. So who reads more
-        # than the other says so only after longer than a proof takes.
+        # An idle partition writes a head only when a pane closes. If two groups own it, each would
+        # displace the other for ever; so the one that reads more waits for longer than a proof of
+        # idleness takes.
         now, said = self.work, self.flushes.flight or self.flushes.base
         undisturbed_ms = self._context.switch_ms + (window.idle_ms or 0)
         if reads_more(said, now):

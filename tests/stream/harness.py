@@ -148,7 +148,7 @@ class Cluster:
             self.log[p].append((len(self.log[p]), key, value))
         self.catch_up(p)
         assert part.settle() is Settled.WON
-        self.committed[p] = flush.next
+        self.committed[p] = part.base.next
         return flush
 
     def publish(self) -> None:

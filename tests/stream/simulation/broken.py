@@ -126,7 +126,7 @@ class EarlyCommit(Worker):
         super().flush(p)
         held = self.held.get(p)
         if held and held.flight:
-            self.world.commit(p, held.flight.flush.next, self.generation)
+            self.world.commit(p, held.part.work.next, self.generation)
 
 
 class FromCommitted(Worker):
