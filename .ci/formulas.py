@@ -33,7 +33,10 @@ _SPACING: Final = (
         r'\1<mo form="prefix">\2',
     ),
     (re.compile(r"<(m[io])[^>]*>([A-Za-z]{2,})</\1>(?=<mo[^>]*>(?:&#x00028;|\())"), r"<mi>\2</mi>"),
-    (re.compile(r"<(m[io])[^>]*>([A-Za-z]{2,})</\1>"), r'<mo lspace="0.1em" rspace="0.17em">\2</mo>'),
+    (
+        re.compile(r"<(m[io])[^>]*>([A-Za-z]{2,})</\1>"),
+        r'<mo lspace="0.1em" rspace="0.17em">\2</mo>',
+    ),
 )
 """Where the converter leaves it to a browser to guess, which guesses wrong."""
 _FONT: Final = Path(ziamath.__file__).parent / "fonts" / "STIXTwoMath-Regular.ttf"
