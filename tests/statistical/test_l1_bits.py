@@ -109,7 +109,7 @@ def test_squared_errors_agree_with_the_prediction(epsilon: float, shape: tuple[i
     assert measured_ratio(L1Bits(epsilon, shape), shape, 500) == pytest.approx(1.0, abs=0.1)
 
 
-# docs/theory.md section 8: mean variance over all ranges, l1-bits over l1-geometric.
+# Mean variance over all ranges, l1-bits over l1-geometric.
 STATED = [(1.0, 16, 1, 5.0), (1.0, 64, 1, 19.6), (1.0, 64, 2, 90.0), (1.0, 64, 3, 497.0)]
 
 

@@ -36,7 +36,7 @@ def test_the_mixture_is_the_sum_of_its_scales():
 
 
 def test_the_mixture_is_near_the_papers_sequence_where_it_is_sharpest():
-    """1.55 pointwise widths for 95% at n*, as in the theory page; ours is 3% wider there."""
+    """1.55 pointwise widths for 95% at n*; ours is 3% wider there."""
     r = (math.log(1 - 2 * math.log(0.05)) - 2 * math.log(0.05)) / 10_000
 
     def paper(n: int) -> float:

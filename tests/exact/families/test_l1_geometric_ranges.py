@@ -1,4 +1,4 @@
-"""The error of ranges under `l1-geometric`: closed forms, and what docs/theory.md states."""
+"""The error of ranges under `l1-geometric`: closed forms."""
 
 import math
 from fractions import Fraction
@@ -73,7 +73,7 @@ def test_a_prefix_decodes_reports_within_the_stated_range():
     np.testing.assert_allclose(found.influence[1 : m - 2], widest / statistic.sum(), rtol=1e-12)
 
 
-# docs/theory.md section 8, population, uniform shares: mean variance a report over all ranges.
+# Population, uniform shares: mean variance a report over all ranges.
 STATED = [(16, 1.0, 0.55803), (64, 1.0, 0.27589), (16, 0.3, 24.465), (24, 0.2, 81.195)]
 
 
@@ -86,7 +86,7 @@ def test_all_ranges_of_a_line_have_the_stated_variance(m: int, epsilon: float, s
     assert found.mean() == pytest.approx(stated, rel=5e-5)
 
 
-# The same section: [ML]'s bits over this mechanism, respondents, Zipf(1.1).
+# [ML]'s bits over this mechanism, respondents, Zipf(1.1).
 GAINS = [(16, 1.0, 5.0), (64, 1.0, 20.0), (64, 0.1, 1 / 2.2)]
 
 

@@ -215,7 +215,7 @@ def test_the_bound_of_prefixes_covers_by_hoeffding():
 def test_the_budget_decides_between_bits_and_geometric_noise(
     epsilon: float, best: str, ratio: float
 ):
-    """docs/theory.md section 8: the mean variance over all ranges of 64 values, Zipf(1.1)."""
+    """The mean variance over all ranges of 64 values, Zipf(1.1)."""
     workload = PlannedWorkload((64,), ordered=True, shares=zipf_shares((64,)))
     found = {}
     for proposal in propose(MetricPolicy(epsilon, (64,)), Size(64)):

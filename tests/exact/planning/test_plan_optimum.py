@@ -55,7 +55,7 @@ def test_no_candidate_is_better(name: str, objective: Objective, estimand: Estim
 def test_optima_are_those_of_the_theory(
     mechanism: Mechanism, objective: Objective, estimand: Estimand, expected: float
 ):
-    """docs/theory.md section 8, means over the workload; ranges are in test_best_channels."""
+    """Means over the workload; ranges are in test_best_channels."""
     size = mechanism.size
     workload = PlannedWorkload((size,), ordered=True, shares=uniform_shares(size))
     optimum = find_optimum(mechanism.policy, workload, objective, estimand)
