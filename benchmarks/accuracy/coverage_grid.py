@@ -4,11 +4,11 @@ One grid: mechanism, estimand, n, epsilon, share, and weights of which one is he
 draws seeded repetitions of users and reports, as counts and not one by one, and counts how often
 the bounds hold the truth: of values of that share, ranges, prefixes, and the means of four
 functions of the value. Channels of files have budgets of their own: each is asked once. Printed
-are, in the form of docs/performance.md, of each mechanism, method and n the lowest coverage, the
-cells whose coverage is below 0.94 by its 99.99% upper limit (Clopper and Pearson), and the mean
-width over 4 root mean square errors of the best point estimate: the unbiased one, cut to what the
-query can be; then the worst of these cells. Last is the processor time of the run. Exit status 1 if
-a cell of `padded` is among them.
+are, of each mechanism, method and n, the lowest coverage, the cells whose coverage is below 0.94 by
+its 99.99% upper limit (Clopper and Pearson), and the mean width over 4 root mean square errors of
+the best point estimate: the unbiased one, cut to what the query can be; then the worst of these
+cells. Last is the processor time of the run. Exit status 1 if a cell of `padded` is among them.
+docs/performance.md has the extremes over all mechanisms and n.
 """
 
 import argparse
@@ -194,7 +194,7 @@ def cells(
 
 
 def print_table(cells: list[Cell], repetitions: int) -> None:
-    """Print the rows of docs/performance.md: lowest coverage, cells that fail, mean width."""
+    """Print by mechanism and n: lowest coverage, cells that fail, mean width."""
     heads = [f"{e}: {method}" for e in ESTIMANDS for method in METHODS]
     print(f"| mechanism | reports | {' | '.join(heads)} |\n|---|---:|{'---|' * len(heads)}")
     for name, n in dict.fromkeys((c.mechanism, c.n) for c in cells):
