@@ -217,8 +217,10 @@ class World(Brokers):
 
     def quiesce(self) -> None:
         """Faults stop; rounds of everything until all is final, a few more, and the last checks."""
-        # Time goes on by 1 ms a round, from 40 ms ago where senders lie about what they date.
-        least = rounds = 120 + sum(map(len, self.source))
+        # Time goes on by 1 ms a round. A partition that nobody read until now starts at the run's
+        # first message, or 40 ms before it where senders lie about what they date.
+        elapsed_ms = self.now_ms - self.setting.start_ms
+        least = rounds = 120 + elapsed_ms + sum(map(len, self.source))
         self.say("faults stop; rounds of everything until all is final")
         self.fetch_errors, said = 0, list(self.trace)
         if self.context.window.idle_ms is None:

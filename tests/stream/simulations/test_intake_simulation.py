@@ -45,3 +45,7 @@ def test_a_rule_taken_away_is_noticed(name: str) -> None:
     whole = Harsh if issubclass(make, Harsh) else IntakeWorld
     assert run(SEEDS[name], make=whole).violated is None
     assert run(SEEDS[name], make=make).violated is not None
+
+
+def test_what_was_read_late_and_dated_early_becomes_final_too() -> None:
+    assert run(9_304_094, make=Harsh).violated is None
