@@ -18,6 +18,13 @@ from tests.forked import Forked
 from tests.processes import Worker
 
 _MAIN: Final = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
+COLLECTION: Final = """mechanism = "block-hadamard"
+epsilon = 1.0
+domain = { size = 12 }
+partitions = 1
+precision = "1s"
+minimum = 1
+window = { size = "1m" }"""
 _numbers = itertools.count()
 
 
