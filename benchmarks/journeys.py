@@ -1,10 +1,10 @@
 """How much there is to follow: `python -m benchmarks.journeys [--before 5846c59]`.
 
-Prints files, lines, the longest chain of imports, and what three journeys take: calls of functions
+Prints files, lines, the longest chain of imports, and what four journeys take: calls of functions
 of ours, and the files that these are in. A value to the bytes of a frame; a frame of 20 reports to
-its window's final, without a broker; a range over HTTP. `--calls WORD` lists the calls of the
-journey that has this word in its name instead, here, each function once, in the order of the first
-calls.
+its window's final, and a ledger's report to a broker, both without one; a range over HTTP.
+`--calls WORD` lists the calls of the journey that has this word in its name instead, in each of the
+commits, each function once, in the order of the first calls.
 """
 
 import argparse
@@ -27,16 +27,18 @@ def main() -> None:
     parser.add_argument("--before", help="a commit to count as well")
     parser.add_argument("--calls", metavar="WORD", help="list a journey's calls")
     given = parser.parse_args()
-    now = _count(HERE)
-    if given.calls:
-        for name, calls in now["journeys"].items():
-            if given.calls in name:
-                print(*dict.fromkeys(calls), sep="\n")
-        return
-    found = {"now": _rows(now)}
+    counted = {}
     if given.before:
         with tempfile.TemporaryDirectory(prefix="ldpstream-journeys-") as folder:
-            found = {given.before: _rows(_count(extract(given.before, Path(folder)))), **found}
+            counted[given.before] = _count(extract(given.before, Path(folder)))
+    counted["now"] = _count(HERE)
+    if given.calls:
+        for commit, one in counted.items():
+            for name, calls in one["journeys"].items():
+                if given.calls in name:
+                    print(f"{name}, {commit}", *dict.fromkeys(calls), "", sep="\n")
+        return
+    found = {commit: _rows(one) for commit, one in counted.items()}
     table = Table("what", *found)
     for row in found["now"]:
         table.add_row(row, *(f"{rows[row]:,}" for rows in found.values()))

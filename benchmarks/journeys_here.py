@@ -7,18 +7,23 @@ import ast
 import asyncio
 import json
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
+from typing import Any, cast
 
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 from tests.stream.asking import three_collections
+from tests.stream.device_frames import collection
 from tests.stream.serving import MINUTE_MS, START_MS
 
+from ldpstream.agents.device import Sender
 from ldpstream.agents.http import build_http
+from ldpstream.mechanisms.ledger import Ledger
 
 ROOT = Path.cwd()
 ROOMS = ("mechanisms", "estimators", "agents")
@@ -51,6 +56,27 @@ class Calls:
         self._counting = False
 
 
+class Taking:
+    """A producer whose broker has everything at once."""
+
+    async def send(self, *_: object, **__: object) -> None:
+        """Have it."""
+
+
+async def once(calls: Calls, told: dict[str, list[str]]) -> None:
+    """Send a report that a ledger gives, without a broker."""
+    spec, hour_ms, producer = collection(), 60 * MINUTE_MS, Taking()
+    sender = Sender(spec, "nowhere:1", producer=cast("Any", producer))
+    with (
+        tempfile.TemporaryDirectory(prefix="ldpstream-journeys-") as folder,
+        Ledger(Path(folder) / "ledger", specs=[(spec, hour_ms)], budget=99) as ledger,
+    ):
+        for hour in (2, 3):
+            time_ms = START_MS + hour * hour_ms
+            with calls.counting() as told["a report once"]:
+                assert await sender.send_once(hour, ledger=ledger, time_ms=time_ms)
+
+
 async def journeys() -> dict[str, list[str]]:
     """Return the calls of each journey, after it has been taken once."""
     calls, told = Calls(), dict[str, list[str]]()
@@ -66,6 +92,7 @@ async def journeys() -> dict[str, list[str]]:
         with calls.counting() as told["a frame to a final"]:
             city.deliver(0, frame, now_ms=time_ms)
             city.close(time_ms + MINUTE_MS)
+    await once(calls, told)
     path = "/api/collections/city/estimate?start={}&end={}&range={}"
     app: web.Application = build_http(pipeline)
     async with TestClient(TestServer(app)) as client:

@@ -1,4 +1,4 @@
-"""Examples of the keys that mechanisms and domains read, which have no models.
+"""Examples and schemas of the keys that mechanisms and domains read, which have no models.
 
 The models in `tables`, `worker` and `gateway` hold examples of their own keys.
 """
@@ -9,6 +9,9 @@ from typing import Final
 
 from ldpstream.agents.config.errors import key_path
 from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS, OF_RECORDS
+from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
+from ldpstream.mechanisms.registry.attributes import ATTRIBUTE_KEYS
 
 EXAMPLES: Final[Mapping[str, Json]] = {
     "values": ["bus", "train", "bicycle"],
@@ -45,6 +48,26 @@ EXAMPLES: Final[Mapping[str, Json]] = {
 def described(key: str, said: str) -> dict[str, Json]:
     """Return the JSON Schema of one of these keys, which means what is `said`."""
     return {"description": said, "examples": [EXAMPLES[key]]}
+
+
+_ATTRIBUTE_SCHEMA: Final = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        key: described(key, said)
+        for key, said in {**DOMAIN_KEYS, **MECHANISM_KEYS, **ATTRIBUTE_KEYS}.items()
+        if key not in OF_RECORDS
+    },
+}
+DOMAIN_SCHEMA: Final = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        key: described(key, said)
+        | ({"additionalProperties": _ATTRIBUTE_SCHEMA} if key == "attributes" else {})
+        for key, said in DOMAIN_KEYS.items()
+    },
+}
 
 
 def toml(value: object) -> str:

@@ -27,16 +27,14 @@ from ldpstream.agents.config.durations import (
     PositiveDuration,
 )
 from ldpstream.agents.config.errors import refused
-from ldpstream.agents.config.examples import EXAMPLES, described
+from ldpstream.agents.config.examples import DOMAIN_SCHEMA, EXAMPLES
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.serving import Table, is_port
 from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.query.options import KEYS, SETTINGS
 from ldpstream.agents.state.formats import NEWEST
-from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS, OF_RECORDS
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
-from ldpstream.mechanisms.registry.attributes import ATTRIBUTE_KEYS
 from ldpstream.mechanisms.registry.registry import MECHANISMS
 from ldpstream.mechanisms.wire.hold import MAX_HELD_WINDOWS
 from ldpstream.mechanisms.wire.one_report import DEFAULT_PARTITIONS
@@ -55,24 +53,6 @@ def _brokers(value: str) -> str:
     return value
 
 
-_ATTRIBUTE_SCHEMA: Final = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        key: described(key, said)
-        for key, said in {**DOMAIN_KEYS, **MECHANISM_KEYS, **ATTRIBUTE_KEYS}.items()
-        if key not in OF_RECORDS
-    },
-}
-_DOMAIN_SCHEMA: Final = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        key: described(key, said)
-        | ({"additionalProperties": _ATTRIBUTE_SCHEMA} if key == "attributes" else {})
-        for key, said in DOMAIN_KEYS.items()
-    },
-}
 _HOLD_SCHEMA: Final = {
     "anyOf": [
         {"type": "integer", "minimum": 2, "maximum": MAX_HELD_WINDOWS},
@@ -214,7 +194,7 @@ class CollectionTable(Table):
             default=None, description="How values are privatized", examples=[EXAMPLES["mechanism"]]
         )
     )
-    domain: Annotated[Any, WithJsonSchema(_DOMAIN_SCHEMA)] = Field(
+    domain: Annotated[Any, WithJsonSchema(DOMAIN_SCHEMA)] = Field(
         default=None, description="The values", examples=[{"size": 24}]
     )
     accept: list[Annotated[str, Field(min_length=1)]] = Field(

@@ -22,20 +22,22 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from aiohttp import ClientError, ClientSession, ClientTimeout, TCPConnector
 from aiokafka import AIOKafkaProducer
-from prometheus_client.parser import text_string_to_metric_families
 from rich.console import Console
 from rich.table import Table
-from tests.attack.stand import Stand
+from tests.attack.http import add_gateway
+from tests.attack.stand import Stand, resident_bytes
 from tests.brokers import KINDS, broker
 from tests.processes import Worker
 
 from ldpstream.agents.config import CollectionConfig, load_config
+from ldpstream.agents.metrics.counters import RESULTS
 
 HERE = Path(__file__).resolve().parents[2]
 _COLLECTION = """mechanism = "block-hadamard"
@@ -125,50 +127,30 @@ async def _read(worker: str, gateway: str, name: str, honest: Honest) -> None:
         await asyncio.sleep(_ASKED_SECONDS)
 
 
-def _resident(pid: int) -> int:
-    """Return the memory of a process and of those that it has started."""
-    started = [
-        int(one)
-        for children in Path(f"/proc/{pid}/task").glob("*/children")
-        for one in children.read_text().split()
-    ]
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    own = sum(int(line.split()[1]) << 10 for line in lines if line.startswith("VmRSS:"))
-    return own + sum(_resident(one) for one in started)
-
-
 async def _sample(worker: Worker, gateway: Worker, honest: Honest) -> None:
     began = time.monotonic()
     while not honest.ending.is_set() and worker.process.poll() is gateway.process.poll() is None:
-        sizes = _resident(worker.process.pid), _resident(gateway.process.pid)
-        honest.memory.append((time.monotonic() - began, *sizes))
+        own, other = (resident_bytes(one.process.pid, most=False) for one in (worker, gateway))
+        honest.memory.append((time.monotonic() - began, own, other))
         await asyncio.sleep(_SAMPLED_SECONDS)
 
 
-async def _accounted(url: str, name: str) -> dict[str, float]:
-    """Return the worker's reports of a collection by result."""
-    async with (
-        ClientSession(timeout=ClientTimeout(total=60)) as session,
-        session.get(f"{url}/metrics") as answer,
-    ):
-        text = await answer.text()
-    return {
-        sample.labels["result"]: sample.value
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-        if sample.name == "ldpstream_reports_total" and sample.labels.get("collection") == name
-    }
-
-
-async def _until_counted(url: str, name: str, wanted: int, *, seconds: float) -> dict[str, float]:
-    """Wait until this many reports are accounted for; return what is when time is over."""
+async def _until_counted(
+    worker: Worker, name: str, wanted: int, *, seconds: float
+) -> dict[str, float]:
+    """Wait until this many reports are accounted for; return them by result when time is over."""
     counted: dict[str, float] = {}
     deadline = time.monotonic() + seconds
     while sum(counted.values()) < wanted and time.monotonic() < deadline:
         await asyncio.sleep(0.2)
-        with suppress(ClientError, TimeoutError, OSError):
-            counted = await _accounted(url, name)
+        with suppress(OSError, HTTPException):
+            counted = await asyncio.to_thread(_accounted, worker, name)
     return counted
+
+
+def _accounted(worker: Worker, name: str) -> dict[str, float]:
+    what = "ldpstream_reports_total"
+    return {one: worker.metrics(what, collection=name, result=one) for one in RESULTS}
 
 
 async def _attacked(
@@ -208,10 +190,7 @@ async def _siege(
             "bombed": _COLLECTION.format(size=12, partitions=1),
         }
     )
-    text = file.read_text()
-    file.write_text(
-        text.replace("[collection.", '[gateway]\nhttp = "127.0.0.1:0"\n[collection.', 1)
-    )
+    add_gateway(file)
     config = load_config(file, environment={})
     trips = config.collections["trips"]
     with (
@@ -222,7 +201,7 @@ async def _siege(
         for name in ("large", "trips"):
             await _one_frame(config.collections[name], bootstrap)
         honest.sent += 3
-        await _until_counted(worker.url, "trips", 3, seconds=60)
+        await _until_counted(worker, "trips", 3, seconds=60)
         target = {
             "worker": worker.url.removeprefix("http://"),
             "gateway": gateway.url.removeprefix("http://"),
@@ -246,7 +225,7 @@ async def _siege(
         honest.ending.set()
         await asyncio.gather(*tasks)
         wanted = honest.sent + honest.uploaded + did["garbage"]
-        counted = await _until_counted(worker.url, "trips", wanted, seconds=60)
+        counted = await _until_counted(worker, "trips", wanted, seconds=60)
     return honest, did, counted
 
 

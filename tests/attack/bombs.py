@@ -21,17 +21,10 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 from aiokafka.record.util import calc_crc32c
 
-from tests.attack.stand import Attack, Outcome, Stand, resident_bytes
+from tests.attack.stand import COLLECTION, Attack, Outcome, Stand, resident_bytes
 from tests.brokers import Broker
 from tests.processes import PATIENCE_SECONDS
 
-_COLLECTION: Final = """mechanism = "block-hadamard"
-epsilon = 1.0
-domain = { size = 12 }
-partitions = 1
-precision = "1s"
-minimum = 1
-window = { size = "1m" }"""
 _MIB: Final = 1 << 20
 _MOST_GROWTH: Final = 128 * _MIB
 _CODECS: Final = {"gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
@@ -158,7 +151,7 @@ async def _thrown(
     stand: Stand, make: Callable[[bool], Sequence[Batch]], *, product: bool, packer: bool = False
 ) -> Outcome:
     """Write batches, then honest reports, to a source that a worker or a packer reads."""
-    body = _COLLECTION + ('\ninput = "frames"' if packer else "")
+    body = COLLECTION + ('\ninput = "frames"' if packer else "")
     file = stand.configure({"trips": body})
     topic = tomllib.loads(file.read_text())["collection"]["trips"]["topic"]
     if not product:
@@ -204,7 +197,7 @@ async def unwarned(stand: Stand) -> Outcome:
     """Check a source that an operator has created, and then one of the product's."""
     warned = []
     for product in (False, True):
-        file = stand.configure({"trips": _COLLECTION})
+        file = stand.configure({"trips": COLLECTION})
         topic = tomllib.loads(file.read_text())["collection"]["trips"]["topic"]
         if product:
             stand.run("send", "trips", "-c", str(file), stdin=b"3\n")

@@ -11,17 +11,10 @@ from typing import Any
 
 from aiokafka import AIOKafkaProducer
 
-from tests.attack.stand import Attack, Outcome, Stand
+from tests.attack.stand import COLLECTION, Attack, Outcome, Stand
 from tests.processes import PATIENCE_SECONDS, Worker
 from tests.unreadable import send_unreadable
 
-_COLLECTION = """mechanism = "block-hadamard"
-epsilon = 1.0
-domain = { size = 12 }
-partitions = 1
-precision = "1s"
-minimum = 1
-window = { size = "1m" }"""
 _NAMES = ("honest", "poisoned")
 _REPORTS = 20
 _NOTICED_SECONDS = 3.0
@@ -47,7 +40,7 @@ def _attack(poison: Poison) -> Callable[[Stand], Awaitable[Outcome]]:
     """Return an attack on a running worker and, but for the short form of some, on the next one."""
 
     async def run(stand: Stand) -> Outcome:
-        file = stand.configure(dict.fromkeys(_NAMES, _COLLECTION))
+        file = stand.configure(dict.fromkeys(_NAMES, COLLECTION))
         config = tomllib.loads(file.read_text())
         with stand.serving("worker", "-c", str(file)) as worker:
             if stopped := await _send(stand, file, worker, total=_REPORTS):

@@ -7,21 +7,13 @@ import subprocess
 import time
 from pathlib import Path
 
-from tests.attack.stand import Attack, Outcome, Stand
+from tests.attack.stand import COLLECTION, Attack, Outcome, Stand
 from tests.processes import Worker
-
-_COLLECTION = """mechanism = "block-hadamard"
-epsilon = 1.0
-domain = { size = 12 }
-partitions = 1
-precision = "1s"
-minimum = 1
-window = { size = "1m" }"""
 
 
 async def epoch_seconds(stand: Stand) -> Outcome:
     """Send values whose times are seconds since 1970, where milliseconds are meant."""
-    file = stand.configure({"trips": _COLLECTION})
+    file = stand.configure({"trips": COLLECTION})
     ran = stand.run("send", "trips", "--times", "-c", str(file), stdin=b"1790000000,3\n" * 10)
     said = ran.stderr.decode().strip() or ran.stdout.decode().strip()
     return Outcome(ran.returncode == 2, f"exit {ran.returncode}: {said.splitlines()[-1][:80]}")
@@ -29,7 +21,7 @@ async def epoch_seconds(stand: Stand) -> Outcome:
 
 async def reports_of_1970(stand: Stand) -> Outcome:
     """Send report lines that an earlier release dated in 1970, because it was given seconds."""
-    file = stand.configure({"trips": _COLLECTION})
+    file = stand.configure({"trips": COLLECTION})
     wrote = stand.run("privatize", "trips", "-c", str(file), stdin=b"3\n")
     line = json.loads(wrote.stdout) | {"time": "1970-01-21T17:13:20Z"}
     ran = stand.run("send", "trips", "--reports", "-c", str(file), stdin=json.dumps(line).encode())
@@ -40,14 +32,14 @@ async def header_in_domain(stand: Stand) -> Outcome:
     """Give a domain whose file begins with a header."""
     (stand.folder / "places.csv").write_text("place,district\na,x\nb,x\nc,y\nd,y\n")
     domain = 'domain = { file = "places.csv" }'
-    file = stand.configure({"trips": _COLLECTION.replace("domain = { size = 12 }", domain)})
+    file = stand.configure({"trips": COLLECTION.replace("domain = { size = 12 }", domain)})
     ran = stand.run("certify", "trips", "-c", str(file))
     return Outcome(ran.returncode == 2 and b"header" in ran.stderr, _said(ran))
 
 
 async def nominal_budget(stand: Stand) -> Outcome:
     """Ask for a budget of 100, with which a report names its value."""
-    file = stand.configure({"trips": _COLLECTION.replace("epsilon = 1.0", "epsilon = 100.0")})
+    file = stand.configure({"trips": COLLECTION.replace("epsilon = 1.0", "epsilon = 100.0")})
     runs = [stand.run("certify", "-c", str(file)), stand.run("check", "-c", str(file))]
     warned = [ran for ran in runs if b"100" in ran.stderr and b"nominal" in ran.stderr]
     passed = [ran for ran in runs if ran.returncode == 0]
@@ -62,7 +54,7 @@ async def missing_choice(stand: Stand) -> Outcome:
         ("domain = { size = 12 }", b"interval"),
         ('mechanism = "block-hadamard"', b"l1-geometric"),
     ):
-        file = stand.configure({"trips": _COLLECTION.replace(line, "")})
+        file = stand.configure({"trips": COLLECTION.replace(line, "")})
         ran = stand.run("certify", "-c", str(file))
         held &= ran.returncode == 2 and choice in ran.stderr
         said = _said(ran)
@@ -71,7 +63,7 @@ async def missing_choice(stand: Stand) -> Outcome:
 
 async def full_disk(stand: Stand) -> Outcome:
     """Write reports to a full disk."""
-    file = stand.configure({"trips": _COLLECTION})
+    file = stand.configure({"trips": COLLECTION})
     full = Path("/dev/full")
     ran = stand.run("privatize", "trips", "-c", str(file), stdin=b"3\n" * 10, stdout=full)
     return Outcome(ran.returncode == 2 and b"/dev/full" in ran.stderr, _said(ran))
@@ -79,7 +71,7 @@ async def full_disk(stand: Stand) -> Outcome:
 
 async def one_of_eight(stand: Stand) -> Outcome:
     """Make the same mistake in eight collections."""
-    wrong = _COLLECTION.replace('size = "1m"', 'size = "1m", hop = "2m"')
+    wrong = COLLECTION.replace('size = "1m"', 'size = "1m", hop = "2m"')
     file = stand.configure({f"c{number}": wrong for number in range(8)})
     ran = stand.run("check", "-c", str(file))
     named = sum(f"collection.c{number}.".encode() in ran.stderr for number in range(8))
@@ -88,7 +80,7 @@ async def one_of_eight(stand: Stand) -> Outcome:
 
 async def clashing_default(stand: Stand) -> Outcome:
     """Write windows of 30 days, which are longer than the retention that nobody wrote."""
-    file = stand.configure({"trips": _COLLECTION.replace('size = "1m"', 'size = "30d"')})
+    file = stand.configure({"trips": COLLECTION.replace('size = "1m"', 'size = "30d"')})
     ran = stand.run("certify", "-c", str(file))
     held = ran.returncode == 0 or b"default" in ran.stderr
     return Outcome(held, _said(ran).split(".window.")[-1])
@@ -99,7 +91,7 @@ async def killed_and_repeated(stand: Stand) -> Outcome:
     n, kills = (50_000, 2) if stand.short else (200_000, 25)
     rng = random.Random(3)
     # Of a day, so that no report is late however long it takes.
-    collection = _COLLECTION.replace('size = "1m"', 'size = "1d"')
+    collection = COLLECTION.replace('size = "1m"', 'size = "1d"')
     file = stand.configure({"trips": collection.replace("partitions = 1", "partitions = 4")})
     (stand.folder / "values.csv").write_text("3\n" * n)
     once = ("--id", "day") if b"--id" in stand.run("send", "--help").stdout else ()

@@ -18,6 +18,13 @@ from tests.forked import Forked
 from tests.processes import Worker
 
 _MAIN: Final = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
+COLLECTION: Final = """mechanism = "block-hadamard"
+epsilon = 1.0
+domain = { size = 12 }
+partitions = 1
+precision = "1s"
+minimum = 1
+window = { size = "1m" }"""
 _numbers = itertools.count()
 
 
@@ -143,8 +150,8 @@ class Stand:
         return {**os.environ, "PYTHONPATH": str(self.checkout / "src")}
 
 
-def resident_bytes(pid: int) -> int:
-    """Return the most memory that a process, and each of those it has started, has held so far."""
+def resident_bytes(pid: int, *, most: bool = True) -> int:
+    """Return the memory of a process and of those it has started: the most so far, or now."""
     process = Path(f"/proc/{pid}")
     started = [
         int(one)
@@ -152,5 +159,6 @@ def resident_bytes(pid: int) -> int:
         for one in children.read_text().split()
     ]
     status = process.joinpath("status").read_text().splitlines()
-    own = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmHWM:"))
-    return own + sum(map(resident_bytes, started))
+    field = "VmHWM:" if most else "VmRSS:"
+    own = sum(int(line.split()[1]) << 10 for line in status if line.startswith(field))
+    return own + sum(resident_bytes(one, most=most) for one in started)

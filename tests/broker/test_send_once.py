@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 import time
 from collections import Counter
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def journal_of(lab: Lab) -> Path:
 
 def drawn(journal: Path) -> list[bytes]:
     """Return the frames that a journal still holds; nobody may have it open."""
-    with sqlite3.connect(journal) as database:
+    with closing(sqlite3.connect(journal)) as database, database:
         tables = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
         rows = database.execute("SELECT bytes FROM frame") if tables != (0,) else []
         return [row[0] for row in rows]
@@ -87,7 +88,7 @@ def test_a_file_is_counted_once_however_often_its_sender_is_killed(lab: Lab, val
 
 
 def change(journal: Path, assignments: str) -> None:
-    with sqlite3.connect(journal) as database:
+    with closing(sqlite3.connect(journal)) as database, database:
         database.execute(f"UPDATE input SET {assignments}")
 
 

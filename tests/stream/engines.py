@@ -113,6 +113,13 @@ def make_engine(
     return engine
 
 
+def begun(engine: Engine) -> Engine:
+    """Return an engine that owns partition 0 and has begun to read it."""
+    engine.assign([0])
+    engine.tick()
+    return engine
+
+
 def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
     """Let a partition's first message come, a report at each of these times."""
     reports = np.zeros(len(times_ms), dtype=np.int64)

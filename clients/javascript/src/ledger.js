@@ -7,9 +7,10 @@ import { cutTime } from "./frame.js";
 import { epochOf } from "./hold.js";
 import { epochWith, find, forgotten, isCharged, isOf, spentOf } from "./ledger_charges.js";
 import { lockOf, readState, toBytes, toText } from "./ledger_state.js";
-import { sum, times } from "./loss.js";
-import { doubleAbove, isAbove, readRational, write } from "./rational.js";
-import { MAX_SPREAD_WINDOWS, drawnWindows, sharedOut } from "./spread.js";
+import { readTerms } from "./ledger_terms.js";
+import { sum } from "./loss.js";
+import { doubleAbove, isAbove, write } from "./rational.js";
+import { drawnWindows } from "./spread.js";
 import { deviceSecret } from "./token.js";
 import { post, uploadKey } from "./upload.js";
 
@@ -40,71 +41,13 @@ export class Ledger {
     collections,
     spread = false,
   }) {
-    if (lockOf(storage) === null) {
-      throw new LedgerError(
-        "storage: expected Web Locks (a page over https or of localhost), a FileStorage, or a " +
-          "storage with lock(place, run): without a lock two of them spend one budget twice",
-      );
-    }
-    const allowed = readRational(String(budget));
-    if (allowed === null || allowed.numerator === 0n) {
-      throw new LedgerError("budget: expected a finite number above 0");
-    }
-    const isLength = (length) => Number.isSafeInteger(length) && length > 0;
-    if (horizonMs !== null && !isLength(horizonMs)) {
-      throw new LedgerError("horizonMs: expected whole milliseconds above 0, or null");
-    }
-    for (const [{ name }, windowMs] of collections) {
-      if (!isLength(windowMs) || (horizonMs !== null && horizonMs % windowMs !== 0)) {
-        throw new LedgerError(`${name}: expected windows that divide the horizon`);
-      }
-    }
-    for (const [{ name, oneReport }, windowMs] of collections) {
-      if (oneReport !== null && oneReport.windowMs !== windowMs) {
-        throw new LedgerError(`${name}: expected windows of ${oneReport.windowMs} ms, its oneReport's`);
-      }
-    }
+    const terms = readTerms({ storage, budget, horizonMs, collections, spread });
     this.#storage = storage;
     this.#place = place;
-    this.#budget = allowed;
+    this.#budget = terms.budget;
     this.#horizonMs = horizonMs;
-    this.#collections = new Map(
-      collections.map(([collection, windowMs]) => [
-        collection.fingerprint,
-        { windowMs, loss: collection.chargedLoss(), windows: null, reports: null },
-      ]),
-    );
-    if (![true, false, "rolling"].includes(spread)) {
-      throw new LedgerError('spread: expected true, false or "rolling"');
-    }
+    this.#collections = terms.collections;
     this.#spread = spread;
-    for (const [{ name, words }] of collections) {
-      if (words !== null && (spread || horizonMs !== null)) {
-        throw new LedgerError(`${name}: expected a budget for ever, without horizonMs and spread`);
-      }
-    }
-    for (const [{ name, hold }] of spread ? collections : []) {
-      if (hold !== null) throw new LedgerError(`${name}: expected no spread with hold`);
-    }
-    if (spread) this.#shareOut();
-  }
-
-  #shareOut() {
-    const horizonMs = this.#horizonMs;
-    if (horizonMs === null) {
-      throw new LedgerError("spread: expected horizonMs with it: a budget for ever has no windows");
-    }
-    const all = [...this.#collections.values()];
-    if (all.some(({ windowMs }) => horizonMs / windowMs > MAX_SPREAD_WINDOWS)) {
-      throw new LedgerError(`spread: expected at most ${MAX_SPREAD_WINDOWS} windows in horizonMs`);
-    }
-    const fits = (counts) =>
-      !isAbove(sum(all.map(({ loss }, i) => times(loss, counts[i]))), this.#budget);
-    const found = sharedOut(all.map(({ windowMs }) => windowMs), horizonMs, fits);
-    if (found === null) {
-      throw new LedgerError("spread: expected a budget of at least one report of each collection");
-    }
-    all.forEach((one, i) => Object.assign(one, { windows: horizonMs / one.windowMs, reports: found[i] }));
   }
 
   // Resolves to whether the window that holds a time is one of the device's: without spread all are.

@@ -5,7 +5,6 @@ import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
 import { BudgetError, Collection, Ledger, LedgerError, postOnce } from "../index.js";
-import { doubleAbove, isAbove, multiply, rational, readRational, write } from "../src/rational.js";
 import {
   HOUR_MS,
   DAY_MS,
@@ -22,8 +21,6 @@ import {
   label,
   other,
 } from "./ledgers.js";
-
-const LOSSES = JSON.parse(await readFile(new URL("losses.json", VECTORS), "utf8"));
 
 test("reports of a collection with oneReport carry the device's token", async () => {
   const vectors = JSON.parse(await readFile(new URL("tokens.json", VECTORS), "utf8"));
@@ -48,39 +45,6 @@ test("reports of a collection with oneReport carry the device's token", async ()
     timeMs: START_MS,
   });
   assert.equal(JSON.parse(plain.getItem("ldpstream.ledger")).secret, undefined);
-});
-
-test("losses are never below the exact ones, and hardly above", async () => {
-  for (const { name, document } of DEVICES) {
-    const exact = readRational(LOSSES[name]);
-    const loss = (await Collection.load(document)).largestLoss();
-    const { mechanism, parameters } = JSON.parse(document.canonical);
-    // Of some of matrix the noise itself is taken, which may lose less than its policy allows.
-    if (mechanism === "matrix") assert.ok(isAbove(loss, rational(0)), name);
-    else assert.ok(!isAbove(exact, loss), name);
-    assert.ok(!isAbove(loss, multiply(exact, rational(1 + 1e-9))), name);
-    const rounded = ["lip", "matrix", "optimal"].includes(mechanism) || parameters.p === 2;
-    if (!rounded) assert.equal(write(loss), LOSSES[name], name);
-  }
-});
-
-test("of matrix with scales the steps of all rows are added up", async () => {
-  const loss = (await collectionOf("matrix scales")).largestLoss();
-  // Values 0 and 2: rows [1, 1, -1, -1], [1, -1, 0, 0], [0, 0, 1, -1] of scales 8, 3 and 2.5.
-  const expected = 2 / 8 + 1 / 3 + 1 / 2.5;
-  assert.ok(Math.abs(doubleAbove(loss) - expected) < 1e-9);
-});
-
-test("numbers are read as they were written", () => {
-  const read = { 0.1: "1/10", 1e-7: "1/10000000", "2.50": "5/2", 3: "3", "2/6": "1/3" };
-  for (const [text, expected] of Object.entries(read)) assert.equal(write(readRational(text)), expected);
-  for (const text of ["", "-1", "NaN", "Infinity", "1/0", "0x10", " 1", "1e9999"]) {
-    assert.equal(readRational(text), null, text);
-  }
-  for (const number of [0, 0.1, 1 / 3, 5, 1e-12]) {
-    const above = doubleAbove(rational(number));
-    assert.ok(above >= number && above <= number * (1 + 1e-12) + 1e-18);
-  }
 });
 
 test("a window has one report, whatever is asked again, also by another ledger", async () => {

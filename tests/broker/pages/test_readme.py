@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 import urllib.request
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
@@ -110,7 +111,7 @@ def _ask_as_the_page_of_http_says(place: Place) -> None:
     place.shell(said)
     assert "[60, 110]" in (place.folder / "checkins.csv").read_text()
     kept = pq.read_table(place.folder / "finals.parquet").to_pylist()
-    with sqlite3.connect(place.folder / "finals.db") as connection:
+    with closing(sqlite3.connect(place.folder / "finals.db")) as connection, connection:
         stored = list(connection.execute("select * from ldpstream_finals order by 1, 2, 3, 4, 5"))
     assert [tuple(row.values()) for row in kept] == stored
     assert {row["n"] for row in kept} == {3000}

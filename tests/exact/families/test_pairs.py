@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.pair import Pair
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.sampled.sampled import Sampled
+from tests.exact.records import channel_of, sampled
 from tests.seeded import SeededEntropy
 
 PAIRS = [["a", "b"], ["c", "b"]]
@@ -33,12 +32,6 @@ def spec_of(
     return CollectionSpec.from_mapping("survey", table, base=Path())
 
 
-def sampled(spec: CollectionSpec) -> tuple[Attributes, Sampled]:
-    assert isinstance(spec.domain, Attributes)
-    assert isinstance(spec.mechanism, Sampled)
-    return spec.domain, spec.mechanism
-
-
 @pytest.mark.parametrize(
     ("attributes", "mechanism"),
     [(PLAIN, "randomized-response"), (IN_BLOCKS, "projective-geometry")],
@@ -47,18 +40,8 @@ def test_records_lose_with_pairs_what_they_lose_without(attributes: Any, mechani
     """Every two of 27 records at every output, in exact rationals: d = 3 attributes of k = 3."""
     _, whole = sampled(spec_of(attributes, mechanism=mechanism))
     assert whole.names == ("a", "b", "c", "a:b", "c:b")
-    rows = [part.channel().rows for part in whole.parts]
-    shares = [Fraction(units, WORD) for units in whole.probabilities]
     records = [(a, b, c, 3 * a + b, 3 * c + b) for a, b, c in product(range(3), repeat=3)]
-    channel = {
-        record: {
-            (j, y): q * p
-            for j, (q, own, x) in enumerate(zip(shares, rows, record, strict=True))
-            for y, p in own[x].items()
-        }
-        for record in records
-    }
-    assert all(sum(row.values()) == 1 for row in channel.values())
+    channel = channel_of(whole, records)
     policy, certificate, worst = whole.policy, whole.certify(), Fraction(1)
     for record, other in product(records, repeat=2):
         entries = [

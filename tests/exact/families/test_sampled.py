@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
-from ldpstream.mechanisms.domains.attributes import Attributes, Columns
+from ldpstream.mechanisms.domains.attributes import Columns
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.decoder import Decoder
 from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+from tests.exact.records import channel_of, sampled
 from tests.seeded import SeededEntropy
 
 SMALL = {
@@ -36,28 +37,12 @@ def spec_of(attributes: Any = None, **keys: Any) -> CollectionSpec:
     return CollectionSpec.from_mapping("survey", table | keys, base=Path())
 
 
-def sampled(spec: CollectionSpec) -> tuple[Attributes, Sampled]:
-    assert isinstance(spec.domain, Attributes)
-    assert isinstance(spec.mechanism, Sampled)
-    return spec.domain, spec.mechanism
-
-
 def test_every_pair_of_records_at_every_output_loses_the_largest_of_its_attributes():
     """The whole channel of records, with the draw, in exact rationals: 24 x 24 pairs."""
     domain, mechanism = sampled(spec_of())
     rows = [part.channel().rows for part in mechanism.parts]
-    shares = [Fraction(units, WORD) for units in mechanism.probabilities]
-    assert sum(shares) == 1
     records = list(product(*(range(own.size) for own in domain.domains)))
-    channel = {
-        record: {
-            (j, y): q * p
-            for j, (q, own, x) in enumerate(zip(shares, rows, record, strict=True))
-            for y, p in own[x].items()
-        }
-        for record in records
-    }
-    assert all(sum(row.values()) == 1 for row in channel.values())
+    channel = channel_of(mechanism, records)
     policy, worst = mechanism.policy, Fraction(1)
     for record, other in product(records, repeat=2):
         top, below = channel[record], channel[other]
@@ -268,63 +253,45 @@ def test_decoders_of_attributes_know_nothing_of_each_other():
     assert groups.tolist() == [0, 0, 1, 1, 1, 2, 2, 3, 3]
 
 
+THREE = {"size": 3}
+
+
 @pytest.mark.parametrize(
-    ("domain", "said"),
+    ("attributes", "said"),
     [
-        ({"attributes": {"a": {"size": 3}}}, "domain.attributes: expected 2 to 256 tables"),
+        ({"a": THREE}, ": expected 2 to 256 tables"),
+        ({"a": THREE, "pairs": [["a", "b"]]}, ".pairs: expected a table; pairs of attributes are"),
+        ({"a": THREE, "b": 3}, ".b: expected a table"),
+        ({"a": THREE, "b c": THREE}, "a name of at most 64 letters"),
+        ({"a": THREE, "b": {**THREE, "epsilon": -1}}, ".b.epsilon: expected a finite number above"),
+        ({"a": THREE, "b": {**THREE, "sise": 3}}, ".b.sise: expected one of the keys"),
         (
-            {"attributes": {"a": {"size": 3}, "b": {"size": 2}, "pairs": [["a", "b"]]}},
-            "domain.attributes.pairs: expected a table; pairs of attributes are named in",
-        ),
-        ({"attributes": {"a": {"size": 3}, "b": 3}}, "domain.attributes.b: expected a table"),
-        ({"attributes": {"a": {"size": 3}, "b c": {"size": 2}}}, "a name of at most 64 letters"),
-        (
-            {"attributes": {"a": {"size": 3}, "b": {"size": 3, "epsilon": -1}}},
-            "domain.attributes.b.epsilon: expected a finite number above 0",
-        ),
-        (
-            {"attributes": {"a": {"size": 3}, "b": {"size": 3, "sise": 3}}},
-            "domain.attributes.b.sise: expected one of the keys",
+            {"a": THREE, "b": {**THREE, "probability": 0.5}},
+            ".a.probability: expected a number above 0 and below 1 for each",
         ),
         (
-            {"attributes": {"a": {"size": 3}, "b": {"size": 3, "probability": 0.5}}},
-            "domain.attributes.a.probability: expected a number above 0 and below 1 for each",
-        ),
-        (
-            {
-                "attributes": {
-                    "a": {"size": 3, "probability": 0.5},
-                    "b": {"size": 3, "probability": 0.4},
-                }
-            },
+            {"a": {**THREE, "probability": 0.5}, "b": {**THREE, "probability": 0.4}},
             "probabilities with sum 1, got 0.9",
         ),
+        ({"a": {"attributes": {}}, "b": THREE}, "no attributes inside an attribute"),
         (
-            {"attributes": {"a": {"attributes": {}}, "b": {"size": 3}}},
-            "no attributes inside an attribute",
+            {"a": {**THREE, "mechanism": "sampled"}, "b": THREE},
+            ".a.mechanism: expected a mechanism of this attribute's own",
         ),
         (
-            {"attributes": {"a": {"size": 3, "mechanism": "sampled"}, "b": {"size": 3}}},
-            "domain.attributes.a.mechanism: expected a mechanism of this attribute's own",
+            {"a": {"size": 2, "mechanism": "lip", "epsilon": 1.0, "prior": [0.5, 0.5]}, "b": THREE},
+            ".a",
         ),
-        (
-            {
-                "attributes": {
-                    "a": {"size": 2, "mechanism": "lip", "epsilon": 1.0, "prior": [0.5, 0.5]},
-                    "b": {"size": 3},
-                }
-            },
-            "domain.attributes.a",
-        ),
-        ({"attributes": {"a": {"size": 3}, "b": {"size": 3}}, "size": 3}, "domain.size: expected"),
     ],
 )
-def test_what_is_impossible_is_refused_by_the_attributes_key(domain: Any, said: str):
-    with pytest.raises(SpecError, match=r"collection\.survey\.domain") as caught:
-        spec_of(domain=domain)
+def test_what_is_impossible_is_refused_by_the_attributes_key(attributes: Any, said: str):
+    with pytest.raises(SpecError, match=r"collection\.survey\.domain\.attributes") as caught:
+        spec_of(attributes)
     assert said in str(caught.value)
 
 
-def test_sampled_needs_attributes():
+def test_sampled_needs_attributes_alone():
+    with pytest.raises(SpecError, match=r"survey\.domain\.size: expected"):
+        spec_of(domain={"attributes": {"a": THREE, "b": THREE}, "size": 3})
     with pytest.raises(SpecError, match=r"survey\.domain: expected attributes"):
         spec_of(mechanism="sampled", domain={"size": 3})

@@ -3,6 +3,7 @@
 import errno
 import os
 import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -42,7 +43,7 @@ def test_files_that_are_no_ledger_are_refused(tmp_path: Path):
     with pytest.raises(LedgerError, match="expected a ledger that can be used"):
         open_ledger(tmp_path)
     (tmp_path / "ledger").unlink()
-    with sqlite3.connect(tmp_path / "ledger") as database:
+    with closing(sqlite3.connect(tmp_path / "ledger")) as database, database:
         database.execute("CREATE TABLE other (x)")
     database.close()
     with pytest.raises(LedgerError, match="expected a ledger of version 1"):
@@ -114,7 +115,7 @@ def test_a_damaged_loss_is_said(tmp_path: Path, loss: str):
     modes = spec()
     with open_ledger(tmp_path, modes) as ledger:
         ledger.release(modes, "bus", time_ms=START_MS)
-    with sqlite3.connect(tmp_path / "ledger") as database:
+    with closing(sqlite3.connect(tmp_path / "ledger")) as database, database:
         database.execute("UPDATE spec SET loss = ?", (loss,))
     database.close()
     with pytest.raises(LedgerError, match="the file is damaged"):

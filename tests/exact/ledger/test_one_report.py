@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +140,7 @@ def test_the_ledger_keeps_the_secret(tmp_path: Path):
         assert ledger.secret != secrets[0]
     with pytest.raises(LedgerError, match=f"expected windows of {HOUR_MS} ms, as its one_report"):
         Ledger(file, specs=[(RULED, HOUR_MS // 2)], budget=9)
-    with sqlite3.connect(file) as database:
+    with closing(sqlite3.connect(file)) as database, database:
         assert database.execute("SELECT count(*) FROM secret").fetchone() == (1,)
 
 

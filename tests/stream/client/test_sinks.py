@@ -1,6 +1,7 @@
 """Finals in files and databases: typed rows, the same however often they come."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def test_a_replay_leaves_identical_rows(finals: list[ldp.EstimateDocument], tmp_
     file, base = str(tmp_path / "finals.parquet"), tmp_path / "finals.db"
 
     def stored() -> tuple[bytes, list[Any]]:
-        with sqlite3.connect(base) as connection:
+        with closing(sqlite3.connect(base)) as connection, connection:
             rows = connection.execute("select * from ldpstream_finals order by 1, 2, 3, 4, 5")
             return Path(file).read_bytes(), list(rows)
 
@@ -67,7 +68,7 @@ def test_what_comes_of_a_window_replaces_all_that_was_there(
     key = ("modes", finals[0].window.start)
     of = [row for row in rows if (row["collection"], row["start"]) == key]
     assert [(row["kind"], row["n"], row["value"]) for row in of] == [("none", 3, None)]
-    with sqlite3.connect(tmp_path / "f.db") as connection:
+    with closing(sqlite3.connect(tmp_path / "f.db")) as connection, connection:
         (count,) = connection.execute("select count(*) from ldpstream_finals").fetchone()
     assert count == len(rows)
 
@@ -90,7 +91,7 @@ def test_what_is_no_sink_is_refused(
     pd.DataFrame({"a": [1]}).to_parquet("table.parquet")
     with pytest.raises(ValueError, match=said):
         ldp.store_documents(finals, to)
-    with sqlite3.connect("other.db") as connection:
+    with closing(sqlite3.connect("other.db")) as connection, connection:
         connection.execute("create table ldpstream_finals (a int)")
     with pytest.raises(OSError, match=r"the database refuses: no such column"):
         ldp.store_documents(finals, "sqlite:///other.db")

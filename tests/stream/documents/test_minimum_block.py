@@ -94,6 +94,11 @@ def totals_of(config: CollectionConfig, *parts: list[int]) -> tuple[WindowTotals
     return masked, replace(masked, statistic=sum(statistics), merged=None)
 
 
+def chunks_of(blocks: list[int]) -> tuple[tuple[int, bytes], ...]:
+    """Return a pane's chunks: one for each block, of this many reports."""
+    return tuple((number, encode_chunk(np.array([0, n, 0, 0]))) for number, n in enumerate(blocks))
+
+
 @pytest.mark.soak
 def test_no_small_set_of_a_block_is_isolated() -> None:
     most = 0
@@ -163,8 +168,7 @@ def test_a_document_says_what_it_would_say_or_nothing(
                 same = {k: pytest.approx(v, abs=1e-9) for k, v in want.items() if k != "name"}
                 assert {k: v for k, v in got.items() if k != "name"} == same
             else:
-                numbers = {k: v for k, v in got.items() if k not in ("name", "value")}
-                assert set(numbers.values()) == {None}
+                assert {v for k, v in got.items() if k not in ("name", "value")} == {None}
     assert told["ranges"][1]["count"] == pytest.approx(13)
     assert {(q["value"], q["low"], q["high"]) for q in told["quantiles"]} == {(None, None, None)}
 
@@ -230,9 +234,7 @@ def test_a_document_where_nothing_is_small_says_nothing_of_it(config: Collection
         ({**LABELS, "minimum_block": 5}, "which those of high-low over this domain do not"),
     ],
 )
-def test_a_minimum_of_blocks_that_cannot_be_kept_is_refused(
-    table: dict[str, Any], said: str
-) -> None:
+def test_an_impossible_minimum_of_blocks_is_refused(table: dict[str, Any], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
         collection(TABLE, **{"minimum": 100, **table})
 
@@ -256,29 +258,14 @@ def test_a_tag_does_not_tell_what_the_answer_does_not(minimum_block: int) -> Non
     )
     tags = set()
     for first, second in (([1, 12, 9, 9], [0, 3, 20, 30]), ([0, 3, 20, 30], [1, 12, 9, 9])):
-        chunks = [
-            (number, encode_chunk(np.array([0, n, 0, 0])))
-            for pane in (first, second)
-            for number, n in enumerate(pane)
-        ]
-        taken = Snapshot(0, 1_000, tuple(chunks), 84, 0, 0, part_ends=(len(chunks),))
-        job = Job(
-            totals=add_up(context, taken),
-            window=(0, 1_000),
-            final=True,
-            options=config.options,
-            form="json",
-            partial=False,
-        )
+        chunks = chunks_of(first) + chunks_of(second)
+        taken = Snapshot(0, 1_000, chunks, 84, 0, 0, part_ends=(len(chunks),))
+        told = {"options": config.options, "form": "json", "partial": False}
+        job = Job(totals=add_up(context, taken), window=(0, 1_000), final=True, **told)
         tags.add(job.tag(config))
-    whole = tuple(
-        (number, encode_chunk(np.array([0, n, 0, 0]))) for number, n in enumerate([1, 15, 29, 39])
-    )
-    merged_another_way = tuple(
-        (number, encode_chunk(np.array([0, n, 0, 0]))) for number, n in enumerate([2, 14, 29, 39])
-    )
-    for chunks, same in ((whole, True), (merged_another_way, minimum_block > 0)):
-        other = replace(taken, chunks=chunks, part_ends=(len(chunks),))
+    # The same whole, and one that is merged another way.
+    for blocks, same in (([1, 15, 29, 39], True), ([2, 14, 29, 39], minimum_block > 0)):
+        other = replace(taken, chunks=chunks_of(blocks), part_ends=(4,))
         assert (replace(job, totals=add_up(context, other)).tag(config) in tags) == same
     assert len(tags) == 1
 
@@ -302,13 +289,11 @@ async def test_http_answers_and_finals_merge_the_block_of_one() -> None:
         about = await (await client.get("/api/collections/city")).json()
     assert told["merged"] == final["merged"] == {"blocks": 3, "runs": [[1, 3]], "count": 31}
     assert [entry["count"] for entry in told["ranges"]] == [pytest.approx(40), None, None, None]
-    assert all(
-        row <= 2 and column <= 4 for row, column in (v["value"] for v in told["distribution"])
-    )
+    places = [entry["value"] for entry in told["distribution"]]
+    assert all(row <= 2 and column <= 4 for row, column in places)
     assert [row.split(",")[13:18] for row in rows if ",merged," in row] == [
         ["merged", "1 to 3", "", "", "31"]
     ]
     assert about["minimum_block"] == 10
-    assert describe_merged(MergedBlocks(**told["merged"])).startswith(
-        "merged by minimum_block: blocks 1 to 3, together 31 reports"
-    )
+    said = describe_merged(MergedBlocks(**told["merged"]))
+    assert said.startswith("merged by minimum_block: blocks 1 to 3, together 31 reports")

@@ -22,7 +22,7 @@ from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from tests.pages import shown_alone
 from tests.processes import eventually
-from tests.stream.engines import STEP, hand, make_engine, take
+from tests.stream.engines import STEP, begun, hand, make_engine, take
 
 OLD = """[collection.city]
 mechanism = "block-hadamard"
@@ -35,9 +35,7 @@ WINDOWS = 40
 async def test_added_partitions_are_said_as_docs_changes_md_shows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    engine = make_engine(source=4)
-    engine.assign([0])
-    engine.tick()
+    engine = begun(make_engine(source=4))
     engine.tick()
     shown = shown_alone("docs/changes.md", "More partitions").output.strip()
     assert caplog.messages == [shown.replace("trips", "city")]
@@ -46,9 +44,7 @@ async def test_added_partitions_are_said_as_docs_changes_md_shows(
 async def test_a_switch_of_formats_is_said_as_docs_changes_md_shows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
+    engine = begun(make_engine())
     outcome = Outcome(counted=0, late=0, rejected={}, lost_offsets=0, switched=2)
     with caplog.at_level(logging.INFO):
         engine.won(engine._held[0], outcome, 0.0)
@@ -114,9 +110,7 @@ async def test_giving_up_partitions_waits_for_no_stream_that_flows(
         flow()
 
     monkeypatch.setattr("ldpstream.agents.pipeline.engine.REVOKE_SECONDS", 3_600)
-    engine = make_engine(send)
-    engine.assign([0])
-    engine.tick()
+    engine = begun(make_engine(send))
     flow()
     # A flush is on its way, and more has come since it began.
     engine.tick()
@@ -252,9 +246,7 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
 
 
 async def test_orders_that_never_apply_are_bounded_and_hinder_no_other() -> None:
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
+    engine = begun(make_engine())
     for number in range(1_000):
         engine.order(Control(number, {0: 1 << 62, 1: 1 << 62} | dict.fromkeys(range(2, 50), 0)))
     engine.order(Control(120_000, {0: 0}))

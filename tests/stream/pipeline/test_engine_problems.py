@@ -10,16 +10,14 @@ from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
 from ldpstream.agents.reading.source import Batch, Outside
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from tests.processes import eventually
-from tests.stream.engines import Same, hand, make_engine, take
+from tests.stream.engines import Same, begun, hand, make_engine, take
 
 
 async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("in a client")
 
-    engine = make_engine(fail)
-    engine.assign([0])
-    engine.tick()
+    engine = begun(make_engine(fail))
     take(engine, 0, [0])
     engine.tick()
     await eventually(lambda: engine.problems)
@@ -38,9 +36,7 @@ async def test_a_topic_that_was_created_again_is_said_once_by_whoever_notices_fi
 
     monkeypatch.setattr("ldpstream.agents.pipeline.rounds._WATCH_SECONDS", 0.0)
     monkeypatch.setattr(Same, "check", changed)
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
+    engine = begun(make_engine())
     watching = asyncio.create_task(keep_checking_topics([engine]))
     await asyncio.sleep(0)
     hand(engine, 0, Outside(1, 0))
@@ -59,9 +55,7 @@ async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
     def fail(*_: object) -> None:
         raise ZeroDivisionError("x" * 10_000)
 
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
+    engine = begun(make_engine())
     assert engine.held
     monkeypatch.setattr(engine.intake, "_take", fail)
     # Whoever takes for several states of the collection goes on.
@@ -75,9 +69,7 @@ async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
 async def test_a_problem_that_stops_nothing_is_said_and_nothing_stops(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
+    engine = begun(make_engine())
     for _ in range(2):
         engine.note("orders are not read")
     assert (engine.stopped, engine.ready, engine.held) == (False, True, frozenset({0}))
@@ -109,9 +101,7 @@ async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection
         raise SourceChangedError("topic city.reports was deleted and created again")
 
     monkeypatch.setattr(Same, "check", changed)
-    engine = make_engine()
-    engine.assign([0])
-    engine.tick()
+    engine = begun(make_engine())
     take(engine, 0, [0])
     engine.tick()
     await eventually(lambda: engine.problems)

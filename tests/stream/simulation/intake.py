@@ -41,6 +41,9 @@ GAP_MS, LAG_MS = 2, 1
 READ = ("ask", "answer", "read", "take")
 ACTS = ("ask", "answer", "read", "take", "look", "ask answer", "read take", " ".join(READ))
 
+READING = {"elect": 14, "tick": 14, "produce": 5, "compact": 1, "close": 0}
+"""Weights of runs of little but reading, elections and time."""
+
 
 @dataclass
 class Lane:
@@ -219,9 +222,8 @@ class IntakeWorld(World):
         self.steady = self.rng.random() < 0.5
         self.weights |= {"spill": 1, "elect": 2}
         if self.rng.random() < 0.3:
-            # Little but reading, elections and time.
             self.steady = True
-            self.weights |= {"elect": 14, "tick": 14, "produce": 5, "compact": 1, "close": 0}
+            self.weights |= READING
 
     def choose_setting(self, rng: Any) -> Setting:
         setting = super().choose_setting(rng)
@@ -290,13 +292,4 @@ class Harsh(IntakeWorld):
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         super().__init__(seed, kafka=kafka)
         self.steady = True
-        self.weights |= {
-            "elect": 14,
-            "tick": 14,
-            "produce": 5,
-            "fault": 6,
-            "work": 25,
-            "compact": 1,
-            "analyse": 1,
-            "close": 0,
-        }
+        self.weights |= {**READING, "fault": 6, "work": 25, "analyse": 1}

@@ -31,7 +31,8 @@ def ran(seed: int):
 @pytest.mark.soak
 def test_all_invariants_hold_while_releases_are_mixed():
     early = stopped = 0
-    for seed in seeds(20, soak=2_000):
+    # From the first seed on at which the switch is early: `make check` takes four of them.
+    for seed in seeds(20, soak=2_000, first=9):
         done = ran(seed)
         assert done.violated is None, explain(seed, make=UpgradeWorld)
         assert done.world.switched == 1

@@ -1,0 +1,97 @@
+"""Which estimates are bounded by likelihood where that is asked for: those for which it pays."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ldpstream.estimators.bounds.bounded import Estimate
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.likelihood.line import Line
+from ldpstream.estimators.likelihood.profile import Profile
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+
+METHODS: tuple[Method, ...] = ("profile", "profile-exact")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", METHODS)
+def test_shares_are_profiled_where_it_pays(method: Method):
+    mechanism = L1Geometric(0.1, (20,))
+    counts = np.random.default_rng(1).poisson(np.linspace(80, 20, 20))
+    n = int(counts.sum())
+    sets = [np.arange(8), np.arange(20), np.array([19])]
+
+    def found(**more: Any) -> Estimate:
+        return estimate_sets(
+            mechanism, counts, n, sets, method=method, **{"estimand": "population", **more}
+        )
+
+    assert found().method == method
+    # The whole domain has no noise.
+    assert list(found().form) == [method, "known", method]
+    profile = Profile.of(Line.of(mechanism, counts), method, 0.95)
+    assert (found().low[0], found().high[0]) == profile.share(np.arange(20) < 8)
+    assert (found().lowest[0], found().highest[0]) == (found().low[0], found().high[0])
+    # Many reports, or little noise: the unbiased estimate's are narrower.
+    quiet = L1Geometric(2.0, (20,))
+    few = estimate_sets(quiet, counts, n, sets, method=method, estimand="population")
+    assert method not in few.form
+    values = estimate_values(mechanism, counts, n, method=method, estimand="population")
+    assert (values.form == method).all()
+    together = found(simultaneous=True)
+    assert (together.form[0] == method) == (method == "profile-exact")
+    rare = found(confidence=0.999)
+    assert (rare.form[0] == method) == (method == "profile-exact")
+    people = found(estimand="respondents")
+    assert (people.form[0] == method) == (method == "profile")
+
+
+@pytest.mark.grid
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("estimand", ["respondents", "population"])
+def test_quantiles_are_profiled_where_it_pays(method: Method, estimand: Estimand):
+    counts = np.random.default_rng(1).poisson(np.linspace(80, 20, 60))
+    n = int(counts.sum())
+    for epsilon in (0.1, 3.0):
+        mechanism = L1Geometric(epsilon, (60,))
+        found, plain = (
+            estimate_quantiles(mechanism, counts, n, [0.2, 0.5], method=one, estimand=estimand)
+            for one in (method, "padded")
+        )
+        population = estimand == "population"
+        profiled = (
+            population and epsilon < 1.0
+            if method == "profile-exact"
+            else (population or epsilon < 1.0)
+        )
+        assert (found.form, plain.form) == (method if profiled else None, None)
+        if profiled:
+            assert (found.high - found.low <= np.maximum(plain.high - plain.low, 1)).all()
+        assert ((found.low <= found.value) & (found.value <= found.high)).all()
+
+
+@pytest.mark.grid
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        BlockHadamard(1.0, Blocks.one(8)),
+        L1Geometric(1.0, (8, 3)),
+        L1Geometric(1.0, (1_025,)),
+        L1Geometric(1.0, (8, 3), weighted=True),
+    ],
+    ids=["hadamard", "grid", "many", "weights"],
+)
+def test_others_are_refused_by_name(method: Method, mechanism: Mechanism):
+    statistic = mechanism.empty()
+    said = r"l1-geometric in one dimension of 2 to 1,024 values, got (block-hadamard|l1-geometric)"
+    with pytest.raises(ValueError, match=said):
+        estimate_values(mechanism, statistic, 0, method=method)
+    with pytest.raises(ValueError, match=said):
+        estimate_quantiles(mechanism, statistic, 0, [0.5], method=method)
