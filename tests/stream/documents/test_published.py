@@ -107,7 +107,7 @@ def test_certify_says_it_of_as_many_reports_as_asked(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (MODES, 'open windows are told of too: expected publish.every = "off"'),
+        (MODES, 'open windows are published, too: it needs publish.every = "off"'),
         (BLOCKS + OFF, "expected N of at most 1, by minimum_block"),
     ],
 )
