@@ -88,7 +88,7 @@ def _about(collection: CollectionConfig, wanted: Wanted) -> tuple[CollectionConf
     if wanted.attribute is None:
         return collection, wanted
     if wanted.attribute not in collection.attributes:
-        known = ", ".join(collection.attributes) or "none, because values are no records"
+        known = ", ".join(collection.attributes) or "none, because values are not records"
         raise Refused(f"--attribute: expected {known}, got {wanted.attribute}")
     n = expected_respondents(collection, wanted.attribute, wanted.respondents)
     return collection.attributes[wanted.attribute], replace(wanted, respondents=n)

@@ -103,11 +103,11 @@ async def test_each_attribute_has_a_document_and_is_asked_for_by_name() -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("range=0..2", "range: expected attribute=NAME with it, one of age, answer, home"),
-        ("quantile=0.5", "quantile: expected attribute=NAME with it, one of age, answer, home"),
+        ("range=0..2", "range: expected attribute=NAME as well, one of age, answer, home"),
+        ("quantile=0.5", "quantile: expected attribute=NAME as well, one of age, answer, home"),
         ("attribute=ages", "attribute: expected one of age, answer, home, got 'ages'"),
         ("attribute=answer&range=0..1", "range: expected"),
-        ("method=anytime", "method: expected padded or another, or estimand = population"),
+        ("method=anytime", "method: expected another method, such as padded, or estimand"),
     ],
 )
 async def test_what_no_attribute_can_answer_is_refused_by_name(query: str, said: str) -> None:
@@ -156,11 +156,11 @@ def test_value_lines_have_a_column_for_each_attribute_by_name(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("stdin", "options", "said"),
     [
-        ("1,yes,0,0\n", (), "stdin: line 1: expected names of columns, 'age' once among them"),
+        ("1,yes,0,0\n", (), "stdin: line 1: expected column names with 'age' once among them"),
         (lines_of([{"age": 7, "answer": "yes", "home": [0, 0]}]), (),
          "stdin: line 2: expected as age an integer in 0..5"),
-        ("age\n1\n", ("--columns", "age"), "--columns: expected none, because survey is"),
-        ("age\n1\n", ("--clamp",), "--clamp: expected a collection of numbers alone, which survey"),
+        ("age\n1\n", ("--columns", "age"), "--columns: expected none, because survey"),
+        ("age\n1\n", ("--clamp",), "--clamp: expected a collection with only numbers, which"),
     ],
 )  # fmt: skip
 def test_bad_lines_are_refused_with_their_attribute(
@@ -217,9 +217,9 @@ def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> Non
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"publish": {"ranges": {"x": [1, 2]}}}, "publish.ranges: expected none of records"),
-        ({"publish": {"quantiles": [0.5]}}, "publish.quantiles: expected none of records"),
-        ({"publish": {"top": 900}}, "publish.top: expected at most 1,000 values of all attributes"),
+        ({"publish": {"ranges": {"x": [1, 2]}}}, "publish.ranges: expected none for records"),
+        ({"publish": {"quantiles": [0.5]}}, "publish.quantiles: expected none for records"),
+        ({"publish": {"top": 900}}, "publish.top: expected at most 1,000 values over all attributes"),
         ({"publish": {"attributes": {"ages": {"top": 3}}}}, "attributes.ages: expected age, answ"),
         (
             {"publish": {"attributes": {"age": {"ranges": {"x": [1, 9]}}}}},
@@ -230,7 +230,7 @@ def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> Non
             "publish.attributes.answer.quantiles: expected",
         ),
         ({"minimum_block": 5, "minimum": 9}, "minimum_block: expected 0, got 5"),
-        ({"method": "anytime"}, "method: expected padded or another"),
+        ({"method": "anytime"}, "method: expected another method"),
     ],
 )
 def test_what_cannot_be_published_of_records_is_refused_by_its_key(

@@ -56,7 +56,7 @@ def test_finals_and_the_page_say_what_publishing_costs(tmp_path: Path):
     for other in ({"final": False}, {"window": None}, {"n": 50}):
         assert "central" not in document(config, **other)
     (said,) = [one for one in config.privacy.protected if "What is published" in one]
-    assert "factor of 2.72, up to a factor of 1.59 (epsilon 0.45" in said
+    assert "factor of 2.72 are hidden up to a factor of 1.59 (epsilon 0.45" in said
     assert said.endswith(TRUST)
 
 
