@@ -9,7 +9,7 @@ from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 
 def say_lip(policy: LipPolicy, domain: Domain) -> list[str]:
-    """Say how far a report moves probabilities for those who know the prior, and the implied LDP."""
+    """Say how far a report moves the odds for those who know the prior, and the implied LDP."""
     del domain
     epsilons = sorted({level.epsilon for level in policy.levels})
     factors = [factor_text(epsilon) for epsilon in epsilons]

@@ -219,7 +219,10 @@ def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> Non
     [
         ({"publish": {"ranges": {"x": [1, 2]}}}, "publish.ranges: expected none for records"),
         ({"publish": {"quantiles": [0.5]}}, "publish.quantiles: expected none for records"),
-        ({"publish": {"top": 900}}, "publish.top: expected at most 1,000 values over all attributes"),
+        (
+            {"publish": {"top": 900}},
+            "publish.top: expected at most 1,000 values over all attributes",
+        ),
         ({"publish": {"attributes": {"ages": {"top": 3}}}}, "attributes.ages: expected age, answ"),
         (
             {"publish": {"attributes": {"age": {"ranges": {"x": [1, 9]}}}}},
