@@ -55,7 +55,7 @@ def test_finals_and_the_page_say_what_publishing_costs(tmp_path: Path):
     assert central == {"epsilon": pytest.approx(0.4586, abs=2e-3), "delta": 1e-8, "reports": 100}
     for other in ({"final": False}, {"window": None}, {"n": 50}):
         assert "central" not in document(config, **other)
-    (said,) = [one for one in config.privacy.protected if "What is published" in one]
+    (said,) = [one for one in config.privacy.protected if "Published documents" in one]
     assert "factor of 2.72 are hidden up to a factor of 1.59 (epsilon 0.45" in said
     assert said.endswith(TRUST)
 

@@ -39,7 +39,7 @@ async def test_numbers_of_any_length_are_read_or_refused(client: Client) -> None
         ("start=1795255200001&end=1795255260000", "start: expected the edge of a pane"),
         ("start=1795255260000&end=1795255200000", "end: expected a time after start"),
         ("start=1795255200000&end=1795255200000", "end: expected a time after start"),
-        ("start=-62135596800000&end=0", "start: expected a time well within"),
+        ("start=-62135596800000&end=0", "start: expected a time within"),
         ("start=2026-11-21T10:00:00+00:00&end=0", "%2B"),
         ("top=-1", "top: expected a whole number"),
         ("top=many", "top: expected a whole number"),
