@@ -44,7 +44,7 @@ class PlanRequest:
 
     @property
     def estimand(self) -> Estimand:
-        """The estimand of predicted errors: for `active` population, whose errors are no smaller."""
+        """The estimand of predicted errors: `population` for `active`, with errors no smaller."""
         chosen = self.collection.options.estimand
         return "population" if chosen == "active" else chosen
 
