@@ -1,4 +1,4 @@
-"""What a broker says of the settings of topics, and what is wrong with it."""
+"""Check the settings of existing topics."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ from aiokafka.errors import KafkaError
 
 
 async def uncompacted(client: AIOKafkaAdminClient, changelogs: Sequence[str]) -> str | None:
-    """Return why a changelog that the broker cleans up by age is refused, or None."""
+    """Return why a changelog is refused if the broker deletes its records by age, or None."""
     for name, policy in (await _settings(client, changelogs, "cleanup.policy")).items():
         if policy != "compact":
             return (
@@ -57,7 +57,7 @@ async def _setting(client: AIOKafkaAdminClient, topic: str, name: str) -> str | 
 async def _settings(
     client: AIOKafkaAdminClient, topics: Sequence[str], name: str
 ) -> dict[str, str]:
-    """Return a setting of several topics, of those for which the broker shows it."""
+    """Return a setting by topic, for those topics for which the broker shows it."""
     asked = [
         ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: None}) for topic in topics
     ]
