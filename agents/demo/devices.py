@@ -117,17 +117,17 @@ class Devices:
 
     async def _undecodable(self) -> None:
         """Send a message that is not a frame."""
-        await self._send(b"not a frame", lambda: self._sent.add_rejected(1))
+        await self._send(b"not a frame", self._sent.add_rejected)
 
     async def _outdated_device(self) -> None:
         """Send a report under an older configuration."""
         frame = self._frame(self._outdated, self._people.report(1), _now_ms())
-        await self._send(frame, lambda: self._sent.add_rejected(1))
+        await self._send(frame, self._sent.add_rejected)
 
     async def _clock_ahead(self) -> None:
         """Send a report of a device whose clock is an hour ahead."""
         frame = self._frame(self._spec, self._people.report(1), _now_ms() + _CLOCK_AHEAD_MS)
-        await self._send(frame, lambda: self._sent.add_rejected(1))
+        await self._send(frame, self._sent.add_rejected)
 
     def _frame(self, spec: CollectionSpec, places: NDArray[np.int64], time_ms: int) -> bytes:
         labels = [self._city.places[place] for place in places]

@@ -38,9 +38,9 @@ class SentReports:
         """Add reports whose windows have closed."""
         self.late += reports
 
-    def add_rejected(self, reports: int) -> None:
-        """Add reports that cannot be counted."""
-        self.rejected += reports
+    def add_rejected(self) -> None:
+        """Add a message that cannot be counted."""
+        self.rejected += 1
 
     def landed(self, partition: int, offset: int) -> None:
         """Note that the broker has stored a message at this offset."""

@@ -16,6 +16,7 @@ from ldpstream.agents.terminal.tables import label_text, percent
 from ldpstream.mechanisms.base.times import parse_time
 
 _SCALE_COLUMNS: Final = 17
+_LEADERS: Final = 3
 
 
 @dataclass(frozen=True)
@@ -78,12 +79,12 @@ def progress_line(moment: Moment, seconds: float | None) -> str:
     )
 
 
-def leaders_line(comparisons: Sequence[Comparison], count: int = 3) -> str:
+def leaders_line(comparisons: Sequence[Comparison]) -> str:
     """Return the first values next to the truth, on one line."""
     parts = [
         f"{one.name} {percent(one.entry.share)} [{percent(one.entry.low)}, "
         f"{percent(one.entry.high)}] (true {percent(one.truth)})"
-        for one in comparisons[:count]
+        for one in comparisons[:_LEADERS]
     ]
     return " | ".join(parts)
 

@@ -56,10 +56,6 @@ class Gateway:
         """Number of reports that the broker has not acknowledged."""
         return self._waiting
 
-    def has_room(self, reports: int) -> bool:
-        """Return whether `add` would take this many reports at once."""
-        return self._waiting + reports <= self._max_waiting
-
     async def add(
         self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
     ) -> None:

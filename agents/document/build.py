@@ -55,16 +55,14 @@ def build_document(
     window: tuple[int, int] | None,
     final: bool,
     options: EstimateOptions | None = None,
-    late: int | None = None,
-    rejected: int | None = None,
     partial: bool = False,
 ) -> EstimateDocument:
     """Return the document of a span's exact totals.
 
     `window` is `(start, end)` in epoch milliseconds, None for all reports together; the totals may
-    cover a wider span. By default `options` are those of published documents, and `late` and
-    `rejected` come from the totals. `partial`: workers with different windows count some of the
-    reports. Pure: the same arguments give the same document.
+    cover a wider span. By default `options` are those of published documents. `partial`: workers
+    with different windows count some of the reports. Pure: the same arguments give the same
+    document.
     """
     # 1. The fields of every document; a withheld one has no others.
     fields: dict[str, Any] = {
@@ -85,8 +83,8 @@ def build_document(
     # 2. The options, and the reports they are about.
     chosen = collection.options if options is None else options
     told: dict[str, Any] = {
-        "late": totals.late if late is None else late,
-        "rejected": totals.rejected if rejected is None else rejected,
+        "late": totals.late,
+        "rejected": totals.rejected,
         "estimand": chosen.estimand,
     }
     devices = of_devices(collection, totals, published=final and window is not None)

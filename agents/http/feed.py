@@ -7,7 +7,7 @@ costs no memory: it skips outdated documents, but never a final.
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -163,12 +163,8 @@ class Feeds:
         self._queues = queues
         self._feeds: dict[str, Feed] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._readers: dict[str, int] = {}
-
-    @property
-    def readers(self) -> Mapping[str, int]:
+        self.readers: dict[str, int] = {}
         """The number of readers by fingerprint of the spec; missing where it is 0."""
-        return self._readers
 
     @contextmanager
     def reading(self, served: ServedCollection) -> Iterator[Feed]:
@@ -177,21 +173,21 @@ class Feeds:
         Raises:
             TooManyReadersError: where there are `READERS_LIMIT` readers already.
         """
-        if self.closed or sum(self._readers.values()) >= READERS_LIMIT:
+        if self.closed or sum(self.readers.values()) >= READERS_LIMIT:
             raise TooManyReadersError(f"expected at most {READERS_LIMIT} readers of events")
         name = served.config.spec.fingerprint.hex()
-        if name not in self._readers:
+        if name not in self.readers:
             feed = Feed(served, self._queues)
             self._feeds[name] = feed
             self._tasks[name] = asyncio.create_task(feed.run())
-        self._readers[name] = self._readers.get(name, 0) + 1
+        self.readers[name] = self.readers.get(name, 0) + 1
         try:
             yield self._feeds[name]
         finally:
-            self._readers[name] -= 1
-            if not self._readers[name]:
+            self.readers[name] -= 1
+            if not self.readers[name]:
                 self._tasks.pop(name).cancel()
-                del self._readers[name], self._feeds[name]
+                del self.readers[name], self._feeds[name]
 
     def close(self) -> None:
         """End all reading: every reader sees `closed` and returns."""
