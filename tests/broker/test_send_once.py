@@ -111,7 +111,7 @@ def test_another_file_or_spec_under_the_name_is_refused_by_the_name(lab: Lab, fe
     assert len(in_topic(lab)) == 2
     lab.file.write_text(lab.file.read_text().replace("epsilon = 1.0", "epsilon = 2.0"))
     said = refused(invoke(*send(lab, few)))
-    assert said.endswith("end it with the configuration that it was begun with")
+    assert said.endswith("finish it with the configuration that it was begun with")
 
 
 @kafka_only

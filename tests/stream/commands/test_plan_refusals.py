@@ -61,7 +61,7 @@ def test_impossible_searches_are_refused(tmp_path: Path, options: list[str], mes
         (b"1\ntwo\n3\n", "count 2: expected a finite number >= 0"),
         (b"1\n2\ninf\n", "count 3: expected a finite number >= 0"),
         (b"0\n0\n0\n", "counts: expected at least one above 0"),
-        (b"\xff\n0\n0\n", "expected UTF-8, one count a line"),
+        (b"\xff\n0\n0\n", "expected UTF-8, one count per line"),
     ],
 )
 def test_impossible_priors_are_refused(tmp_path: Path, counts: bytes, message: str):

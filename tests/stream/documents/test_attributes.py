@@ -182,7 +182,7 @@ def test_tables_and_mappings_are_privatized_by_column() -> None:
     assert all(np.array_equal(one.reports, drawn[0].reports) for one in drawn)
     document = ldp.estimate(drawn[0])
     assert len(document.about("age").to_columns()["label"]) == 6
-    with pytest.raises(ValueError, match=r"one attribute of records: document\.about"):
+    with pytest.raises(ValueError, match=r"one attribute of records: use document\.about"):
         document.to_columns()
     with pytest.raises(ValueError, match="expected one of age, answer, home, got 'place'"):
         document.about("place")
