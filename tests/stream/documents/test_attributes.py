@@ -263,7 +263,7 @@ def test_plan_proposes_how_often_attributes_are_drawn(tmp_path: Path) -> None:
     said = refused(invoke(*command, "--width", "0.1"))
     assert said == "--width: expected --attribute NAME as well, one of age, answer, home"
     assert refused(invoke(*command, "--attribute", "x")).startswith("--attribute: expected age")
-    with pytest.raises(ValueError, match="survey: expected one attribute of records"):
+    with pytest.raises(ValueError, match="survey: expected one attribute of the records"):
         ldp.plan(COLLECTION, respondents=10)
 
 
