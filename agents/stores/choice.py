@@ -111,8 +111,8 @@ def _resume(replica: Replica, store: CellStore, topic: str) -> int:
         return replica.resume(store)
     except RecordError as error:
         log.warning(
-            "the state of %s[%d] is read from the beginning of the changelog, because the stored "
-            "one cannot be used: %s",
+            "the state of %s[%d] is read from the changelog's beginning: the stored one cannot be "
+            "used: %s",
             *(topic, replica.partition, error),
         )
         replica.restart()

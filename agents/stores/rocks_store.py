@@ -103,7 +103,7 @@ class RocksStore:
         point = json.loads(data)
         if why := self._why_not(point):
             log.warning(
-                "the state of %s[%d] is read from the beginning of the changelog: %s",
+                "the state of %s[%d] is read from the changelog's beginning: %s",
                 *(self._replica.topic, self._replica.partition, why),
             )
             self.clear()

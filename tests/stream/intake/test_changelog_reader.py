@@ -145,7 +145,7 @@ async def test_a_stored_state_that_does_not_fit_is_read_again_once(
     run.cancel()
     assert (replica.restarts, consumer.at) == (1, 0)
     (record,) = caplog.records
-    assert "changelog[0] is read from the beginning of the changelog" in record.getMessage()
+    assert "changelog[0] is read from the changelog's beginning" in record.getMessage()
     assert why in record.getMessage()
 
 

@@ -39,8 +39,8 @@ def test_another_topic_of_the_name_is_noticed(
     assert Replica(CONTEXT, 0).resume(RocksStore(database, other)) == 0
     (record,) = caplog.records
     assert record.getMessage() == (
-        "the state of changelog[0] is read from the beginning of the changelog: the stored one is "
-        "of another topic with this name"
+        "the state of changelog[0] is read from the changelog's beginning: the stored one is of "
+        "another topic with this name"
     )
     assert everything(database) == [b"format"]
 
@@ -142,7 +142,7 @@ def test_two_workers_on_one_folder_are_refused(database: RocksDatabase, tmp_path
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be"):
+    with pytest.raises(StoreError, match="cannot create"):
         RocksDatabase(tmp_path / "file" / "rocks")
 
 
