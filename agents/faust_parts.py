@@ -1,12 +1,12 @@
-"""The internals of Faust that are used here, in one place, for one pinned version.
+"""All uses of Faust's internals, in one place, for one pinned version.
 
 Three defaults of Faust do not fit:
 
-- It commits what was acknowledged, which is not yet durable here, and its own commit of given
+- It commits what was acknowledged, which is not durable yet, and its own method to commit given
   offsets ends the worker when the broker is away.
-- It fetches what it is assigned, which is read without a group here.
-- It assigns topics with as many partitions together, as joins of tables need it: with three workers
-  six collections of one partition would all be one worker's.
+- It fetches its assigned partitions, which are read without a group here.
+- It assigns topics with equal numbers of partitions together, as joins of tables require: of three
+  workers, one would own all of six collections with one partition.
 """
 
 import asyncio
@@ -44,7 +44,7 @@ class Lane(faust.Channel[Any]):
 
     @property
     def queue(self) -> Any:
-        """The queue, created on first use; whoever reads the lane reads this one."""
+        """The queue, created on first use and shared with the lane's readers."""
         if self._root is not None:
             return self._root.queue
         if self._queue is None:
@@ -61,9 +61,9 @@ class Lane(faust.Channel[Any]):
 
 
 def add_agent(app: faust.App, lane: Lane, name: str, ingest: Callable[[Any], Any]) -> None:
-    """Add an agent as `app.agent` does, but for what makes it found by a scan of modules.
+    """Add an agent as `app.agent` does, without registering it for a scan of modules.
 
-    That reads the source of the caller, 15 ms for each of many agents.
+    Registering reads the caller's source, which takes 15 ms for each of many agents.
     """
     failed = app._on_agent_error  # noqa: SLF001 (what every agent of an app is given)
     agent = faust.Agent(ingest, name=name, app=app, channel=lane, on_error=failed)
@@ -84,9 +84,9 @@ class FaustGroup:
         return round(self._app.conf.broker_session_timeout * 1000)
 
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
-        """Commit next offsets to show the group's progress; return False if that failed.
+        """Commit next offsets to show the group's progress; return whether that succeeded.
 
-        All or none. Only Faust ever reads them back, to decide where its stream would begin.
+        All or none. Only Faust reads them back, to decide where its stream would begin.
         """
         try:
             ours = offsets.keys() <= self._assigned()
@@ -95,7 +95,7 @@ class FaustGroup:
             return False
 
     def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
-        """Keep its client from fetching partitions that have just been assigned."""
+        """Keep Faust's client from fetching partitions that have just been assigned."""
         task = asyncio.create_task(self._silence(partitions))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -123,7 +123,7 @@ class FaustGroup:
         return bool(await self._call(_leave))
 
     async def come_back(self) -> bool:
-        """Subscribe again to what the app's agents read; return False if that failed."""
+        """Subscribe again to what the app's agents read; return whether that succeeded."""
         with suppress(KafkaError, RuntimeError):
             topics = cast("Any", self._app.topics)
             # What the conductor does when its topics change.
@@ -189,7 +189,7 @@ async def _silence(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPart
 
 class _QuietThread(AIOKafkaConsumerThread):
     async def on_start(self) -> None:
-        """Connect; a broker that has gone away since the worker began is waited for."""
+        """Connect, waiting for a broker that has gone away since the worker started."""
         while not self.should_stop:
             with suppress(KafkaConnectionError):
                 await super().on_start()
@@ -215,13 +215,13 @@ class _QuietThread(AIOKafkaConsumerThread):
             await super().on_thread_stop()
 
     def on_crash(self, msg: str, *fmt: Any, **_: Any) -> None:
-        """Let the worker report why it ends; Faust would print a traceback."""
+        """Leave it to the worker to report why it ends; Faust would print a traceback."""
         log.debug(msg.format(*fmt), exc_info=True)
 
 
 class _QuietConsumer(Consumer):
     async def verify_all_partitions_active(self) -> None:
-        """Look for none that stand still: this client fetches nothing of what it is assigned."""
+        """Do not look for stalled partitions: this client never fetches its assigned ones."""
 
     def _new_consumer_thread(self) -> AIOKafkaConsumerThread:
         return _QuietThread(self, loop=self.loop, beacon=self.beacon)
@@ -250,15 +250,15 @@ class EvenAssignor(PartitionAssignor):
             for topic, partition in sorted(every):
                 actives.setdefault(topic, []).append(partition)
             found[member] = ClientAssignment(actives=actives, standbys={})
-        # Without tables nobody asks which member has a key, or which topics go together.
+        # Without tables, nothing asks which member has a key, or which topics go together.
         return self._protocol_assignments(found, {}, {}, {})
 
 
 class WorkerApp(faust.App):
-    """A Faust app that lets the worker report what goes wrong."""
+    """A Faust app that leaves reporting errors to the worker."""
 
     partitions: Counter[str]
-    """How many its topics have at least: a leader assigns even where asking a broker has failed."""
+    """The least numbers of partitions, so that a leader can assign even without the broker."""
 
     def _create_directories(self) -> None:
         """Create none: without tables nothing is kept on disk."""

@@ -1,4 +1,4 @@
-"""Settings of a Faust app made from the `[kafka]` table, as `ldpstream.agents.kafka.clients`."""
+"""Settings of a Faust app from the `[kafka]` table, like `ldpstream.agents.kafka.clients`."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -15,16 +15,16 @@ _FAUST_PORT: Final = 6065
 def faust_settings(
     bootstrap: str, options: Mapping[str, Any], *, instance: str | None = None
 ) -> dict[str, Any]:
-    """Return the settings of a `faust.App` that connect it to the same brokers, the same way.
+    """Return settings with which a `faust.App` connects to the same brokers in the same way.
 
-    Faust's own page is served on this machine alone, at port 6065, which leaves 6066 to ours;
-    `--web-bind` and `--web-port` of Faust's command say otherwise.
+    Faust's own page is served only on this machine, at port 6065, because 6066 is ldpstream's;
+    Faust's options `--web-bind` and `--web-port` change that.
 
-    `instance` is what it is in its group even after a restart, within a longer session: its
-    partitions wait for it.
+    `instance` is the app's name in its group, the same after a restart. With one, the session is
+    longer, and its partitions wait for it.
 
     Raises:
-        ClientOptionError: for an option that no client knows; for times that exclude each other.
+        ClientOptionError: for an unknown option, or timeouts that contradict each other.
     """
     options = client_options.settled(options)
     times = client_options.group_times(options, static=instance is not None)

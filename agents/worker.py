@@ -1,7 +1,7 @@
 """Attach the pipeline to a Faust app, or run it in an app of its own.
 
-Faust provides group membership, an agent for each collection, and the lifecycle. Its client fetches
-nothing of the sources, which are read without a group. `attach` only adds to an app: the agents,
+Faust provides group membership, an agent for each collection, and the lifecycle. Its client does
+not fetch the sources, which are read without a group. `attach` only adds to an app: the agents,
 their topics, three signal handlers and a task. It declares no Faust table, and leaves no offset to
 Faust.
 """
@@ -45,7 +45,7 @@ __all__ = ["attach", "faust_settings", "run_worker", "work"]
 
 _READY_STEP_SECONDS: Final = 0.02
 _STOP_SECONDS: Final = 6.0
-# Longer than the default session, and a rebalance or two.
+# Longer than the default session and a few rebalances.
 _JOIN_SECONDS: Final = 15.0
 _ALL: Final = Shard()
 
@@ -57,22 +57,22 @@ def attach(
 ) -> Pipeline:
     """Attach the pipeline of a configuration to a Faust app that has not started yet.
 
-    It starts and stops with the app. The app's id is the consumer group. The app's settings,
-    topics, tables and web pages are left alone, and so is the global registry of
-    `prometheus_client`. With `http` the page, the API and the metrics are served too, as `[worker]`
-    says, from the app's start to its end; an address that is taken by then ends the app. While this
-    machine's clock is wrong, the app leaves its group, and other instances get the partitions of
-    all its agents; the log says so. The log also names budgets that protect in name only.
+    It starts and stops with the app, whose id is the consumer group. It does not touch the app's
+    settings, topics, tables and web pages, nor the global registry of `prometheus_client`. With
+    `http` it also serves the page, the API and the metrics while the app runs, as `[worker]` says;
+    if the address is taken, the app ends. While this machine's clock is wrong, the app leaves its
+    group, and other instances get the partitions of all its agents; the log says so. The log also
+    names budgets that protect in name only.
 
     Raises:
-        ValueError: if another agent of the app reads the source topic of a collection, of which it
-            would receive nothing. Starting the app raises the same for an agent added later.
-        HttpUnavailableError: with `http`, for an address that needs a token, and for a token or
-            files that cannot be used.
+        ValueError: if another agent of the app reads the source topic of a collection: it would
+            receive nothing. Starting the app raises the same for an agent added later.
+        HttpUnavailableError: with `http`, for an address that needs a token, and for an invalid
+            token or certificate.
     """
     if http:
         check_serving(config.worker)
-    # A user's app subscribes at a time of its own, before or after our topics have been declared.
+    # A user's app may subscribe before or after the pipeline has declared the topics.
     pipeline = _connect(app, config, metrics or Metrics(), declares=True)
     for warning in nominal_warnings(config.collections.values()):
         log.warning("%s", warning)
@@ -159,7 +159,7 @@ def _add_agent(app: faust.App, engine: Engine, lane: Lane, *, declares: bool) ->
         retention=collection.retention_ms / 1000,
         # Declared by Faust if it does not exist when the group subscribes to it.
         internal=declares,
-        # Offsets are committed once a head has won, not when a message has passed.
+        # Offsets are committed once a commit record has won, not when a message has passed.
         acks=False,
     )
     # The group subscribes to it, but no stream reads it.
@@ -168,7 +168,7 @@ def _add_agent(app: faust.App, engine: Engine, lane: Lane, *, declares: bool) ->
     async def ingest(stream: Any) -> None:
         async for take in stream:
             take()
-            # Every slice takes some milliseconds: yield to others in between.
+            # Each call takes some milliseconds: let others run in between.
             await asyncio.sleep(0)
 
     add_agent(app, lane, f"ldpstream.{collection.name}", ingest)
@@ -203,11 +203,11 @@ async def work(
 
     Raises:
         BrokerUnavailableError, TopicError, ClientOptionError: as `Pipeline.start` does.
-        StoreError: if the store under `[worker]` cannot be opened.
-        HttpUnavailableError: if the address under `[worker]` cannot be served.
+        StoreError: if the store cannot be opened.
+        HttpUnavailableError: if `worker.http` cannot be served.
     """
     worker = config.worker
-    # Before contacting a broker: access rules do not depend on one.
+    # First, since it needs no broker.
     check_serving(worker)
     shards = None
     if worker.advertise is not None:
@@ -224,17 +224,18 @@ async def work(
         PartitionAssignor=EvenAssignor,
     )
     app.partitions = Counter({c.topics.source: c.partitions for c in config.collections.values()})
-    # Without a broker Faust's own topic declaration would end the worker; ours is done by then.
+    # Faust must not declare topics: without a broker that would end the worker, and the pipeline
+    # has declared them by then.
     pipeline = _connect(app, config, Metrics(), declares=False)
     async with _serving(pipeline, worker, shards) as url:
-        # Meanwhile /readyz says what the worker waits for.
+        # HTTP comes first, so that /readyz says what the worker waits for.
         await unless_stopped(wait_for_broker(config.kafka, pipeline.broker_watch), stop)
         async with AsyncExitStack() as stack:
             if shards is not None:
                 telling = telling_addresses(config, shards, stop, ready=lambda: pipeline.ready)
                 await unless_stopped(stack.enter_async_context(telling), stop)
             if not config.collections:
-                log.warning("no collection falls to shard %s: only questions are forwarded", shard)
+                log.warning("no collection falls to shard %s: it only forwards requests", shard)
                 announce(url)
                 await stop.wait()
                 return 0
@@ -251,10 +252,10 @@ async def _run(
     failed = False
     try:
         await unless_stopped(pipeline.start(), stop)
-        # A worker that joins is given partitions, which nobody would serve while it waits.
+        # Before joining the group: while a member waits, nobody would serve its partitions.
         await unless_stopped(pipeline.clock_agrees(), stop)
-        # What is there by now stays, and nothing of the state is yet. To look for garbage among it
-        # again and again would be in vain, and blocks the event loop.
+        # All objects so far are permanent, and the state is not loaded yet: exempt them from
+        # garbage collection, which would block the event loop in vain.
         gc.freeze()
         explained = asyncio.create_task(_explain_waiting(app, pipeline))
         try:
@@ -278,13 +279,13 @@ async def _run(
 
 
 async def _explain_waiting(app: faust.App, pipeline: Pipeline) -> None:
-    """Log once why the group gives no partitions, if that takes longer than it usually does."""
+    """Log once why the group assigns no partitions, if that takes longer than usual."""
     try:
         await asyncio.wait_for(pipeline.assigned_once.wait(), _JOIN_SECONDS)
     except TimeoutError:
         log.info(
             "waiting for partitions: the group %s keeps those of a member that has gone for up to "
-            "%g s, its session_timeout_ms",
+            "%g s (session_timeout_ms)",
             app.conf.id,
             app.conf.broker_session_timeout,
         )

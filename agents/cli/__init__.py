@@ -1,1 +1,1 @@
-"""The command line: one module a command, imported only when it is used."""
+"""The command line: one module per command, imported only when it is used."""

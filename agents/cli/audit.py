@@ -1,4 +1,4 @@
-"""`ldpstream audit`: what a client's reports really lose, by drawing many of them."""
+"""`ldpstream audit`: bound a client's real privacy loss from below by drawing many reports."""
 
 import io
 import json
@@ -36,18 +36,21 @@ Payload = NDArray[np.uint8]
 @click.option(
     "--command",
     metavar="COMMAND",
-    help="A client: value lines in, report lines out, as privatize. By default this program's own.",
+    help="A client that reads value lines and writes report lines; by default privatize.",
 )
-@number_option("--draws", 1_000, 100_000_000, default=1_000_000, text="Reports of each value.")
+@number_option(
+    "--draws", 1_000, 100_000_000, default=1_000_000, text="Reports drawn for each value."
+)
 @click.argument("name")
 @click.pass_context
 def audit(
     context: click.Context, config_file: str, name: str, *, command: str | None, draws: int
 ) -> None:
-    """Draw reports of every value, and bound from below what they lose; exit 1 above the policy.
+    """Draw reports of every value, and bound their loss from below; exit 1 if above the policy.
 
-    For at most 16 values. All pairs are bounded together: a client that keeps the policy fails in
-    at most one of a thousand audits. Passing proves nothing, failing does; `certify` proves.
+    For at most 16 values. All pairs are bounded together, so a client that keeps the policy fails
+    at most one audit in a thousand. A failure shows a violation; a pass proves nothing: use
+    `certify` for proof.
     """
     _, collection = load_collection(config_file, name)
     spec = collection.spec
@@ -85,11 +88,11 @@ def _client(collection: CollectionConfig, command: list[str]) -> Callable[[int, 
                 command, input=line.encode() * number, stdout=subprocess.PIPE, check=True
             )
         except (OSError, subprocess.CalledProcessError) as error:
-            raise Refused(f"--command: expected a client that runs: {error}") from error
+            raise Refused(f"--command: the client failed: {error}") from error
         found = read_reports(io.BytesIO(ran.stdout), spec, chunk=number)
         payload = np.concatenate([spec.mechanism.encode(lines.reports) for lines in found])
         if len(payload) != number:
-            raise Refused(f"--command: expected {number} reports, got {len(payload)}")
+            raise Refused(f"--command: expected {number} report lines, got {len(payload)}")
         return payload
 
     return draw
@@ -98,7 +101,7 @@ def _client(collection: CollectionConfig, command: list[str]) -> Callable[[int, 
 def _counted(
     spec: CollectionSpec, draw: Callable[[int, int], Payload], draws: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return how often each value gave each output, `(k, outputs)`, in two halves of the draws."""
+    """Count how often each value gave each output, `(k, outputs)`, in each half of the draws."""
     halves = [
         [_tally(draw, value, number) for value in range(spec.mechanism.size)]
         for number in (draws // 2, draws - draws // 2)

@@ -28,20 +28,20 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
     "--published",
     type=click.IntRange(min=1),
     metavar="N",
-    help="Say what a report loses in documents that tell of N together, or more.",
+    help="Also bound what a report loses in published documents of at least N reports.",
 )
 @click.option(
     "--delta",
     type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
     default=DELTA,
     show_default=True,
-    help="With --published: but for this probability.",
+    help="With --published: the probability with which that bound may fail.",
 )
 @click.option(
     "--windows",
     type=click.IntRange(1, MAX_SPREAD_WINDOWS),
     metavar="T",
-    help="Say what the reports of a device lose together in any T windows in a row.",
+    help="Also bound what all reports of a device lose together in any T consecutive windows.",
 )
 @click.pass_context
 def certify(
@@ -55,16 +55,16 @@ def certify(
 ) -> None:
     """Print each collection's certificate (or that of NAME) as JSON; exit 1 if one fails.
 
-    The earlier specs that a collection accepts follow it, each under its own fingerprint.
+    The earlier specs that a collection still accepts follow, each under its own fingerprint.
 
-    With --windows, "charges" is how many reports (with hold: epochs' draws) any T windows cost at
-    most, and "exact" what they lose by their budgets. Where reports are randomised again, "low" and
-    "high" bound the loss of all that was sent, which is less, and "step" that of two neighbours.
+    With --windows, "charges" is the most reports (with hold: draws) that any T windows cost, and
+    "exact" the loss that their budgets add up to. Where held reports are randomised again, the loss
+    is less: "low" and "high" bound it, and "step" bounds it for two neighbouring values.
     """
     config = load(config_file) if name is None else load_collection(config_file, name)[0]
     collections = list(config.collections.values()) if name is None else [config.collections[name]]
     warn_of_nominal(collections)
-    # What is still taken from devices has to hold, too.
+    # Reports under the earlier specs are still accepted, so these must keep their policies, too.
     certified = [one for collection in collections for one in (collection, *collection.accept)]
     certificates = [_certificate(one) for one in certified]
     if published is not None:
@@ -86,7 +86,7 @@ def _certificate(collection: CollectionConfig) -> dict[str, Json]:
     certificate = own.to_json()
     hold: dict[str, Json] = {}
     if spec.hold is not None:
-        # A draw that breaks its policy breaks the collection's.
+        # If the permanent draw breaks its policy, so does the collection.
         drawn = own if spec.hold.chain is None else spec.hold.permanent.certify()
         certificate["pass"] = own.passed and drawn.passed
         hold = {"hold": _hold(spec, spec.hold, drawn)}
@@ -106,26 +106,26 @@ def _certificate(collection: CollectionConfig) -> dict[str, Json]:
 
 
 def _words(spec: CollectionSpec, words: Words) -> Json:
-    """Return what a device loses in all whose ledger takes part in one round of a run."""
+    """Return the loss of a device whose ledger takes part in one round per run."""
     loss = largest_loss(spec.charged)
     run: Json = {"exact": str(loss), "float": float_above(loss)}
     return {"rounds": words.rounds, "loss": {"run": run}, "said": words_sentence(spec, words)}
 
 
 def _published(collection: CollectionConfig, reports: int, delta: float) -> Json:
-    """Return what one of this many reports loses in documents, or why nothing is said of that."""
+    """Return the central loss of one of this many reports, or why no bound is known."""
     least = collection.smallest_part
     if collection.spec.hold is not None:
-        why = "reports of several windows share one draw: expected no hold"
+        why = "reports of several windows share one draw: it needs a collection without hold"
     elif reports <= least:
         found = central(collection.spec.mechanism, reports=reports, delta=delta)
         if found is not None:
             return found.to_json()
-        why = "no bound is known of a channel that is too large to enumerate"
+        why = "the channel is too large to enumerate: no bound is known"
         if collection.attributes:
-            why = "how many reports are about each attribute is random, and unknown"
+            why = "the number of reports about each attribute is random: no bound is known"
     elif collection.publish_every_ms is not None:
-        why = 'open windows are told of too: expected publish.every = "off"'
+        why = 'open windows are published, too: it needs publish.every = "off"'
     else:
         key = "minimum" if least == collection.minimum else "minimum_block"
         why = f"expected N of at most {least:,}, by {key}"
@@ -133,7 +133,7 @@ def _published(collection: CollectionConfig, reports: int, delta: float) -> Json
 
 
 def _hold(spec: CollectionSpec, hold: Hold, drawn: Certificate) -> Json:
-    """Return what draws one report an epoch, and what all reports of an epoch lose together."""
+    """Return the draw made once per epoch, and what all reports of an epoch lose together."""
     losses: list[Json] = [loss.to_json() for loss in drawn.losses]
     epoch = largest_loss(spec.charged)
     return {
@@ -145,12 +145,12 @@ def _hold(spec: CollectionSpec, hold: Hold, drawn: Certificate) -> Json:
 
 
 def _windows(collection: CollectionConfig, windows: int) -> Json:
-    """Return what the reports of any `windows` in a row lose together.
+    """Return what the reports of any `windows` consecutive windows lose together.
 
-    "exact" is by the budgets, a sum over reports or epochs' draws. Where reports are randomised
-    again "low" and "high" bound the logarithm of the largest ratio at any outputs of the realised
-    mechanism, which is less; of `l1-geometric` there is only "high". "step" says the same of two
-    neighbours, where budgets are those of steps.
+    "exact" is the sum of the budgets of all reports or epochs. Where held reports are randomised
+    again, the realised mechanism loses less: "low" and "high" bound the logarithm of its largest
+    likelihood ratio (`l1-geometric`: only "high"). Where budgets grow with distance, "step" bounds
+    it for two neighbouring values.
     """
     spec, spread = collection.spec, collection.spread
     charges = windows if spread is None else spread.most(windows)
@@ -180,10 +180,10 @@ def _bounds(ends: tuple[float, float], exact: bool) -> dict[str, float]:
 
 
 def _spread(spread: SpreadConfig, spec: CollectionSpec) -> Json:
-    """Return what a device loses whose ledger spreads its budget so, besides one report's loss.
+    """Return what a device loses in a period, and in any stretch as long as one.
 
-    Losses of independent reports add up, and the windows are drawn without looking at a value, so
-    that this is all that period tells of its values (docs/theory.md, section 11).
+    Losses of independent reports add up, and the choice of windows does not depend on values, so
+    nothing else is lost (docs/theory.md, section 11).
     """
     period = spread.budget(spec)
     stretch = spread.most(spread.windows) * period / spread.reports

@@ -16,10 +16,10 @@ from ldpstream.agents.terminal.errors import Failed
 @config_option
 @shard_option
 def check(config_file: str, shard: Shard) -> None:
-    """Check the configuration, the broker, the topics, and what we may do with them.
+    """Check the configuration, the broker, the topics, and the permissions on them.
 
-    Changes nothing. Exit 1 if something is wrong that would keep a worker from running. Warns of
-    budgets so large that they protect in name only.
+    Changes nothing. Exit 1 if anything would keep a worker from running. Warns about budgets so
+    large that they protect in name only.
     """
     config = load_shard(config_file, shard).of_shard(shard)
     names = ", ".join(config.collections) or "none"
@@ -31,7 +31,7 @@ def check(config_file: str, shard: Shard) -> None:
         for one in collection.accept:
             took = f"{collection.spec.fingerprint.hex()} and still takes"
             click.echo(f"{collection.name}: counts {took} {one.spec.fingerprint.hex()}")
-    # What it needs takes three times as long to load as the configuration.
+    # Imported late: the Kafka clients take three times as long to load as the configuration.
     from ldpstream.agents.cli.checking.problems import find_problems
 
     if problems := find_problems(config, config_file):

@@ -1,4 +1,4 @@
-"""`ldpstream close`: the end of a replay."""
+"""`ldpstream close`: close all panes up to a time, at the end of a replay."""
 
 from typing import Final
 
@@ -22,21 +22,21 @@ _FEW_MS: Final = 100_000_000_000  # since 1970: March 1973
 
 
 class TimeParameter(click.ParamType):
-    """A time on the command line, as epoch milliseconds; RFC 3339 alone before March 1973."""
+    """A time on the command line: RFC 3339, or epoch milliseconds from March 1973 on."""
 
     name = "time"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """Return epoch milliseconds; wrong use where the text is no time."""
+        """Return epoch milliseconds, or fail with usage help."""
         text = str(value)
         try:
             time_ms = parse_time(text)
         except ValueError as error:
             self.fail(f"expected {error}", param, ctx)
         if ":" not in text and abs(time_ms) < _FEW_MS:
-            # A year, or a number of days or seconds from now, as who types it means it.
+            # More likely a year or a number of seconds than a time in the 1970s.
             self.fail(
                 f"expected an RFC 3339 time with Z or an offset, such as {format_time(now_ms())}, "
                 f"or epoch milliseconds, got {text}, which is {format_time(time_ms)}",
@@ -54,10 +54,10 @@ class TimeParameter(click.ParamType):
 def close(config_file: str, name: str, until: int, *, yes: bool) -> None:
     """Close all panes up to TIME (RFC 3339, or epoch milliseconds).
 
-    It takes effect in each partition once everything produced until now has been read; later
-    reports for those panes are late. The clock of the collection goes to TIME, and windows that
-    ended more than the retention before it expire: a TIME ahead of the clock on the wall is for
-    collections that get no more reports. It asks first where that is further than the retention.
+    It takes effect in each partition once everything produced until now has been read; reports for
+    those panes are late from then on. The collection's clock advances to TIME, and windows that
+    ended more than the retention before it expire, so choose a TIME in the future only for
+    collections that get no more reports. Asks first where TIME is further ahead than the retention.
     """
     config, collection = load_collection(config_file, name)
     ahead_ms = until - now_ms()

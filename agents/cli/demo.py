@@ -19,7 +19,7 @@ _LARGEST_SEED: Final = (1 << 63) - 1
     "--port",
     type=click.IntRange(0, 65_535),
     metavar="PORT",
-    help="Of the page and the API, 0 for any free one; otherwise 6066, or a free one.",
+    help="Port of the page and the API; 0 takes any free one. Default: 6066 if free.",
 )
 @click.option(
     "--rate",
@@ -35,7 +35,7 @@ _LARGEST_SEED: Final = (1 << 63) - 1
     default=1,
     show_default=True,
     metavar="N",
-    help="Of the city and its people; the reports' randomness is the system's.",
+    help="Seed of the city and its people; reports use the operating system's randomness.",
 )
 @click.pass_context
 def demo(
@@ -43,8 +43,8 @@ def demo(
 ) -> None:
     """Run an embedded broker, a worker, and simulated devices of a city.
 
-    Shows live estimates with the truth, serves the live page, and ends with a summary: exit code
-    0 if every report is accounted for.
+    Shows live estimates next to the truth, serves the live page, and ends with a summary; exit
+    code 0 if every report is accounted for.
     """
     # Faust takes a moment to import, and `--help` does not need it.
     from ldpstream.agents.demo.run import DemoOptions, run_demo

@@ -19,12 +19,12 @@ _LOOK_SECONDS: Final = 0.5
     default=9092,
     show_default=True,
     metavar="PORT",
-    help="On the loopback interface.",
+    help="Port on the loopback interface.",
 )
 def devbroker(port: int) -> None:
     """Run the embedded development broker until Ctrl-C or SIGTERM.
 
-    Prints `ready HOST:PORT` once it serves. Everything is kept in memory, and gone when it ends.
+    Prints `ready HOST:PORT` once it serves. Data live in memory, and are gone when it ends.
     Clients need `enable_idempotence = false` under [kafka], as `ldpstream init --embedded` writes.
     """
     # `--help` needs none of it.
@@ -42,13 +42,13 @@ def devbroker(port: int) -> None:
                 if stop.wait(_LOOK_SECONDS):
                     return
             output = " ".join(broker.guarded.output().split())
-            raise Failed(f"the embedded broker ended by itself: {output or 'it did not say why'}")
+            raise Failed(f"the embedded broker ended: {output or 'it did not say why'}")
     except BrokerUnavailableError as error:
         raise Failed(str(error)) from error
 
 
 def _refuse_taken(port: int) -> None:
-    """Refuse a port that somebody else serves: whoever connects there would take it for ours."""
+    """Refuse a port in use: clients would take whatever serves there for our broker."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

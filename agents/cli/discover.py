@@ -1,4 +1,4 @@
-"""`ldpstream discover`: finds unknown words, round by round, through a worker and its broker."""
+"""`ldpstream discover`: find unknown words, round by round, through a worker and its broker."""
 
 import asyncio
 import time
@@ -41,12 +41,12 @@ _WAITS: Final = (UnavailableError, UnreachableError)
 
 @click.command()
 @config_option
-@click.option("--url", metavar="URL", help="Of a worker; by default as worker.http has it.")
+@click.option("--url", metavar="URL", help="The worker to ask; by default that at worker.http.")
 @click.option(
     "--start",
     type=TimeParameter(),
     metavar="TIME",
-    help="Begin, or go on with, the run that holds TIME; by default the newest, else that of now.",
+    help="Start or resume the run that contains TIME; by default the newest run, or one from now.",
 )
 @form_options
 @token_options
@@ -62,9 +62,9 @@ def discover(
 ) -> None:
     """Find the words that devices of collection NAME have, round by round, and print them.
 
-    Publishes what each round asks about once the window before is final; devices take part in one
-    round of a run. A command that is repeated goes on with the round where it was, and of a run
-    that has ended prints the words again.
+    Publishes each round's question once the window of the round before is final; a device takes
+    part in one round of a run. Run the command again to resume an interrupted run, or to print the
+    words of a finished one.
     """
     config, collection = load_collection(config_file, name)
     if not isinstance(collection.spec.domain, Words):
@@ -81,7 +81,7 @@ def discover(
 
 
 class _Run:
-    """One run: what the topic of rounds has of it is all that it remembers."""
+    """One run. Its only memory is the topic of rounds, so it can be resumed."""
 
     def __init__(
         self, config: Config, collection: CollectionConfig, url: str, token: str | None
@@ -94,7 +94,7 @@ class _Run:
         self._token = token
 
     async def words(self, start_ms: int | None) -> EstimateDocument:
-        """Return the document of the last round, with the words that are listed as its values."""
+        """Return the last round's document, with the words found as its values."""
         async with broker.admin(self._kafka) as admin:
             factor = replication_factor(self._kafka.options, brokers=count_brokers(admin))
             await declare_topics(
@@ -154,7 +154,7 @@ class _Run:
                     raise Failed(
                         f"{self._spec.name}: round {asked.number + 1} has "
                         f"{count(document.n, 'report')}, fewer than minimum = "
-                        f"{self._collection.minimum:,}: begin another run with --start"
+                        f"{self._collection.minimum:,}: start another run with --start"
                     )
                 if document.final:
                     return document

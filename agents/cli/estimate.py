@@ -27,9 +27,9 @@ from ldpstream.agents.terminal.reports import read_reports
 @click.argument("name")
 @click.argument("reports", type=click.File("rb"), default="-")
 def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **query: Any) -> None:
-    """Estimate from the reports that privatize wrote (a file, or stdin), all together.
+    """Estimate from all reports that privatize wrote (a file, or stdin).
 
-    What is printed is as configured under `publish` unless asked otherwise; with --json it is the
+    Prints what the collection's `publish` asks for, unless options say otherwise; --json prints the
     estimate document.
     """
     _, collection = load_collection(config_file, name)
@@ -49,7 +49,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
         mechanism.accumulate(statistic, chunk.reports)
         n += len(chunk.reports)
     totals = WindowTotals(0, 0, statistic, n, late=0, rejected=0)
-    # Nothing can be added to a file that was read to its end: final, as a closed window is.
+    # Final, as a closed window is: nothing can be added to a file that was read to its end.
     document = build_document(collection, totals, window=None, final=True, options=options)
     if form == "json":
         click.echo(document.to_json())

@@ -1,4 +1,4 @@
-"""`ldpstream finals`: the documents of final windows, kept in a file or a database."""
+"""`ldpstream finals`: store the documents of final windows in a file or a database."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -19,7 +19,7 @@ from ldpstream.agents.terminal.errors import Failed, Refused
 
 _POLL_MS: Final = 1_000
 _TOGETHER: Final = 1_000
-"""Finals that are stored at once, at most: a file is written as a whole each time."""
+"""The most finals stored at once: a file is written as a whole each time."""
 
 
 @click.command()
@@ -28,16 +28,16 @@ _TOGETHER: Final = 1_000
     "--to",
     metavar="TARGET",
     envvar="LDPSTREAM_FINALS_TO",
-    help="FILE.parquet, or a database, such as sqlite:///FILE.db: rows, one an entry. Otherwise "
-    "documents are printed, one a line.",
+    help="FILE.parquet, or a database such as sqlite:///FILE.db: one row per entry. Without it, "
+    "documents are printed, one per line.",
 )
-@click.option("--follow", is_flag=True, help="Go on with what becomes final, until Ctrl-C.")
+@click.option("--follow", is_flag=True, help="Keep storing windows as they become final.")
 @click.argument("name")
 def finals(config_file: str, name: str, *, to: str | None, follow: bool) -> None:
-    """Take the documents of final windows from the estimates topic of collection NAME.
+    """Store the documents of final windows from the estimates topic of collection NAME.
 
-    All that the topic still holds are taken each time. What TARGET has of their windows is
-    replaced, so a replay leaves identical rows.
+    Reads all that the topic still holds each time. Rows of the same windows in TARGET are
+    replaced, so running it again leaves identical rows.
     """
     config, collection = load_collection(config_file, name)
     try:
@@ -79,7 +79,7 @@ async def _take(
 async def _finals(
     reader: AIOKafkaConsumer, partitions: list[TopicPartition], *, follow: bool
 ) -> AsyncIterator[list[EstimateDocument]]:
-    """Yield finals in the order of the topic, up to its present end or without one."""
+    """Yield finals in the topic's order, up to its present end or, following, for ever."""
     ends = await end_offsets(reader, partitions)
     await reader.seek_to_beginning(*partitions)
     found: list[EstimateDocument] = []
@@ -99,5 +99,5 @@ def _parse(record: ConsumerRecord[bytes, bytes]) -> EstimateDocument | None:
     try:
         return EstimateDocument.model_validate_json(record.value or b"")
     except ValidationError:
-        click.echo(f"{record.topic}: offset {record.offset} is no estimate: left out", err=True)
+        click.echo(f"{record.topic}: offset {record.offset}: not an estimate, skipped", err=True)
         return None

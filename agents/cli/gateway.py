@@ -1,4 +1,4 @@
-"""`ldpstream gateway`: uploads over HTTP."""
+"""`ldpstream gateway`: take uploads over HTTP, and produce them."""
 
 from dataclasses import replace
 
@@ -10,20 +10,22 @@ from ldpstream.agents.terminal.errors import Refused
 
 @click.command()
 @config_option
-@click.option("--http", type=AddressParameter(), help="Serve this address, not gateway.http.")
+@click.option(
+    "--http", type=AddressParameter(), help="The address to serve instead of gateway.http."
+)
 @verbose_option
 @click.pass_context
 def gateway(context: click.Context, config_file: str, *, http: str | None, verbose: bool) -> None:
     """Take frames over HTTP from devices that cannot speak Kafka, and produce them.
 
-    An upload is answered once the broker has it, and counts once however often it is repeated
-    under its key. Prints `ready URL` once it serves. SIGTERM and Ctrl-C finish what was taken, and
-    end it. Settings: [gateway] of the configuration; docs/gateway.md.
+    An upload is acknowledged once the broker has it, and counts once however often it is repeated
+    with the same key. Prints `ready URL` once it serves. On SIGTERM or Ctrl-C it finishes accepted
+    uploads and exits. Settings: [gateway] of the configuration; docs/gateway.md.
     """
     config = load(config_file)
     if http is not None:
         config = replace(config, gateway=config.gateway.model_copy(update={"http": http}))
-    # Only now: a configuration that is refused should not wait for the clients to be imported.
+    # Imported late: a refused configuration should not wait for the Kafka clients to load.
     from ldpstream.agents.gateway.run import check_gateway, run_gateway
     from ldpstream.agents.http import HttpUnavailableError
     from ldpstream.agents.kafka.clients import ClientOptionError, connection

@@ -8,14 +8,14 @@ import click
 from ldpstream.agents.terminal.errors import Refused
 
 TEMPLATE: Final = """\
-# ldpstream: what devices report, how it is randomised, and what is published of it.
+# ldpstream: what devices report, how it is randomised, and which estimates are published.
 # Every command takes this file (-c FILE); `ldpstream check -c FILE` checks it against the broker.
 # `ldpstream keys` explains every key.
 
 [kafka]
 bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP overrides
-# enable_idempotence = false    # only for `ldpstream devbroker`, which cannot do better
-# Any other key goes to the Kafka clients as it is (TLS, logins, permissions: docs/kafka.md):
+# enable_idempotence = false    # only for `ldpstream devbroker`, which has no idempotence
+# Other keys are passed to the Kafka clients (TLS, logins, permissions: docs/kafka.md):
 # security_protocol = "SASL_SSL"
 # sasl_mechanism = "SCRAM-SHA-512"
 # sasl_plain_username = "ldpstream"
@@ -26,18 +26,18 @@ bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP
 id = "ldpstream"                # consumer group, and prefix of the worker's own topics
 http = "127.0.0.1:6066"         # page, API and /metrics; any other address needs a token:
 # token = { env = "LDPSTREAM_READ_TOKEN" }    # or { file = "PATH" }; HTTPS: docs/http.md
-store = "memory"                # or "rocksdb" under data; a copy: the changelog is the state
-data = "./data"                 # for files of the worker
+store = "memory"                # or "rocksdb" in data; only a cache of the changelog topic
+data = "./data"                 # directory for the worker's files
 
 [gateway]                       # `ldpstream gateway`: uploads over HTTP, docs/gateway.md
 http = "127.0.0.1:8080"
-origins = []                    # of pages that may upload, such as "https://survey.example"
+origins = []                    # web pages that may upload, such as "https://survey.example"
 
-# One table a collection. A change of mechanism, epsilon, domain, sensitive or precision makes it
-# another collection to devices and workers: old and new reports are never mixed.
+# One table per collection. Changing mechanism, epsilon, domain, sensitive or precision makes it a
+# different collection to devices and workers: old and new reports are never mixed.
 [collection.checkins]
-# block-hadamard: the block of a value is disclosed, the value inside it is protected.
-# randomized-response, subset-selection, projective-geometry: the same, often with less noise, and
+# block-hadamard: a value's block is disclosed, the value within the block is protected.
+# randomized-response, subset-selection, projective-geometry: the same, often with less noise;
 #                 `ldpstream plan NAME --respondents N` says which has the least here.
 # tree:           ordered domains, for ranges and quantiles, with several times less error; made for
 #                 `workload = "ranges"` (the default) or "prefixes", or a list of [first, last].
@@ -47,80 +47,80 @@ origins = []                    # of pages that may upload, such as "https://sur
 #                 prior given with its value; `epsilon` may be a list to choose from, too.
 # l1-geometric:   ordered domains; values d index steps apart are protected by d times epsilon;
 #                 with `policy = { metric = "l2" }` d is their straight distance on a grid.
-# l1-bits:        the same with a noisy bit a position: for ranges at a small epsilon times size.
+# l1-bits:        the same with a noisy bit per position: for ranges where epsilon * size is small.
 # matrix:         any `policy = {...}`, with a `strategy` of linear queries such as "prefix".
-# optimal:        a `channel` out of a file that `ldpstream plan --optimise FILE` writes.
-# Both l1 mechanisms take `weights = { private = 10 }`: devices give a weight in 0..10 after their
-#                 value, protected by epsilon for each unit, and documents sum it up; with
-#                 `{ public = 10 }` it is sent as it is, for anybody to see.
+# optimal:        a `channel` from a file that `ldpstream plan --optimise FILE` writes.
+# Both l1 mechanisms take `weights = { private = 10 }`: devices add a weight in 0..10 to their
+#                 value, protected by epsilon per unit, and documents estimate its sums; with
+#                 `{ public = 10 }` it is sent in the clear, for anybody to see.
 mechanism = "block-hadamard"
 epsilon = 1.0                   # finite and above 0: the smaller, the more private
 
 # Domains: { values = ["bus", "train"] }   { size = 1000 }   { grid = [rows, columns] }
 #          { sizes = [64, 64] }   { interval = [0.0, 100.0], bins = 64 }   { file = "places.csv" }
 #          { interval = [0.0, 100.0], bins = 64, rounding = "random" }: with l1 mechanisms, numbers
-#          are protected by their exact distance, epsilon for each width of a bin.
+#          are protected by their exact distance, epsilon per width of a bin.
 # Blocks:  absent (one block: classical LDP), a number of consecutive values, [height, width] on a
-#          grid, a list of lists of values, or a second column of the file.
+#          grid, a list of lists of values, or a second column in the file.
 domain = { grid = [125, 350], blocks = [25, 35] }
 
-topic = "checkins.reports"      # also .late .rejected .estimates .control are made of this name
-partitions = 4                  # of topics that we create
-# one_report = true             # devices send tokens; of each and a window one report counts
-# hold = 24                     # of a value devices draw once in 24 windows and send that again, at
+topic = "checkins.reports"      # others get .late .rejected .estimates .control after this name
+partitions = 4                  # of the topics that ldpstream creates
+# one_report = true             # devices send tokens; one report per device and window counts
+# hold = 24                     # devices draw a value's report once in 24 windows and repeat it, at
 #                               # the cost of one report; or { windows = 24, epsilon = 2.0 }
-retention = "7d"                # of topics that we create
+retention = "7d"                # of the topics that ldpstream creates
 precision = "1s"                # event times are cut to this on the device
-minimum = 100                   # no answers together tell of fewer reports; 0: no promise
-# minimum_block = 20            # of blocks that reports disclose, neither: docs/minimum.md
-# With "frames" workers read what `ldpstream pack -c FILE` packs, many messages to one: for devices
-# that send single reports at a high rate. While no packer runs they read the topic itself.
+minimum = 100                   # no combination of answers is about fewer reports; 0: no promise
+# minimum_block = 20            # the same for blocks that reports disclose: docs/minimum.md
+# "frames": workers read what `ldpstream pack -c FILE` packs, many messages into one, for devices
+# that send single reports at a high rate. While no packer runs, they read the topic itself.
 input = "topic"
 
 # Windows [start, end) of event time, aligned to the UTC epoch. hop < size makes them overlap.
 # A report that arrives within `grace` of its event time is counted, whatever others send; one that
-# comes after its window has closed (end + grace) is late: its number is kept, and it is copied.
-# idle:   a partition that is silent for so long no longer holds the others back; "off" waits.
-# future: reports dated later than so long after their arrival are rejected; at most grace.
-# Of grace and future the one that is not written is as the other; without both they are 1m, or as
-# long as size and hop allow. For replays of old events there is also witnesses = 3, say: no window
-# closes before this many messages are past it, so that a few stray dates close nothing.
+# arrives after its window has closed (end + grace) is late: it is counted as late and copied.
+# idle:   a partition silent for this long no longer holds the others back; "off" waits for it.
+# future: reports dated more than this after their arrival are rejected; at most grace.
+# If only one of grace and future is set, the other equals it; without both they are 1m, or as long
+# as size and hop allow. For replays of old events there is also witnesses = 3, say: no window
+# closes before this many messages are past it, so that a few wrong dates close nothing.
 window = { size = "1h", hop = "1h", grace = "5m", idle = "30s", future = "1m", retention = "7d" }
 
 confidence = 0.95
-# spread = { reports = 4, horizon = "1d" }      # of the panes of a day devices take part in 4
-estimand = "respondents"        # or "population": reporters are a sample of something larger;
+# spread = { reports = 4, horizon = "1d" }      # devices take part in 4 of the panes of a day
+estimand = "respondents"        # or "population": respondents are a sample of a larger population;
                                 # or "active": of all who could have reported, by `spread`
-# method: padded, at one moment, few reports or many; exact: proved at every number of reports, and
-# wider; anytime: at every moment of a window at once, for numbers that are looked at all the time,
-# narrowest at `sharpest` reports; anytime-exact: that, proved at every number of reports too;
-# profile, profile-exact: by likelihood, of l1-geometric in one dimension with a small epsilon; also
-# normal (wrong for rare values) and bernstein (see docs/guides/bounds.md).
+# method: padded: holds at one moment, for few reports or many; exact: proved for every number of
+# reports, and wider; anytime: holds at every moment of a window at once, for numbers that are
+# watched, narrowest at `sharpest` reports; anytime-exact: the same, proved for every number of
+# reports; profile, profile-exact: by likelihood, for l1-geometric in one dimension with a small
+# epsilon; also normal (wrong for rare values) and bernstein (see docs/guides/bounds.md).
 method = "padded"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages
 
-# Ranges include both ends, or of an interval lie between edges of bins; one pair a dimension.
-# Quantiles are for one ordered dimension. Means of a weight for each value:
+# Ranges include both ends; on an interval they lie between edges of bins; one pair per dimension.
+# Quantiles need one ordered dimension. Means give each value a weight:
 # linear = { fare = { bus = 2.5, train = 4 } }, or weights in a list.
 publish = { every = "5s", top = 20, ranges = { downtown = [[40, 60], [100, 120]] } }
 """
 
 _SETTING: Final = "enable_idempotence = false  "
 EMBEDDED: Final = TEMPLATE.replace(f"# {_SETTING}", f"{_SETTING}  ")
-"""The same for the embedded development broker."""
+"""The template for the embedded development broker."""
 
 
 @click.command()
 @click.argument("file", default="ldpstream.toml", type=click.Path(path_type=Path))
-@click.option("--embedded", is_flag=True, help="For `ldpstream devbroker` instead of Apache Kafka.")
+@click.option("--embedded", is_flag=True, help="Write it for `ldpstream devbroker`.")
 def init(file: Path, *, embedded: bool) -> None:
     """Write a commented configuration to FILE (ldpstream.toml unless given)."""
     try:
         with file.open("x", encoding="utf-8") as out:
             out.write(EMBEDDED if embedded else TEMPLATE)
     except FileExistsError:
-        raise Refused(f"{file}: expected a file that is not there yet") from None
+        raise Refused(f"{file} already exists: choose another name, or remove it") from None
     except OSError as error:
         raise Refused(f"{file}: cannot write it: {error.strerror}") from error
     click.echo(f"wrote {file}; next: ldpstream check -c {file}", err=True)

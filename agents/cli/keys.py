@@ -1,4 +1,4 @@
-"""`ldpstream keys`: every key of a configuration, explained."""
+"""`ldpstream keys`: explain every key of a configuration."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`ldpstream ledger`: what a ledger has spent."""
+"""`ldpstream ledger`: show what a ledger has spent."""
 
 import json
 from pathlib import Path
@@ -21,10 +21,11 @@ _YEAR_MS: Final = 365 * 86_400_000
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False))
 def ledger(file: str) -> None:
-    """Print what a ledger has spent, in all and window by window, as JSON.
+    """Print what a ledger has spent, in total and window by window, as JSON.
 
-    Losses are those of the worst pair of values; "exact" is a fraction, "spent" rounded up. "year"
-    is what windows of the past 365 days have spent, "said" the same in words, and against whom.
+    Losses are those of the worst pair of values; "exact" is a fraction, "spent" is rounded up.
+    "year" covers windows of the past 365 days; "said" puts that in words, and says against whom it
+    protects.
     """
     now = now_ms()
     try:

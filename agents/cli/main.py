@@ -1,4 +1,4 @@
-"""The `ldpstream` command: finds the subcommand, and turns refusals into messages."""
+"""The `ldpstream` command: find the subcommand, and turn refusals into messages."""
 
 import errno
 import os
@@ -19,31 +19,31 @@ COMMANDS: Final = {
     "keys": "Explain every key of a configuration.",
     "check": "Check configuration, broker, topics and permissions.",
     "spec": "Print what devices in any language need.",
-    "privatize": "Turn values into reports, one JSON object a line.",
+    "privatize": "Turn values into reports, one JSON object per line.",
     "estimate": "Estimate from the reports that privatize wrote.",
     "certify": "Prove what the mechanisms leak, in exact arithmetic.",
-    "audit": "Draw reports of a client, and bound what they lose from below.",
+    "audit": "Draw reports of a client, and bound their privacy loss from below.",
     "plan": "Compare the mechanisms that satisfy a collection's policy.",
     "worker": "Run the Faust worker.",
-    "pack": 'Pack single messages, many to one, for input = "frames".',
+    "pack": 'Pack many single messages into one, for input = "frames".',
     "gateway": "Take uploads over HTTP from devices that cannot speak Kafka.",
     "send": "Privatize values and produce the reports.",
     "ledger": "Show what a device's ledger has spent.",
     "close": "Close all panes up to a time, at the end of a replay.",
-    "reset": "Throw a collection's state away, for a topic created again.",
-    "query": "Ask a running worker for its windows.",
-    "finals": "Keep what has become final: Parquet, SQL or JSON.",
+    "reset": "Delete a collection's state, after its topic was created again.",
+    "query": "Print windows of a running worker.",
+    "finals": "Store final windows: Parquet, SQL or JSON.",
     "discover": "Find unknown words, round by round.",
     "status": "Show collections, partitions, lag and watermarks of a worker.",
-    "simulate": "Send made-up reports to a collection, to see a set-up at work.",
+    "simulate": "Send made-up reports to a collection, to try a set-up.",
     "devbroker": "Run the embedded development broker on its own.",
-    "demo": "Run broker, worker, simulated devices and page in one go.",
+    "demo": "Run a broker, a worker, simulated devices and the page in one go.",
 }
-"""Every command with what it does, in the order of use."""
+"""What each command does, in the order of use."""
 
 
 def find_command(name: str) -> click.Command:
-    """Import a command, which is that of its name in `ldpstream.agents.cli.NAME`."""
+    """Import a command: `NAME` in the module `ldpstream.agents.cli.NAME`."""
     command = getattr(import_module(f"ldpstream.agents.cli.{name}"), name)
     assert isinstance(command, click.Command)
     return command
@@ -53,7 +53,7 @@ class Commands(click.Group):
     """A group that imports a command's module only when the command is used."""
 
     def list_commands(self, _ctx: click.Context) -> list[str]:
-        """Return all names in the order of use."""
+        """Return all names, in the order of use."""
         return list(COMMANDS)
 
     def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -93,14 +93,14 @@ def _refuse_usage(error: click.UsageError) -> int:
 
 
 def _failed_io(error: OSError) -> int:
-    """Say which file failed, and how; whoever opens a file says so, or its error names it.
+    """Say which file failed, and how.
 
-    What has no name is what we write to: standard output.
+    An error without a file name is about standard output: no other file is used without its name.
     """
     if error.filename is not None:
         click.echo(f"cannot use {error.filename}: {error.strerror or error}", err=True)
         return REFUSED
-    # Nothing more can be written there, at exit neither.
+    # Python flushes standard output at exit, which would fail again.
     target = _output_name()
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if error.errno == errno.EPIPE:

@@ -1,4 +1,4 @@
-"""`ldpstream pack`: many single messages into one."""
+"""`ldpstream pack`: pack many single messages into one."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ _MOST_BYTES: Final = 900_000
     *(1_000, _MOST_BYTES),
     default=512 << 10,
     metavar="BYTES",
-    text="The most that is packed into one message, before compression.",
+    text="The largest packed message, before compression.",
 )
 @click.option(
     "--http", type=AddressParameter(), help="Serve /metrics, /healthz and /readyz on this address."
@@ -46,15 +46,15 @@ def pack(
     http: str | None,
     verbose: bool,
 ) -> None:
-    """Pack the messages of collections with `input = "frames"`, many to one, into TOPIC.frames.
+    """Pack many messages of collections with `input = "frames"` into one each, in TOPIC.frames.
 
-    For topics to which devices send single reports at a high rate: workers then read them many
+    For topics to which devices send single reports at a high rate: workers read packed ones many
     times faster. Any number of packers may run, crash and overlap: counts stay exact, and while
-    none runs workers read the source itself. Prints `ready` once it has its share of the
-    partitions. SIGTERM and Ctrl-C send what was read, and end it.
+    none runs, workers read the source itself. Prints `ready` once it has its share of the
+    partitions. On SIGTERM or Ctrl-C it sends what was read and exits.
     """
     config = load(config_file)
-    # Only now: a configuration that is refused should not wait for the clients to be imported.
+    # Imported late: a refused configuration should not wait for the Kafka clients to load.
     from ldpstream.agents.kafka.clients import ClientOptionError, connection
     from ldpstream.agents.packing.assigned import PackOptions
     from ldpstream.agents.packing.run import packed_collections, run_packer

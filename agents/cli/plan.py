@@ -1,4 +1,4 @@
-"""`ldpstream plan`: every mechanism that satisfies a collection's policy, compared."""
+"""`ldpstream plan`: compare every mechanism that satisfies a collection's policy."""
 
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,19 +31,19 @@ _UNIFORM: Final = "uniform"
     type=click.IntRange(1, _MOST_RESPONDENTS),
     required=True,
     metavar="N",
-    help="How many report.",
+    help="Expected number of reports.",
 )
 @click.option(
     "--prior",
     default=_UNIFORM,
     show_default=True,
     metavar="uniform|zipf|FILE",
-    help="The design shares; a file holds one count a line, in the domain's order.",
+    help="Expected shares of the values; a file holds one count per line, in the domain's order.",
 )
 @click.option(
     "--workload",
     type=click.Choice(get_args(Objective)),
-    help="What mechanisms are sorted by; by default what the collection publishes.",
+    help="The queries whose error sorts the mechanisms; by default those that are published.",
 )
 @click.option(
     "--limit",
@@ -51,25 +51,25 @@ _UNIFORM: Final = "uniform"
     default=LIMIT_SECONDS,
     show_default=True,
     metavar="SECONDS",
-    help="How long to compare mechanisms; those that are not reached by then are named.",
+    help="How long to compare mechanisms; those not reached in time are named.",
 )
 @click.option(
     "--search",
     type=click.FloatRange(0.0),
     metavar="SECONDS",
-    help="How long to compute on the best channel of any kind; 0: not at all. "
+    help="How long to search for the best channel of any kind; 0: not at all. "
     f"By default {SEARCH_SECONDS:g} up to {SEARCHED_VALUES} values, 0 beyond.",
 )
 @click.option(
     "--width",
     type=click.FloatRange(0.0, min_open=True),
     metavar="W",
-    help="Say how many respondents bounds of this width need, low to high: 0.02 is +- 1%.",
+    help="Say how many respondents bounds of this width (high - low) need: 0.02 is +- 1%.",
 )
 @click.option(
     "--optimise",
     metavar="FILE",
-    help="Write the best channel that was found, for a collection of mechanism optimal.",
+    help='Write the best channel found, for a collection with mechanism = "optimal".',
 )
 @click.option(
     "--windows",
@@ -77,11 +77,11 @@ _UNIFORM: Final = "uniform"
     metavar="W",
     help="With --budget: compare reports in every one of W windows with those in some.",
 )
-@click.option("--budget", metavar="EPSILON", help="Of a device for all of --windows together.")
+@click.option("--budget", metavar="EPSILON", help="A device's budget for all --windows together.")
 @click.option(
     "--attribute",
     metavar="NAME",
-    help="Of records: the attribute that is planned; without it, how often each is drawn.",
+    help="Of records: plan this attribute; without it, plan how often each is drawn.",
 )
 @click.option("--plot", metavar="FILE.png", help="Draw error against respondents and budget.")
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as one JSON document.")
@@ -99,8 +99,8 @@ def plan(
 ) -> None:
     """Compare all mechanisms that satisfy the policy of collection NAME, before any report.
 
-    Predicts the standard errors of its ranges, quantiles and values, and what a report, the state
-    and decoding cost. Nothing is tuned: errors are those of the estimators that would run.
+    Predicts the standard errors of its ranges, quantiles and values, and the cost of a report, of
+    the state and of decoding. Errors are those of the estimators that would run, untuned.
     """
     if plot is not None:
         _check_picture(plot)
@@ -113,7 +113,7 @@ def plan(
     except SpecError as error:
         raise Refused(f"--{error}") from error
     _, collection = load_collection(config_file, name)
-    # What it needs takes longer to load than the configuration.
+    # Imported late: it takes longer to load than the configuration.
     from ldpstream.agents.plan.command import Wanted, run_plan
     from ldpstream.agents.plan.run import UNKNOWN_WORDS
 
@@ -126,7 +126,7 @@ def plan(
 
 
 def _check_picture(plot: str) -> None:
-    """Refuse a picture that could not be drawn before any work is done."""
+    """Refuse a picture that cannot be drawn, before any work is done."""
     if Path(plot).suffix.lower() != ".png":
         raise Refused(f"--plot: expected a file that ends in .png, got {plot}")
     if find_spec("matplotlib") is None:

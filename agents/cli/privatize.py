@@ -1,4 +1,4 @@
-"""`ldpstream privatize`: values in, reports out."""
+"""`ldpstream privatize`: turn values into reports."""
 
 import sys
 from typing import BinaryIO
@@ -35,12 +35,12 @@ from ldpstream.mechanisms.ledger import Ledger
 def privatize(
     config_file: str, name: str, values: BinaryIO, *, asked: AskedReading, spending: Spending
 ) -> None:
-    """Turn value lines (a file, or stdin) into reports, one JSON object a line.
+    """Turn value lines (a file, or stdin) into reports, one JSON object per line.
 
-    A line is a label, an integer, or one column a dimension ("row,column" on a grid); with --times
-    an RFC 3339 time or epoch milliseconds comes first, of the last year or at most a day ahead
-    unless --replay is given. Rows of a table of Parquet or Arrow are lines too. Randomness is the
-    operating system's.
+    A line is a label, an integer, or one column per dimension ("row,column" on a grid). With
+    --times an RFC 3339 time or epoch milliseconds comes first, within the last year and at most a
+    day ahead unless --replay is given. Rows of a Parquet or Arrow table are lines, too. Randomness
+    is the operating system's.
     """
     _, collection = load_collection(config_file, name)
     refuse_words(collection)
@@ -59,7 +59,7 @@ def privatize(
 
 
 def _keep(ledger: Ledger, collection: CollectionConfig, values: BinaryIO, reading: Reading) -> None:
-    """Write the report of each line's window, the same one wherever a window comes again."""
+    """Write the report of each line's window, the same one if a window occurs again."""
     spec = collection.spec
     try:
         for release in releases(ledger, collection, values, reading):

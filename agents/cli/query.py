@@ -1,4 +1,4 @@
-"""`ldpstream query`: the windows of a running worker, as tables, pictures, CSV or JSON."""
+"""`ldpstream query`: print windows of a running worker, as tables, plots, CSV or JSON."""
 
 from typing import Any
 
@@ -10,14 +10,14 @@ from ldpstream.agents.terminal.tokens import knock, token_options
 
 
 @click.command()
-@click.option("--last", type=click.IntRange(1), metavar="N", help="The newest N windows.")
+@click.option("--last", type=click.IntRange(1), metavar="N", help="The N newest windows.")
 @click.option("--from", "start", metavar="TIME", help="Windows that start at TIME or later.")
 @click.option("--to", "end", metavar="TIME", help="Windows that end at TIME or earlier.")
-@click.option("--all", "every", is_flag=True, help="All windows that are kept.")
-@click.option("--start", "first", metavar="TIME", help="Add up all panes from TIME on; with --end.")
-@click.option("--end", "last_end", metavar="TIME", help="And up to TIME, which is not included.")
+@click.option("--all", "every", is_flag=True, help="All windows that the worker keeps.")
+@click.option("--start", "first", metavar="TIME", help="Add up all panes from TIME to --end.")
+@click.option("--end", "last_end", metavar="TIME", help="End of the panes to add up, exclusive.")
 @click.option(
-    "--fingerprint", metavar="HEX", help="Of an earlier spec that the collection still accepts."
+    "--fingerprint", metavar="HEX", help="Ask about an earlier spec that is still accepted."
 )
 @form_options
 @token_options
@@ -41,8 +41,8 @@ def query(
 ) -> None:
     """Print estimates of windows of collection NAME, from the worker at URL.
 
-    The newest window is printed unless others are asked for; oldest first. Open windows have
-    anytime bounds, which hold however often somebody looks, unless --method says otherwise.
+    Prints the newest window unless options choose others; oldest first. Open windows have anytime
+    bounds, which hold however often somebody looks, unless --method says otherwise.
     """
     if every and last is not None:
         raise Refused("--last: expected --last or --all, not both")
@@ -51,7 +51,7 @@ def query(
     if (first is None) != (last_end is None):
         raise Refused("--start, --end: expected both, or neither")
     if span is not None and (spanned or every or last is not None):
-        raise Refused("--start: expected --end alone with it: other options choose windows")
+        raise Refused("--start: expected no option that chooses windows, only --end with it")
     limit = None if every or (last is None and spanned) else last or 1
     knock(url)
     from ldpstream.agents.terminal.windows import Wanted, print_windows

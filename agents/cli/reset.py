@@ -1,4 +1,4 @@
-"""`ldpstream reset`: a collection starts over."""
+"""`ldpstream reset`: delete a collection's state."""
 
 import asyncio
 import time
@@ -25,12 +25,11 @@ _PATIENCE_SECONDS: Final = 30.0
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @click.argument("name")
 def reset(config_file: str, name: str, *, yes: bool) -> None:
-    """Throw the state of a collection away: for a source topic that was created again.
+    """Delete the state of a collection, after its source topic was created again.
 
-    Stop the workers first. All windows, counters and orders to close are forgotten; whatever the
-    source topic holds is counted from its beginning when a worker starts. Packed messages go with
-    the state, so stop the packers, too. Published estimates and copies of late and rejected reports
-    stay in their topics.
+    Stop the workers and packers first. All windows, counters, orders to close and packed messages
+    are deleted; the next worker counts the source topic from its beginning. Published estimates
+    and copies of late and rejected reports stay in their topics.
     """
     config, collection = load_collection(config_file, name)
     if not yes:
@@ -44,8 +43,8 @@ def reset(config_file: str, name: str, *, yes: bool) -> None:
 
 def _confirm(collection: CollectionConfig) -> None:
     confirm(
-        f"Throw all state of {collection.name} away? Everything in {collection.topics.source} "
-        "is then counted from its beginning."
+        f"Delete all state of {collection.name}? Workers then count {collection.topics.source} "
+        "from its beginning."
     )
 
 
@@ -56,7 +55,7 @@ async def _reset(config: Config, collection: CollectionConfig) -> Sequence[str]:
     async with broker.admin(config.kafka) as admin:
         groups = dict.fromkeys(await worker_groups(admin, config.worker.id), "workers")
         if topics.frames is not None:
-            # What was packed of the old source may not show it, where the broker has no topic ids.
+            # On a broker without topic ids nothing tells that they were packed from the old source.
             names.append(topics.frames)
             groups[config.worker.pack_group] = "packers"
         for group_id, who in groups.items():
@@ -77,7 +76,7 @@ async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> None:
     for name, code in response.topic_error_codes:
         if code and code != UnknownTopicOrPartitionError.errno:
             raise Failed(f"topic {name} cannot be deleted: {for_code(code).description}")
-    # Deletion is not done when it is acknowledged, and until then the name is taken.
+    # A deletion is acknowledged before it is done, and until then the name is taken.
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while await describe(admin, names):
         if time.monotonic() > deadline:

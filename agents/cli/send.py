@@ -1,4 +1,4 @@
-"""`ldpstream send`: a device or a gateway, from value lines to produced frames."""
+"""`ldpstream send`: privatize value lines, and produce the reports."""
 
 import sys
 from collections.abc import Callable, Iterable
@@ -36,25 +36,25 @@ from ldpstream.agents.terminal.reading import AskedReading, Reading, reading_opt
 from ldpstream.agents.terminal.source import source_partitions
 from ldpstream.mechanisms.domains.words import Words
 
-LARGEST_BATCH: Final = 50_000  # a frame of as many different times stays below 1 MB
+LARGEST_BATCH: Final = 50_000  # even if all times differ, such a frame is below 1 MB
 
 
 @click.command()
 @config_option
-@number_option("--batch", 1, LARGEST_BATCH, default=1_000, text="Reports a message.")
+@number_option("--batch", 1, LARGEST_BATCH, default=1_000, text="Reports per message.")
 @click.option("--reports", is_flag=True, help="Lines are reports that privatize wrote.")
 @reading_options
 @click.option(
     "--id",
     "once",
     metavar="NAME",
-    help="Count this input once: the same command goes on where an earlier one ended.",
+    help="Count this input once: the same command resumes where an earlier one ended.",
 )
 @click.option(
     "--journal",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="FOLDER",
-    help=f"The folder for the journals of --id; by default {FOLDER}, next to the configuration.",
+    help=f"The folder for the journals of --id; by default {FOLDER} next to the configuration.",
 )
 @ledger_options
 @click.argument("name")
@@ -73,18 +73,18 @@ def send(
 ) -> None:
     """Privatize value lines (a file, or stdin) and produce the reports.
 
-    With --reports, lines are what privatize wrote; their times are taken where they have some.
-    Times are those of the last year, or at most a day ahead, unless --replay is given. With
-    --ledger, a window's report is sent once, and again only where it may not have arrived. With
-    --id, the whole input is counted once: its reports are drawn and kept before any is sent, and
-    the same command, after a crash too, sends those of them that the broker does not have.
-    Ends by printing how many reports in how many messages the broker has acknowledged.
+    With --reports, lines are what privatize wrote, with their times if they have any. Times must
+    lie within the last year and at most a day ahead, unless --replay is given. With --ledger, a
+    window's report is sent once, and repeated only where it may not have arrived. With --id, the
+    whole input is counted once: its reports are drawn into a journal before any is sent, and the
+    same command, even after a crash, sends those that the broker does not have. Prints at the end
+    how many reports in how many messages the broker has acknowledged.
     """
     config, collection = load_collection(config_file, name)
     how = Reading.of(collection, asked, reports=reports)
-    # Whole messages a chunk, so that only the last one can be shorter.
+    # A chunk is a whole number of messages, so that only the last message can be shorter.
     size = batch * max(1, CHUNK // batch)
-    # Colours may be forced upon a pipe; what moves would only fill it.
+    # No spinner in a pipe, even where FORCE_COLOR is set: it would only fill the output.
     console = Console(stderr=True, force_terminal=None if sys.stderr.isatty() else False)
     read = from_reports if reports else from_values
     reading = partial(read, collection=collection, reading=how, size=size)
@@ -132,7 +132,7 @@ async def _in_round(kafka: KafkaConfig, collection: CollectionConfig) -> Collect
     newest = await Sender(collection.spec, kafka.bootstrap, options=kafka.options).round()
     if newest is None:
         name = collection.name
-        raise Failed(f"{name}: no round has begun: `ldpstream discover {name}` begins one")
+        raise Failed(f"{name}: no round has begun: start one with `ldpstream discover {name}`")
     return replace(collection, spec=newest.spec)
 
 

@@ -1,4 +1,4 @@
-"""`ldpstream simulate`: made-up devices of a collection, to see a set-up at work."""
+"""`ldpstream simulate`: send made-up reports to a collection, to try a set-up."""
 
 import asyncio
 import signal
@@ -31,13 +31,13 @@ _TICK_SECONDS: Final = 0.1
 
 @click.command()
 @config_option
-@number_option("--rate", 1, 1_000_000, default=1_000, text="Reports a second.")
-@number_option("--batch", 1, LARGEST_BATCH, default=100, text="Reports a message at most.")
+@number_option("--rate", 1, 1_000_000, default=1_000, text="Reports per second.")
+@number_option("--batch", 1, LARGEST_BATCH, default=100, text="Most reports per message.")
 @click.option(
     "--seconds",
     type=click.FloatRange(min=0, min_open=True),
     metavar="N",
-    help="End after so long; otherwise Ctrl-C or SIGTERM ends it.",
+    help="End after this many seconds; otherwise run until Ctrl-C or SIGTERM.",
 )
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N")
 @click.argument("name")
@@ -46,9 +46,9 @@ def simulate(
 ) -> None:
     """Send privatized reports of made-up values to a collection, at a steady rate.
 
-    The values follow from the seed: a crowd that wanders over the domain within ten minutes. Their
-    randomisation is the operating system's, as on real devices. Do not point it at a collection
-    that real devices report to: nobody can tell the two apart afterwards.
+    The seed determines the values: a crowd that wanders over the domain within ten minutes. They
+    are randomised with the operating system's entropy, as on real devices. Do not use it on a
+    collection that real devices report to: nobody can separate the two afterwards.
     """
     config, collection = load_collection(config_file, name)
     refuse_words(collection)
@@ -85,7 +85,7 @@ async def _run(
         while not stop.is_set() and (seconds is None or last - begun < seconds):
             await asyncio.sleep(_TICK_SECONDS)
             now = time.monotonic()
-            # After a pause of the broker or the machine nobody makes up for lost reports.
+            # After a pause of the broker or the machine, do not catch up with a burst.
             due += rate * min(now - last, 5 * _TICK_SECONDS)
             last = now
             values = crowd.draw(int(due), seconds=time.time())
@@ -99,7 +99,7 @@ async def _send(sender: Sender, values: NDArray[np.int64], batch: int) -> None:
     """Send values as messages of at most `batch` reports, and wait until the broker has them."""
     spec = sender.spec
     reports = spec.mechanism.privatize(values)
-    # Each value is another device's: its token is one that nobody had before.
+    # Each value comes from a different device, so each gets a new token.
     words = SystemEntropy().words(len(values))
     tokens = None if spec.one_report is None else words.view(np.uint8).reshape(-1, TOKEN_BYTES)
     times_ms = np.full(len(values), time.time_ns() // 1_000_000, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""`ldpstream spec`: what a device in any language needs, as one JSON document."""
+"""`ldpstream spec`: print what a device in any language needs, as one JSON document."""
 
 import json
 
@@ -13,7 +13,7 @@ from ldpstream.agents.terminal.common import config_option, load_collection
 def spec(config_file: str, name: str) -> None:
     """Print the device document of a collection: its canonical spec, fingerprint and tables.
 
-    A running worker answers the same at /api/collections/NAME/spec.
+    A running worker serves the same at /api/collections/NAME/spec.
     """
     _, collection = load_collection(config_file, name)
     click.echo(json.dumps(collection.spec.device_document(), separators=(",", ":")))

@@ -1,4 +1,4 @@
-"""`ldpstream status`: how far a running worker is."""
+"""`ldpstream status`: show how far a running worker is."""
 
 import json
 
@@ -19,9 +19,9 @@ from ldpstream.agents.terminal.tokens import knock, token_options
 def status(url: str, *, as_json: bool, token: str | None) -> None:
     """Show collections, partitions, lag and watermarks of the worker at URL.
 
-    Counters, next offsets and watermarks are those of all workers; `owned` and `end` are what the
-    worker that answers knows. The specs that a collection accepts besides its own follow it. What
-    shards without a worker run is named on standard error, and the exit code is 1.
+    Counters, next offsets and watermarks are those of all workers; `owned` and `end` are what this
+    worker knows. The earlier specs that a collection accepts follow it. Collections of shards
+    without a worker are named on standard error, and the exit code is 1.
     """
     knock(url)
     from ldpstream.agents.terminal.errors import Failed

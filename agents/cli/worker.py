@@ -1,4 +1,4 @@
-"""`ldpstream worker`: the Faust worker."""
+"""`ldpstream worker`: run the Faust worker."""
 
 import click
 
@@ -15,16 +15,16 @@ from ldpstream.agents.terminal.errors import Refused
 @click.command()
 @config_option
 @shard_option
-@click.option("--verbose", is_flag=True, help="Log what Faust and the Kafka clients say, too.")
+@click.option("--verbose", is_flag=True, help="Also log what Faust and the Kafka clients say.")
 @click.pass_context
 def worker(context: click.Context, config_file: str, *, shard: Shard, verbose: bool) -> None:
     """Run the Faust worker: ingest, windows, publishing, metrics, HTTP.
 
-    Prints `ready URL` once it serves. SIGTERM and Ctrl-C flush what was read, and end it.
+    Prints `ready URL` once it serves. On SIGTERM or Ctrl-C it flushes what was read and exits.
     """
     config = load_shard(config_file, shard)
     warn_of_nominal(config.of_shard(shard).collections.values())
-    # Only now: a configuration that is refused should not wait for Faust to be imported.
+    # Imported late: a refused configuration should not wait for Faust to load.
     from ldpstream.agents.config.client_options import ClientOptionError
     from ldpstream.agents.stores.choice import why_no_store
     from ldpstream.agents.worker import faust_settings, run_worker

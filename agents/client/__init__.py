@@ -1,4 +1,4 @@
-"""A typed client of a worker's HTTP API: the same models that the worker answers with.
+"""A typed client of a worker's HTTP API, with the worker's own models.
 
 ```python
 from ldpstream.agents.client import EstimateRequest, LinearRequest, connect

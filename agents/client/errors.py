@@ -1,4 +1,4 @@
-"""Why a worker could not be asked. No text shows a token."""
+"""The errors of a request to a worker. No message contains a token."""
 
 
 class ApiError(Exception):
@@ -6,20 +6,20 @@ class ApiError(Exception):
 
 
 class AddressError(ApiError):
-    """The URL is none of HTTP."""
+    """The URL is not one of HTTP."""
 
 
 class UnreachableError(ApiError):
-    """Nobody answers at the URL, or whoever did went away in the middle."""
+    """Nobody answers at the URL, or the connection broke."""
 
 
 def no_address(url: str) -> AddressError:
-    """Return the error where a URL is none of HTTP."""
+    """Return the error for a URL that is not one of HTTP."""
     return AddressError(f"{url}: expected a URL such as http://127.0.0.1:6066")
 
 
 def nobody_answers(url: str) -> UnreachableError:
-    """Return the error where nothing takes connections."""
+    """Return the error where nothing accepts connections."""
     return UnreachableError(
         f"no worker answers at {url}: is it running, and is the URL the one that it printed?"
     )
@@ -30,7 +30,7 @@ class NotAWorkerError(ApiError):
 
 
 class RefusedError(ApiError):
-    """The worker refuses the request: its own words, and the HTTP status, 400 to 499."""
+    """The worker refuses the request: in its own words, with the HTTP status, 400 to 499."""
 
     def __init__(self, text: str, *, status: int) -> None:
         super().__init__(text)
@@ -42,4 +42,4 @@ class TokenRefusedError(RefusedError):
 
 
 class UnavailableError(ApiError):
-    """The worker cannot answer now: its own words. It may later."""
+    """The worker cannot answer now, in its own words, but may later."""

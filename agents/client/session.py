@@ -1,4 +1,4 @@
-"""Asking a worker: one method a path, answers as models, refusals as errors."""
+"""Requests to a worker: one method per path, answers as models, refusals as errors."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -24,7 +24,7 @@ from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.mechanisms.base.times import parse_time
 
 TIMEOUT_SECONDS: Final = 60.0
-"""For an estimate: it may take a worker long."""
+"""For an estimate, which may take a worker long."""
 PAGE: Final = 1_000
 _AGAIN_SECONDS: Final = 2.0
 
@@ -47,12 +47,12 @@ class Client:
         return await self._model(Collection, _path(name))
 
     async def status(self, name: str, *, fingerprint: str | None = None) -> CollectionStatus:
-        """Return how far a collection is, under its own spec or the one with this fingerprint."""
+        """Return a collection's progress, under its own spec or the one with this fingerprint."""
         asked = _given(fingerprint=fingerprint)
         return await self._model(CollectionStatus, _path(name, "/status"), asked)
 
     async def readiness(self) -> Readiness:
-        """Return whether every collection can be asked, and why not."""
+        """Return whether every collection is ready, and if not, why."""
         return parse(
             Readiness, await self._transport.fetch("GET", "/readyz", fine=(200, 503)), self.url
         )
@@ -99,14 +99,14 @@ class Client:
             found = answer.windows + found
             if not answer.more:
                 break
-            # Ends are all different: only windows before the first one end a millisecond earlier.
+            # Windows have distinct ends, so this leaves exactly those before the first one.
             asked["to"] = str(parse_time(answer.windows[0].window.end) - 1)
         return found
 
     async def estimate(
         self, name: str, asked: EstimateRequest | None = None, *, fingerprint: str | None = None
     ) -> EstimateDocument:
-        """Return the document of a span, by default the newest window as it is published."""
+        """Return the document of a span, by default the newest window as published."""
         spec = _given(fingerprint=fingerprint)
         body = (asked or EstimateRequest()).model_dump_json(exclude_unset=True).encode()
         headers = {"Content-Type": "application/json"}
@@ -117,7 +117,7 @@ class Client:
     async def final(
         self, name: str, start: str, *, fingerprint: str | None = None
     ) -> EstimateDocument:
-        """Return the stored final of the window that starts then."""
+        """Return the stored final document of the window that starts at `start`."""
         path = _path(name, f"/finals/{quote(start, safe='')}")
         return await self._model(EstimateDocument, path, _given(fingerprint=fingerprint))
 
@@ -129,11 +129,11 @@ class Client:
         again: bool = True,
         fingerprint: str | None = None,
     ) -> AsyncIterator[Event]:
-        """Yield what happens to a collection's windows: from now on, or after a final's id.
+        """Yield changes of a collection's windows, from now on or after a final's id.
 
-        Where the stream ends or breaks it is taken up again, with the last id, so that no final is
-        missed and none comes twice; unless `again` is false. While nobody answers it waits. Use
-        `contextlib.aclosing` to leave early and have the connection closed at once.
+        With `again`, a stream that ends or breaks is resumed after the last id, so that each final
+        comes exactly once; while nobody answers, it waits. Use `contextlib.aclosing` to leave early
+        and close the connection at once.
         """
         reader, spec = EventReader(after), _given(fingerprint=fingerprint)
         while True:
@@ -148,7 +148,7 @@ class Client:
             await asyncio.sleep(_AGAIN_SECONDS)
 
     async def get(self, path: str, parameters: Parameters = ()) -> bytes:
-        """Return the JSON that a path answers, as it is."""
+        """Return the raw JSON of a path."""
         return await self._transport.fetch("GET", path, parameters)
 
     async def _model(self, model: type[Model], path: str, parameters: Parameters = ()) -> Model:
@@ -161,11 +161,11 @@ async def connect(
 ) -> AsyncIterator[Client]:
     """Return a client of the worker at a URL, closed at the end of the block.
 
-    `token` is what the worker's `[worker] token` holds, and is sent to it alone. An estimate is
-    waited for `timeout_seconds`; everything else for 20 s at most, a connection for 5 s.
+    `token` is the value of the worker's `[worker] token`, and is sent to that worker alone. An
+    estimate may take `timeout_seconds`, everything else 20 s at most, and connecting 5 s.
 
     Raises:
-        AddressError: where the URL is none of HTTP.
+        AddressError: where the URL is not one of HTTP.
     """
     if not url.startswith(("http://", "https://")):
         raise no_address(url)

@@ -1,4 +1,4 @@
-"""Reading server-sent events, as the HTML standard has them, out of pieces of any length."""
+"""A reader of server-sent events (as in the HTML standard) in pieces of any length."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,12 +7,12 @@ from typing import Final, Literal
 from ldpstream.agents.document import EstimateDocument
 
 EVENT_BYTES: Final = 16 << 20
-"""No event is longer; what is, comes from no worker."""
+"""The longest event: a worker sends none that is longer."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """A change of a window: `id` of a final is its window's start in epoch ms, else None."""
+    """A change of a window; `id` is the start of a final's window in epoch ms, else None."""
 
     kind: Literal["final", "provisional"]
     id: int | None
@@ -20,21 +20,21 @@ class Event:
 
 
 class EventReader:
-    """Turns bytes into events; `last_id` is the id that a stream is taken up again with."""
+    """Turns bytes into events; a stream is resumed after `last_id`."""
 
     def __init__(self, last_id: int | None) -> None:
         self.last_id = last_id
         self._rest = b""
 
     def restart(self) -> None:
-        """Forget the beginning of an event whose end never came."""
+        """Discard an incomplete event."""
         self._rest = b""
 
     def feed(self, piece: bytes) -> Iterator[Event]:
-        """Yield the events that are complete with this piece.
+        """Yield the events that this piece completes.
 
         Raises:
-            ValueError: for what is no event of a worker.
+            ValueError: for anything but an event of a worker.
         """
         *blocks, self._rest = (self._rest + piece).split(b"\n\n")
         if len(self._rest) > EVENT_BYTES:
@@ -50,7 +50,7 @@ class EventReader:
             name, _, value = line.partition(b":")
             fields.setdefault(name, []).append(value.removeprefix(b" "))
         kind = fields.get(b"event", [b""])[-1].decode("ascii", "replace")
-        # Of kinds that there are not yet, and of comments, nothing is known.
+        # A comment, or a kind of event that this version does not know.
         if kind not in ("final", "provisional"):
             return None
         last_id = int(fields[b"id"][-1]) if b"id" in fields else None

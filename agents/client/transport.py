@@ -1,4 +1,4 @@
-"""Requests to a worker and what their answers mean: bytes and events, refusals as errors."""
+"""HTTP requests to a worker: answers as bytes and events, refusals as errors."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,12 +31,12 @@ _SILENCE_SECONDS: Final = 45.0  # three heartbeats of a stream of events
 
 @dataclass(frozen=True, kw_only=True)
 class Transport:
-    """Asks the worker at a URL. All methods raise the errors of `ldpstream.agents.client`."""
+    """Sends requests to a worker. All methods raise the errors of `ldpstream.agents.client`."""
 
     url: str
     session: aiohttp.ClientSession
     estimate_seconds: float
-    """How long an estimate is waited for."""
+    """How long to wait for an estimate."""
 
     async def fetch(
         self,
@@ -49,7 +49,7 @@ class Transport:
         fine: tuple[int, ...] = (200,),
     ) -> bytes:
         """Return the JSON of an answer whose status is among `fine`."""
-        # An estimate may take long, everything else is at hand.
+        # Only an estimate may take long.
         seconds = self.estimate_seconds
         if not path.endswith("/estimate"):
             seconds = min(seconds, PATIENCE_SECONDS)
@@ -61,7 +61,7 @@ class Transport:
                 data=body,
                 headers=headers,
                 timeout=_timeout(seconds),
-                # A worker never redirects, and nobody else is to be told the token.
+                # A worker never redirects, and nobody else may get the token.
                 allow_redirects=False,
             ) as answer:
                 if answer.status in fine and answer.content_type == "application/json":
@@ -76,7 +76,7 @@ class Transport:
     async def events(
         self, path: str, parameters: Parameters, reader: EventReader
     ) -> AsyncIterator[Event]:
-        """Yield the events of one connection, after the last that the reader has read."""
+        """Yield the events of one connection, after the reader's last one."""
         reader.restart()
         headers = {} if reader.last_id is None else {"Last-Event-ID": str(reader.last_id)}
         timeout = _timeout(None, sock_read=_SILENCE_SECONDS)
@@ -99,7 +99,7 @@ class Transport:
             raise NotAWorkerError(f"{self.url}: expected events of a worker") from failure
 
     async def _refuse(self, answer: aiohttp.ClientResponse) -> None:
-        """Raise what an answer means that is not the one that was asked for."""
+        """Raise the error that an unsuccessful answer stands for."""
         error = await _error(answer)
         if error is None:
             raise NotAWorkerError(f"{self.url}: expected a worker, got HTTP status {answer.status}")
@@ -113,18 +113,18 @@ class Transport:
         connected = not isinstance(failure, aiohttp.ConnectionTimeoutError)
         if connected and isinstance(failure, TimeoutError):
             return UnreachableError(
-                f"{self.url} takes connections and has not answered for {seconds:g} s: is it a "
+                f"{self.url} accepts connections, but has not answered for {seconds:g} s: is it a "
                 "worker, and is it busy?"
             )
         if isinstance(failure, aiohttp.ClientConnectorCertificateError):
             why = getattr(failure.certificate_error, "verify_message", failure.certificate_error)
             return UnreachableError(
-                f"{self.url}: its certificate is not trusted: {why}; SSL_CERT_FILE names the file "
+                f"{self.url}: its certificate is not trusted: {why}; set SSL_CERT_FILE to the file "
                 "of an authority to trust"
             )
         if isinstance(failure, aiohttp.ClientConnectorSSLError):
             return UnreachableError(
-                f"{self.url}: expected HTTPS there, got something else: is it {_plain(self.url)}?"
+                f"{self.url}: expected HTTPS, got something else: is it {_plain(self.url)}?"
             )
         return nobody_answers(self.url)
 
@@ -138,7 +138,7 @@ def _timeout(total: float | None, *, sock_read: float | None = None) -> aiohttp.
 
 
 def parse(model: type[Model], raw: bytes, url: str) -> Model:
-    """Return an answer as a model; raises NotAWorkerError where it is none."""
+    """Return an answer as a model, or raise NotAWorkerError."""
     try:
         return model.model_validate_json(raw)
     except ValidationError as failure:
@@ -148,7 +148,7 @@ def parse(model: type[Model], raw: bytes, url: str) -> Model:
 
 
 async def _error(answer: aiohttp.ClientResponse) -> str | None:
-    """Return the worker's own words about a request that it refuses, None where there are none."""
+    """Return the worker's own words about a refused request; None where there are none."""
     if answer.content_type != "application/json":
         return None
     body = bytearray()

@@ -1,4 +1,4 @@
-"""The configuration: one TOML file declares broker, worker and collections."""
+"""The configuration: one TOML file for broker, worker, gateway and collections."""
 
 from typing import TYPE_CHECKING
 

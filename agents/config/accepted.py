@@ -1,10 +1,10 @@
 """`accept`: collections of earlier configuration files whose reports are still counted.
 
-From an earlier file the collection of the same name counts, with everything that determines what
+Each earlier file must have a collection of the same name. It keeps everything that determines what
 its reports mean and how they are published: domain, mechanism, precision, `window`, `spread`,
 `minimum`, `minimum_block`, `confidence`, `estimand`, `method`, `sharpest` and `publish`. Topics,
-partitions and the handling of rejected messages are those of the new collection, and the earlier
-file's own `accept` is not followed.
+partitions and the handling of rejected messages are those of the new collection. The earlier file's
+own `accept` is not followed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from ldpstream.agents.config.tables import CollectionTable, FileTable, known_key
 
 
 def with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) -> CollectionConfig:
-    """Return a collection with those that its `accept` names; relative paths are below `base`.
+    """Return a collection with those in its `accept`; paths are relative to `base`.
 
     Raises:
         ConfigError: naming the place in `accept`, the file, and what was expected.
@@ -34,7 +34,7 @@ def with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) ->
         except ConfigError as error:
             raise ConfigError(path, "; ".join(str(error).splitlines())) from error
         _check(path, file, own, [own, *found], one)
-        # What `pack` writes contains the messages of all specs; only one state reads it.
+        # `pack` writes the messages of all specs to one topic; only the new spec's state reads it.
         topics, kept = replace(own.topics, frames=None), own.retention_ms
         found.append(
             replace(

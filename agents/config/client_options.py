@@ -48,25 +48,25 @@ _NUMBERS: Final = (
 
 _SESSION_TIMEOUT_MS: Final = 6_000
 _STATIC_SESSION_TIMEOUT_MS: Final = 30_000
-# Faust refuses a session that is longer; its own default.
+# Faust's default; it refuses a session longer than this.
 _REQUEST_TIMEOUT_MS: Final = 90_000
-# How long a client may go by what a broker told it of topics, where nothing has it ask again. With
-# aiokafka's default a group that a returning broker had told too little would rest for 5 minutes.
+# How long a client may use cached metadata. With aiokafka's default, a group that got incomplete
+# metadata from a restarting broker would be idle for 5 minutes.
 METADATA_MS: Final = 30_000
-# Whoever stays hears with the next heartbeat that somebody has gone.
+# The remaining members learn at their next heartbeat that one has left.
 _HEARTBEAT_MS: Final = 1_000
 
 
 class ClientOptionError(ValueError):
-    """A key of `[kafka]` that no client knows, or that clashes; the message names it."""
+    """A key of `[kafka]` is unknown, invalid or conflicts with others; the message names it."""
 
 
 def settled(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the checked options with their secrets revealed: never show them.
+    """Return the checked options with their secrets revealed: never log or print them.
 
     Raises:
-        ClientOptionError: for an unknown option, an invalid value, or an option that
-            lacks another one; for a secret that cannot be read; for GSSAPI without a ticket.
+        ClientOptionError: for an unknown option, an invalid value, an option that needs another
+            one; for a secret that cannot be read; for GSSAPI without a ticket.
     """
     _check_names(options)
     revealed = {key: _revealed(key, value) for key, value in options.items()}
@@ -83,7 +83,7 @@ def settled(options: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupTimes:
-    """A worker's times in its group, in milliseconds."""
+    """A worker's timeouts in its consumer group, in milliseconds."""
 
     session_ms: int
     heartbeat_ms: int
@@ -91,10 +91,11 @@ class GroupTimes:
 
 
 def group_times(options: Mapping[str, Any], *, static: bool) -> GroupTimes:
-    """Return a worker's times in its group; `static` members have longer sessions by default.
+    """Return a worker's timeouts in its group; `static` members have longer sessions by default.
 
     Raises:
-        ClientOptionError: where heartbeats are not shorter than the session, or requests are.
+        ClientOptionError: where the heartbeat interval is not below the session timeout, or the
+            request timeout is.
     """
     default_ms = _STATIC_SESSION_TIMEOUT_MS if static else _SESSION_TIMEOUT_MS
     session_ms = int(options.get("session_timeout_ms", default_ms))
@@ -102,12 +103,12 @@ def group_times(options: Mapping[str, Any], *, static: bool) -> GroupTimes:
     request_ms = int(options.get("request_timeout_ms", max(_REQUEST_TIMEOUT_MS, session_ms)))
     if request_ms < session_ms:
         raise ClientOptionError(
-            f"kafka.request_timeout_ms: expected at least the session, session_timeout_ms = "
+            f"kafka.request_timeout_ms: expected at least session_timeout_ms = "
             f"{session_ms}, got {request_ms}"
         )
     if heartbeat_ms >= session_ms:
         raise ClientOptionError(
-            f"kafka.heartbeat_interval_ms: expected less than the session, session_timeout_ms = "
+            f"kafka.heartbeat_interval_ms: expected less than session_timeout_ms = "
             f"{session_ms}, got {heartbeat_ms}; a third of it or less is usual"
         )
     return GroupTimes(session_ms=session_ms, heartbeat_ms=heartbeat_ms, request_ms=request_ms)
@@ -158,7 +159,7 @@ def _check_together(options: Mapping[str, Any]) -> None:
     for names, part, example in ((SASL, "SASL", "SASL_SSL"), (TLS, "SSL", "SSL or SASL_SSL")):
         given = sorted(names & options.keys())
         if given and part not in chosen.split("_"):
-            # Otherwise we would connect without encryption although the file asks for it.
+            # Otherwise clients would connect without the security that the file asks for.
             raise ClientOptionError(
                 f"kafka.security_protocol: expected {example} with kafka.{given[0]}, got "
                 + (chosen if "security_protocol" in options else f"none, which is {chosen}")
@@ -174,7 +175,7 @@ def _check_together(options: Mapping[str, Any]) -> None:
 
 
 class KerberosError(ValueError):
-    """A Kerberos login is impossible; the text says what is missing."""
+    """A Kerberos login is impossible; the message says what is missing."""
 
 
 def check_kerberos() -> None:
@@ -188,7 +189,7 @@ def check_kerberos() -> None:
     except ImportError as error:
         raise KerberosError("expected the package gssapi (pip install gssapi), got none") from error
     try:
-        # From where KRB5CCNAME and KRB5_CLIENT_KTNAME say; the lifetime is 0 once it has expired.
+        # Found through KRB5CCNAME and KRB5_CLIENT_KTNAME; an expired one has a lifetime of 0.
         lifetime = gssapi.Credentials(usage="initiate").lifetime
     except gssapi.exceptions.GSSError as error:
         raise KerberosError("expected a Kerberos ticket, got none: run kinit") from error

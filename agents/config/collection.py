@@ -1,4 +1,4 @@
-"""One collection as configured, all defaults filled in."""
+"""One collection as configured, with all defaults filled in."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -50,28 +50,28 @@ class CollectionConfig:
     window: WindowSpec
     topics: Topics
     partitions: int
-    """Of topics that we create."""
+    """Of topics that workers create."""
     retention_ms: int
-    """Of topics that we create."""
+    """Of topics that workers create."""
     minimum: int
-    """With fewer reports a document has only their number."""
+    """With fewer reports a document contains only their number."""
     minimum_block: int
     """Disclosed blocks with fewer reports are merged; 0 or 1: never."""
     format: int
-    """Up to which format of its state a worker says that it reads."""
+    """The newest format of the state that a worker declares to read."""
     rejected: RejectedPolicy
     publish_every_ms: int | None
-    """How often open windows are told of, at most; None: never."""
+    """Shortest interval between documents of an open window; None: none are published."""
     options: EstimateOptions
-    """What its published documents hold."""
+    """What published documents contain."""
     spread: SpreadConfig | None = None
-    """What devices' ledgers do; None: they may report in every pane."""
+    """How devices spread their budget; None: they may report in every pane."""
     accept: tuple["CollectionConfig", ...] = ()
-    """Earlier ones of this name whose reports are still counted, over the same topics."""
+    """Earlier collections of this name on the same topics whose reports are still counted."""
 
     @cached_property
     def attributes(self) -> Mapping[str, "CollectionConfig"]:
-        """Of records: this collection as if its devices gave one attribute alone, by its name."""
+        """For records: by attribute, this collection as if devices reported only that one."""
         return {
             name: replace(self, spec=spec, accept=(), options=self.options.about(name))
             for name, spec in self.spec.attributes.items()
@@ -79,7 +79,7 @@ class CollectionConfig:
 
     @cached_property
     def privacy(self) -> PrivacyStatement:
-        """What the policy means in plain words; cached, since a large matrix takes long."""
+        """What the policy means in plain words; cached, because it is slow for a large matrix."""
         said = privacy_statement(self.spec)
         of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
         records = bool(self.spec.attributes)
@@ -94,14 +94,14 @@ class CollectionConfig:
 
     @property
     def publish_every_seconds(self) -> float:
-        """How often open windows are told of, at most; infinite: never."""
+        """`publish_every_ms` in seconds; infinite for never."""
         return math.inf if self.publish_every_ms is None else self.publish_every_ms / 1000
 
     @property
     def smallest_part(self) -> int:
-        """Of how many reports of one disclosed block answers tell at least; 1: of any number.
+        """The fewest reports of one disclosed block that any answers differ by; 1: no minimum.
 
-        Where open windows are told of, that is between two answers, and nobody bounds it.
+        While open windows are published, two answers may differ by any number of reports.
         """
         if self.publish_every_ms is not None:
             return 1
@@ -111,9 +111,9 @@ class CollectionConfig:
 
     @cached_property
     def central(self) -> Central | None:
-        """What a report loses in documents; None where that is not known to be less than alone.
+        """What a report loses in documents; None where that is not known to be less than by itself.
 
-        Documents tell of several reports that follow from one draw: nothing is known of these.
+        With `hold`, documents contain several reports of one draw, for which no bound is known.
         """
         if self.smallest_part <= 1 or self.spec.hold is not None:
             return None
@@ -129,7 +129,7 @@ def read_collection(
     base: Path,
     worker_id: str,
 ) -> CollectionConfig:
-    """Return a collection from its table, and from the same table as TOML gave it.
+    """Return a collection from its validated table, and the same table as parsed from TOML.
 
     Raises:
         ConfigError: naming the key and what was expected.
@@ -145,15 +145,15 @@ def read_collection(
         raise ConfigError(
             f"{path}.publish.every",
             'expected a duration, or minimum of at least 2, got "off": with minimum '
-            f"{table.minimum} every pane can be asked for at every moment",
+            f"{table.minimum} anybody may query open panes at any moment",
         )
     _check_minimum_block(f"{path}.minimum_block", table, spec)
     words = isinstance(spec.domain, Words)
     if words and (window.hop_ms != window.size_ms or table.spread is not None):
         raise ConfigError(
             f"{path}.domain.words",
-            "expected windows that do not overlap, one for each round, and no spread: a device "
-            "chooses by itself the one that it takes part in",
+            "expected windows that do not overlap, one per round, and no spread: a device itself "
+            "chooses the round in which it takes part",
         )
     return CollectionConfig(
         name=name,
@@ -179,7 +179,7 @@ def read_collection(
 
 
 def read_spec(name: str, raw: Mapping[str, object], *, base: Path) -> CollectionSpec:
-    """Return what the collection's devices need, from its table as parsed from TOML.
+    """Return the spec of the collection's devices, from its table as parsed from TOML.
 
     Raises:
         ConfigError: naming the keys and what was expected.
@@ -200,13 +200,13 @@ def _check_minimum_block(path: str, table: CollectionTable, spec: CollectionSpec
     if blocks_of_reports(spec) is None:
         raise ConfigError(
             path,
-            f"expected 0, got {asked:,}: it is for reports that disclose the block of their value "
-            f"and nothing else, which those of {spec.mechanism.id} over this domain do not",
+            f"expected 0, got {asked:,}: it is for reports that disclose their value's block and "
+            f"nothing else, unlike those of {spec.mechanism.id} over this domain",
         )
     if asked > table.minimum:
         raise ConfigError(
             path,
-            f"expected at most minimum, {table.minimum:,}, got {asked:,}: a part may hold no more",
+            f"expected at most minimum = {table.minimum:,}, got {asked:,}",
         )
 
 
@@ -225,7 +225,7 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
     for name, written in table.publish.attributes.items():
         where = f"{path}.publish.{key_path(['attributes', name])}"
         if name not in spec.attributes:
-            known = ", ".join(spec.attributes) or "none, because values are no records"
+            known = ", ".join(spec.attributes) or "none, because values are not records"
             raise ConfigError(where, f"expected {known}")
         own = _resolved(options, {"publish": (written, where)}, spec.attributes[name])
         each.append((name, own))
@@ -236,7 +236,7 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
         raise ConfigError(f"{path}.{error.name}", f"expected {error.expected}") from error
     listed = sum(options.about(name).top or 0 for name in spec.attributes)
     if listed > TOP_LIMIT:
-        what = f"expected at most {TOP_LIMIT:,} values of all attributes together, got {listed:,}"
+        what = f"expected at most {TOP_LIMIT:,} values over all attributes, got {listed:,}"
         raise ConfigError(f"{path}.publish.top", what)
     return options
 
@@ -245,14 +245,14 @@ _Tables = Mapping[str, tuple[BaseModel, str]]
 
 
 def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -> EstimateOptions:
-    """Return options with what is written in some tables, each with its path."""
+    """Return options, replaced where one of some tables, each with its path, has a key for them."""
     found: dict[str, Any] = {}
     for name, key in KEYS.items():
         written, where = tables.get(key.table, (None, ""))
         if written is None or name not in written.model_fields_set:
             continue
         if spec.attributes and name in {"ranges", "quantiles", "linear"} and getattr(written, name):
-            what = f"expected none of records: {name} of an attribute in attributes.NAME"
+            what = f"expected none for records: set {name} of an attribute in attributes.NAME"
             raise ConfigError(f"{where}.{name}", what)
         try:
             found[name] = key.resolve(getattr(written, name), spec.domain.estimated)
@@ -265,7 +265,7 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
 
 
 def _check_quantiles(path: str, spec: CollectionSpec) -> None:
-    # The cost is quadratic in this number, and a worker computes quantiles every few seconds.
+    # Quantiles cost time quadratic in this number, and a worker computes them every few seconds.
     alone = spec.mechanism.marginal(spec.mechanism.empty())
     groups = (spec.mechanism if alone is None else alone[0]).decoder().groups()
     largest = spec.domain.estimated.size if groups is None else int(np.bincount(groups).max())

@@ -1,4 +1,4 @@
-"""Durations of the configuration, as whole milliseconds."""
+"""Durations in the configuration, as whole milliseconds."""
 
 from typing import Annotated, Final
 

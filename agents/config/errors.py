@@ -1,4 +1,4 @@
-"""Refuse a configuration: file, key, what was expected and what was found."""
+"""Errors of a configuration: file, key, what was expected and what was found."""
 
 import json
 import re
@@ -39,9 +39,9 @@ _LIMITS: Final = {"greater_than_equal": ("at least", "ge"), "less_than_equal": (
 
 
 class ConfigError(ValueError):
-    """A configuration that is refused.
+    """An invalid configuration.
 
-    The text is `FILE: PATH: PROBLEM`, with one more line for each further problem, for example::
+    The message is `FILE: PATH: PROBLEM`, with another line for each further problem, for example::
 
         ldpstream.toml: collection.checkins.window.hop: expected at most size (1h), got 2h
     """
@@ -97,7 +97,7 @@ def _together(errors: Sequence[ConfigError]) -> ConfigError:
 
 
 def unknown_key(key: str, known: Sequence[str]) -> str:
-    """Return the error text for an unknown key, suggesting the one that may be meant."""
+    """Return the error text for an unknown key, with a suggestion if a known one is similar."""
     return f"{unknown(key, known)}; expected one of {', '.join(known)}"
 
 

@@ -1,4 +1,4 @@
-"""Examples and schemas of the keys that mechanisms and domains read, which have no models.
+"""Examples and schemas of the keys that mechanisms and domains read themselves, without a model.
 
 The models in `tables`, `worker` and `gateway` hold examples of their own keys.
 """
@@ -46,7 +46,7 @@ EXAMPLES: Final[Mapping[str, Json]] = {
 
 
 def described(key: str, said: str) -> dict[str, Json]:
-    """Return the JSON Schema of one of these keys, which means what is `said`."""
+    """Return the JSON Schema of one of these keys, described by `said`."""
     return {"description": said, "examples": [EXAMPLES[key]]}
 
 
@@ -71,7 +71,7 @@ DOMAIN_SCHEMA: Final = {
 
 
 def toml(value: object) -> str:
-    """Return a value of texts, numbers, lists and tables as TOML writes it in one line."""
+    """Return a value of texts, numbers, lists and tables as one line of TOML."""
     if isinstance(value, Mapping):
         pairs = ", ".join(f"{key_path([key])} = {toml(one)}" for key, one in value.items())
         return f"{{ {pairs} }}" if pairs else "{}"

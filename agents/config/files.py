@@ -11,7 +11,7 @@ _TOML_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column \d+|(end of
 
 
 def read_tables(file: Path, shown: str) -> dict[str, Any]:
-    """Return the tables of a TOML file, which error messages call `shown`.
+    """Return the tables of a TOML file, called `shown` in messages.
 
     Raises:
         ConfigError: if it cannot be read, naming file and line.

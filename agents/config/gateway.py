@@ -36,35 +36,33 @@ class GatewayConfig(ServingTable):
     """`[gateway]`."""
 
     http: Address = Field(
-        default="127.0.0.1:8080", description="Address of uploads; port 0: any free"
+        default="127.0.0.1:8080", description="Address for uploads; port 0 takes any free one"
     )
     token: SecretKey = Field(
         default=None,
-        description="What uploads must show; none if devices hold no secret",
+        description="The bearer token of uploads; none where devices hold no secret",
         examples=[{"env": "LDPSTREAM_UPLOAD_TOKEN"}],
     )
     origins: list[Annotated[str, AfterValidator(_origin)]] = Field(
         default=[],
-        description='Origins of pages that may upload; "*" is any',
+        description='Origins of web pages that may upload; "*" is any',
         examples=[["https://survey.example"]],
     )
     upload_bytes: int = Field(
-        default=256 << 10, ge=1_000, le=UPLOAD_BYTES_LIMIT, description="The largest body"
+        default=256 << 10, ge=1_000, le=UPLOAD_BYTES_LIMIT, description="Largest body in bytes"
     )
     queue: int = Field(
-        default=10_000, ge=1, le=1_000_000, description="Most uploads that wait for the broker"
+        default=10_000, ge=1, le=1_000_000, description="Most uploads waiting for the broker"
     )
     queue_bytes: int = Field(
-        default=64 << 20, ge=UPLOAD_BYTES_LIMIT, le=1 << 36, description="Sum of their bodies"
+        default=64 << 20, ge=UPLOAD_BYTES_LIMIT, le=1 << 36, description="Most bytes waiting"
     )
-    connections: int = Field(
-        default=2_000, ge=1, le=100_000, description="Most connections that are open at once"
-    )
+    connections: int = Field(default=2_000, ge=1, le=100_000, description="Most open connections")
     connections_per_peer: int = Field(
         default=500,
         ge=1,
         le=100_000,
-        description="The same of one address; behind trusted proxies, requests of one client",
+        description="Most per address; behind trusted proxies, requests per client",
     )
     linger_ms: Annotated[Duration, AfterValidator(_linger)] = Field(
         alias="linger",
@@ -80,20 +78,18 @@ class GatewayConfig(ServingTable):
         default=0,
         ge=0,
         le=100_000,
-        description="Reports go to the topic in batches of at least this many, sorted, at one "
-        "time, one an upload; 0: as they come",
+        description="Send reports in sorted batches of at least this many, all with one time, at "
+        "most one per upload; 0: send them as they come",
     )
     remember_ms: PositiveDuration = Field(
         alias="remember",
         default=7 * DAY_MS,
-        description="How long the key of an acknowledged upload is kept",
+        description="How long to keep the key of an acknowledged upload",
     )
-    remembered: int = Field(
-        default=1_000_000, ge=1, le=1_000_000_000, description="Most keys that are kept"
-    )
+    remembered: int = Field(default=1_000_000, ge=1, le=1_000_000_000, description="Most keys kept")
 
     def check_together(self, path: str) -> None:
-        """Refuse also a queue in which two batches do not fit.
+        """Also refuse a queue too small for two batches.
 
         Raises:
             ConfigError: naming the key, in the table at `path`.
@@ -102,6 +98,6 @@ class GatewayConfig(ServingTable):
         if 2 * self.shuffle > self.queue:
             raise ConfigError(
                 f"{path}.queue",
-                f"expected at least twice shuffle ({self.shuffle:,}), whose batches wait in it, "
-                f"got {self.queue:,}",
+                f"expected at least twice shuffle ({self.shuffle:,}), whose batches wait in the "
+                f"queue, got {self.queue:,}",
             )

@@ -1,4 +1,4 @@
-"""`[kafka]`: the brokers' addresses, and all other keys for the clients."""
+"""`[kafka]`: the brokers' addresses, and settings of the clients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ class KafkaConfig:
 
     bootstrap: str
     options: Mapping[str, Any]
-    """Settings as the functions of `ldpstream.agents.kafka.clients` take them."""
+    """Settings for the functions of `ldpstream.agents.kafka.clients`."""
 
 
 def read_options(
     table: Mapping[str, Any], *, base: Path, environment: Mapping[str, str]
 ) -> dict[str, Any]:
-    """Return the keys of `[kafka]` for the clients, which check the values.
+    """Return the clients' settings from `[kafka]`; the clients check the values.
 
     Raises:
-        ConfigError: for a key that no client knows, or an unknown form of secret.
+        ConfigError: for an unknown key, or an unknown form of secret.
     """
     for key in table:
         if key not in OPTIONS:

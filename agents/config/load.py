@@ -1,4 +1,4 @@
-"""Read a whole configuration file, and check what must hold between its tables."""
+"""Read a configuration file, and check the conditions between its tables."""
 
 import os
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class Config:
     worker: WorkerConfig
     gateway: GatewayConfig
     collections: Mapping[str, CollectionConfig]
-    """By name, in the order of the file; at least one, but for a shard to which none falls."""
+    """By name, in the order of the file; not empty, except in a shard without collections."""
     shard: Shard = field(default_factory=Shard)
 
     @property
@@ -40,7 +40,7 @@ class Config:
         return self.shard.group(self.worker.id)
 
     def of_shard(self, shard: Shard) -> "Config":
-        """Return the same with the collections of a shard alone."""
+        """Return the configuration with only the collections of a shard."""
         held = {name: one for name, one in self.collections.items() if shard.holds(name)}
         return replace(self, collections=held, shard=shard)
 
@@ -62,7 +62,7 @@ def load_config(path: str | Path, *, environment: Mapping[str, str] = os.environ
 def read_config(
     tables: Mapping[str, Any], *, base: Path, environment: Mapping[str, str] = os.environ
 ) -> Config:
-    """Return the configuration in TOML tables; files are relative to `base`.
+    """Return the configuration from TOML tables; paths are relative to `base`.
 
     Raises:
         ConfigError: naming the key and what was expected.
@@ -108,7 +108,7 @@ def read_config(
 def _file(tables: Mapping[str, Any], problems: Problems, context: Mapping[str, Any]) -> FileTable:
     """Return the file's valid tables, with defaults in place of invalid ones.
 
-    The caller raises the collected problems before the defaults are used.
+    The caller raises the collected problems before these defaults are used.
     """
     try:
         return FileTable.model_validate(tables, context=context)
@@ -130,13 +130,13 @@ def _file(tables: Mapping[str, Any], problems: Problems, context: Mapping[str, A
                     read_spec(name, given[name], base=context["base"])
     file = FileTable.model_validate({"worker": {}, **sound}, context=context)
     if not file.collection:
-        # The collections that exist have been refused already.
+        # The existing collections were refused: do not also say that there are none.
         problems.check()
     return file
 
 
 def _given(environment: Mapping[str, str], variable: str, table: type[BaseModel], key: str) -> Any:
-    """Return what a variable gives in place of a key of a table; None where it is not set."""
+    """Return the value of a variable that overrides a key of a table; None where it is not set."""
     given = environment.get(variable)
     if not given:
         return None

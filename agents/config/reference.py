@@ -1,6 +1,6 @@
-"""Every key of a configuration, explained: a JSON Schema for editors, and a page for readers.
+"""A reference of all configuration keys: a JSON Schema for editors, and a page for readers.
 
-Both are made from the tables that read the file.
+Both are generated from the models that read the file.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,15 +23,15 @@ Schema = dict[str, Any]
 _HEADING: Final = """# Configuration
 
 Every key of `ldpstream.toml`, as `ldpstream keys` prints them from the models that read the file.
-`ldpstream keys --schema` prints a JSON Schema for editors, `ldpstream init` a commented file to
-begin with. Keys without a default have an example in its place. A duration is a number and a unit:
-`250ms`, `30s`, `5m`, `1h`, `7d`. Files are relative to the configuration's folder.
+`ldpstream keys --schema` prints a JSON Schema for editors, `ldpstream init` writes a commented file
+to start from. Keys without a default have an example in its place. A duration is a number and a
+unit: `250ms`, `30s`, `5m`, `1h`, `7d`. Paths are relative to the configuration's folder.
 """
 _TYPES: Final = {"integer": "whole number", "boolean": "true or false", "string": "text"}
 
 
 class _Written(GenerateJsonSchema):
-    """Defaults as they are written in TOML: durations as texts, no key where there is none."""
+    """Defaults as written in TOML: durations as texts, and no key for None."""
 
     def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
         written = schema.get("default")
@@ -51,7 +51,7 @@ def json_schema() -> Schema:
     collection = definitions["CollectionTable"]["properties"]
     collection |= {key: described(key, said) for key, said in MECHANISM_KEYS.items()}
     definitions["KafkaTable"]["properties"] |= {
-        key: {"description": "As aiokafka's clients take it"} for key in sorted(OPTIONS)
+        key: {"description": "The setting of aiokafka's clients"} for key in sorted(OPTIONS)
     }
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
@@ -70,12 +70,12 @@ def page() -> str:
         _table("[worker]", definitions["WorkerConfig"]["properties"]),
         _table("[gateway]", definitions["GatewayConfig"]["properties"]),
         _table("[collection.NAME]", own),
-        "Each mechanism reads some of these, and refuses the others:\n",
+        "Each mechanism reads some of these keys, and refuses the others:\n",
         _meanings(MECHANISM_KEYS),
         "## `domain`\n",
         _meanings(DOMAIN_KEYS),
         "## `domain.attributes.NAME`\n",
-        "Keys of a domain and of a mechanism, as above, and:\n",
+        "The keys of a domain and of a mechanism, as above, and:\n",
         _meanings(ATTRIBUTE_KEYS),
         *(_table(key, definitions[name]["properties"]) for key, name in inner.items()),
     ]

@@ -1,8 +1,8 @@
-"""Secrets of `[kafka]` and `[worker]`: read where they are needed, and never shown.
+"""Secrets in the configuration: read only where they are needed, and never shown.
 
-A secret in the configuration, in an environment variable or in its own file becomes a `Secret`,
-whose representation shows neither the secret nor where it was found. It is read when a client or
-server is created: other commands do not need it.
+A secret in the configuration, an environment variable or a file of its own becomes a `Secret`,
+whose repr does not show it. It is read when a client or server is created; other commands do
+not need it.
 """
 
 import os
@@ -13,11 +13,11 @@ from pathlib import Path
 
 
 class SecretError(ValueError):
-    """A secret that cannot be read; the text says what was expected where."""
+    """A secret cannot be read; the message says what was expected where."""
 
 
 class Secret(ABC):
-    """A text that may be sent to a broker, or by a client, and to nobody else."""
+    """A text that only a client or server may use."""
 
     @abstractmethod
     def reveal(self) -> str:
@@ -41,7 +41,7 @@ class GivenSecret(Secret):
             SecretError: if it is empty.
         """
         if not self.text:
-            raise SecretError("expected a text that is not empty")
+            raise SecretError("expected a text, got an empty one")
         return self.text
 
 
@@ -60,7 +60,7 @@ class EnvironmentSecret(Secret):
         """
         found = self.environment.get(self.variable)
         if not found:
-            raise SecretError(f"expected the environment variable {self.variable} to hold it")
+            raise SecretError(f"expected the environment variable {self.variable} to be set")
         return found
 
 
@@ -81,9 +81,9 @@ class FileSecret(Secret):
         except OSError as error:
             raise SecretError(f"cannot read {self.path}: {error.strerror}") from error
         except UnicodeDecodeError:
-            # The error's own text would show part of the file.
+            # The original message would show part of the file.
             raise SecretError(f"expected UTF-8 in {self.path}") from None
         found = found.removesuffix("\n").removesuffix("\r")
         if not found:
-            raise SecretError(f"expected {self.path} to hold it, but it is empty")
+            raise SecretError(f"expected the secret in {self.path}, but the file is empty")
         return found

@@ -1,4 +1,4 @@
-"""Find out where a secret is: in the configuration, in an environment variable, or in a file."""
+"""Read where a secret is: in the configuration, in an environment variable, or in a file."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ _SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
 
 
 def read_secret(path: str, value: object, *, base: Path, environment: Mapping[str, str]) -> Secret:
-    """Return the secret that a key's value refers to; files are relative to `base`.
+    """Return the secret that a key's value refers to; paths are relative to `base`.
 
     Raises:
         ConfigError: for an unknown form, naming the key's path.

@@ -1,7 +1,7 @@
-"""What `[worker]` and `[gateway]` have in common: an address, and who may use it.
+"""What `[worker]` and `[gateway]` share: an address, and who may use it.
 
-Values are read as they are used: files relative to the configuration, networks, secrets that are
-revealed where they are needed. The context of a validation holds `base` and `environment`.
+Paths become relative to the configuration, networks and secrets become objects. The context of a
+validation holds `base` and `environment`.
 """
 
 import ipaddress
@@ -80,7 +80,7 @@ PlacedFile = Annotated[
         lambda *_: core_schema.with_info_after_validator_function(_place, _FILE),
     ),
 ]
-"""A file or folder, relative to the configuration's."""
+"""A file or folder, relative to the configuration's folder."""
 Networks = Annotated[
     tuple[
         Annotated[
@@ -98,7 +98,7 @@ SecretKey = Annotated[Secret | None, PlainValidator(_secret), WithJsonSchema(_SE
 
 
 class Table(BaseModel):
-    """A TOML table: unknown keys and values of another type are refused."""
+    """A TOML table: unknown keys and values of the wrong type are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
@@ -107,21 +107,22 @@ class ServingTable(Table):
     """A table of a process that serves HTTP."""
 
     http: Address = Field(
-        default="127.0.0.1:6066", description="Address of page, API and metrics; port 0: any free"
+        default="127.0.0.1:6066",
+        description="Address of page, API and metrics; port 0 takes any free one",
     )
     token: SecretKey = Field(
         default=None,
-        description="What readers must show; needed where others reach `http`",
+        description="The bearer token of readers; required unless `http` is a loopback address",
         examples=[{"env": "LDPSTREAM_READ_TOKEN"}],
     )
     certificate: PlacedFile | None = Field(
         default=None,
-        description="For HTTPS: the chain's PEM file, with `key`",
+        description="For HTTPS: PEM file of the certificate chain; needs `key`",
         examples=["chain.pem"],
     )
     key: PlacedFile | None = Field(
         default=None,
-        description="The certificate's unencrypted key, a PEM file",
+        description="PEM file of the certificate's unencrypted key",
         examples=["key.pem"],
     )
     trusted_proxies: Networks = Field(

@@ -1,6 +1,6 @@
-"""`spread`: in which part of a collection's panes devices take part, and what estimates make of it.
+"""`spread`: in how many panes devices take part, and how estimates account for it.
 
-Workers cannot see it: they take the configuration's word for what devices' ledgers do.
+Workers cannot observe it: they trust the configuration about the devices' ledgers.
 """
 
 from dataclasses import dataclass
@@ -29,13 +29,13 @@ class SpreadConfig:
     rolling: bool
 
     def budget(self, spec: CollectionSpec) -> Fraction:
-        """Return what all reports of a period may lose together: exact."""
+        """Return what all reports of a period may lose together, exactly."""
         return self.reports * largest_loss(spec.mechanism.policy)
 
     def most(self, windows: int) -> int:
-        """Return in how many of any `windows` >= 1 in a row a device reports at most.
+        """Return in how many of any `windows` >= 1 consecutive windows a device reports at most.
 
-        Two sets that were drawn for two periods may both lie in a stretch across them.
+        Unless rolling, a stretch across two periods may contain windows drawn for both.
         """
         if self.rolling:
             whole, rest = divmod(windows, self.windows)
@@ -48,7 +48,7 @@ class SpreadConfig:
         )
 
     def sentences(self, spec: CollectionSpec) -> tuple[str, ...]:
-        """Return in words what a device loses."""
+        """Return sentences that say what a device loses."""
         return spread_sentences(
             reports=self.reports,
             windows=self.windows,
@@ -64,19 +64,19 @@ def read_spread(
     """Return a collection's spread; None where it has none.
 
     Raises:
-        ConfigError: where the panes do not divide the horizon, are too many, or fewer than reports,
-            and for policies whose budgets no ledger adds up.
+        ConfigError: where the horizon is not a multiple of a pane, has too many or fewer than
+            `reports`; for policies whose budgets a ledger cannot add up.
     """
     if table is None:
         return None
     if spec.hold is not None:
         raise ConfigError(
             path,
-            "expected no spread with hold, whose reports of an epoch cost no more than one: "
+            "expected no spread with hold: all reports of an epoch cost no more than one, so "
             "devices report in every window",
         )
     if spec.mechanism.policy.size > MAX_MATRIX_VALUES:
-        # Of fewer values it is known that they add up, which takes a while.
+        # Slow; budgets over fewer values always add up.
         try:
             largest_loss(spec.mechanism.policy)
         except SpecError as error:
@@ -106,7 +106,7 @@ def sampling_between(
     held: int = 1,
     part: float = 1.0,
 ) -> Sampling:
-    """Return how the reports of a span of whole panes are drawn; of an empty one, one a device.
+    """Return how devices' reports in a span of whole panes are drawn; one each if it is empty.
 
     `held` and `part`: as in `sampling_of`.
     """

@@ -1,8 +1,7 @@
-"""The tables of a configuration file: their keys, types, limits and defaults.
+"""The tables of a configuration file: keys, types, limits and defaults.
 
-What depends on several keys at once, or on the mechanism and its domain, is checked in
-`ldpstream.agents.config.windows`, `.topics` and `.publishing`; the keys that a device needs too
-(`domain` and those of `MECHANISM_KEYS`) by `ldpstream.mechanisms.wire.spec`.
+Conditions on several keys are checked in `config.collection`, `.windows` and `.spread`; the keys
+that devices read, too (`domain` and `MECHANISM_KEYS`), in `ldpstream.mechanisms.wire.spec`.
 """
 
 from collections.abc import Callable
@@ -45,7 +44,7 @@ WITNESSES_LIMIT: Final = 1_000
 
 
 def _brokers(value: str) -> str:
-    """Refuse anything but a list of `host` or `host:port`; the default port is 9092."""
+    """Refuse anything but a list of `host` or `host:port`; without a port it is 9092."""
     for broker in value.split(","):
         host, colon, port = broker.strip().rpartition(":")
         if not (is_port(port) if colon else port) or (colon and not host) or "/" in broker:
@@ -53,6 +52,7 @@ def _brokers(value: str) -> str:
     return value
 
 
+_PAIR_SCHEMA: Final = {"items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 _HOLD_SCHEMA: Final = {
     "anyOf": [
         {"type": "integer", "minimum": 2, "maximum": MAX_HELD_WINDOWS},
@@ -62,12 +62,7 @@ _HOLD_SCHEMA: Final = {
             "required": ["windows"],
             "properties": {
                 "windows": {"type": "integer"},
-                "epsilon": {
-                    "type": ["number", "array"],
-                    "items": {"type": "number"},
-                    "minItems": 2,
-                    "maxItems": 2,
-                },
+                "epsilon": {"type": ["number", "array"], **_PAIR_SCHEMA},
             },
         },
     ]
@@ -95,38 +90,37 @@ class WindowTable(Table):
     size: PositiveDuration = Field(default=HOUR_MS, description="Length of a window")
     hop: PositiveDuration | None = Field(
         default=None,
-        description="From the start of one window to that of the next; else `size`",
+        description="From the start of one window to the start of the next; by default `size`",
         examples=["10m"],
     )
     grace: Duration | None = Field(
         default=None,
-        description="For how long a window takes reports after its end; by default `future`, else "
-        "a minute or a pane, whichever is shorter",
+        description="How long a window accepts reports after its end; by default `future`, or the "
+        "shorter of a minute and a pane",
         examples=["5m"],
     )
     idle: DurationOrOff = Field(
         default=30 * SECOND_MS,
-        description="After which a partition that is read to its end keeps no window open",
+        description="After how long a silent partition no longer keeps windows open",
     )
     future: Duration | None = Field(
         default=None,
-        description="How far after its arrival a report may be dated; at most `grace`, which it is "
-        "by default",
+        description="How far after arrival a report may be dated; at most `grace`, the default",
         examples=["1m"],
     )
     retention: PositiveDuration = Field(
-        default=7 * DAY_MS, description="For how long closed windows are kept and can be asked for"
+        default=7 * DAY_MS, description="How long closed windows are kept and can be queried"
     )
     witnesses: int = Field(
         default=1,
         ge=1,
         le=WITNESSES_LIMIT,
-        description="Messages that have to be as late before the watermark moves; for replays",
+        description="Messages past a time that the watermark needs to reach it; for replays",
     )
 
 
 def _with_options(table: str) -> Callable[[type[Model]], type[Model]]:
-    """Add the options of documents that are configured in a table: their keys, types, defaults."""
+    """Add the keys of the document options that are configured in this table."""
     helps = {one.name: one.help for one in SETTINGS}
 
     def add(model: type[Model]) -> type[Model]:
@@ -160,18 +154,18 @@ class PublishTable(Table):
 
     attributes: dict[str, AttributeTable] = Field(
         default={},
-        description="Of records: tables of the keys below by attribute, of its values",
+        description="Of records: by attribute, a table of the keys below",
         examples=[{"age": {"top": 4, "quantiles": [0.5]}}],
     )
 
     every: DurationOrOff = Field(
         default=5 * SECOND_MS,
-        description="How often open windows are published, at most; off: only closed ones are told",
+        description='Shortest interval of documents of open windows; "off": only closed windows',
     )
 
 
 class SpreadTable(Table):
-    """`spread`: in how many panes of a period devices' ledgers take part."""
+    """`spread`: in how many panes of a period devices take part."""
 
     reports: int = Field(
         ge=1,
@@ -181,7 +175,7 @@ class SpreadTable(Table):
     )
     horizon: PositiveDuration = Field(description="The period", examples=["1d"])
     rolling: bool = Field(
-        default=False, description="Whether the bound holds in every span of that length"
+        default=False, description="Whether the bound holds in every span as long as the period"
     )
 
 
@@ -210,12 +204,12 @@ class CollectionTable(Table):
     )
     hold: Annotated[Any, WithJsonSchema(_HOLD_SCHEMA)] = Field(
         default=None,
-        description="Windows of an epoch, in which a device draws once; with `epsilon` it is that "
-        "of the permanent draw, and reports are randomised again",
+        description="Windows of an epoch, in which a device draws once; with the `epsilon` of that "
+        "draw, reports are randomised again",
         examples=[24, {"windows": 24, "epsilon": 2.0}],
     )
     one_report: bool = Field(
-        default=False, description="Whether devices give a token, and count once in each window"
+        default=False, description="Whether devices send a token, and count once in each window"
     )
     partitions: int = Field(
         default=DEFAULT_PARTITIONS,
@@ -227,27 +221,27 @@ class CollectionTable(Table):
         default=7 * DAY_MS, description="Of messages in topics that the worker creates"
     )
     precision: PositiveDuration = Field(
-        default=SECOND_MS, description="To which devices cut event times; a divisor of a pane"
+        default=SECOND_MS, description="Devices round event times down to this; a divisor of a pane"
     )
     minimum: int = Field(
-        default=100, ge=0, description="Fewer reports are never told of, in no combination"
+        default=100, ge=0, description="No combination of answers is about fewer reports"
     )
     minimum_block: int = Field(
-        default=0, ge=0, description="The same in a disclosed block; 0: blocks are not merged"
+        default=0, ge=0, description="The same for disclosed blocks; 0: blocks are not merged"
     )
     format: int = Field(
         default=NEWEST,
         ge=1,
         le=NEWEST,
-        description="Of the state; a lower one holds it where earlier releases read it",
+        description="Newest format of the state; lower it while earlier releases still read it",
     )
     input: Literal["topic", "frames"] = Field(
-        default="topic", description="Whether the source is read, or what packers make of it"
+        default="topic", description="Whether workers read the source topic or packed frames"
     )
     window: WindowTable = WindowTable()
     spread: SpreadTable | None = None
     rejected: Literal["copy", "count"] = Field(
-        default="copy", description="Whether rejected and late messages go to topics of their own"
+        default="copy", description="Whether to copy rejected and late messages to their topics"
     )
     publish: PublishTable = PublishTable()
 

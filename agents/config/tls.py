@@ -1,4 +1,4 @@
-"""The TLS context of all clients, from the files that `[kafka]` names."""
+"""The TLS context of all clients, from the files named in `[kafka]`."""
 
 import ssl
 from collections.abc import Mapping
@@ -54,6 +54,6 @@ def _load_own(context: ssl.SSLContext, options: Mapping[str, Any]) -> None:
         else:
             problem = (
                 f"expected a certificate and its private key in PEM format, the key in {holds}, "
-                "and kafka.ssl_password where it is encrypted"
+                "and kafka.ssl_password if the key is encrypted"
             )
         raise ClientOptionError(f"kafka.ssl_keyfile: {problem}") from error

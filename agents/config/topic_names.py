@@ -15,20 +15,20 @@ class Topics:
 
     source: str
     late: str
-    """Copies of reports for panes that had closed, as frames."""
+    """Copies of reports that arrived after their pane had closed, as frames."""
     rejected: str
-    """Copies of what could not be counted, with the reason in the headers."""
+    """Copies of messages that could not be counted, with the reason in the headers."""
     estimates: str
     """Estimate documents, provisional and final, with different keys."""
     control: str
     """Orders to close panes, written by operators, never by devices."""
     changelog: str
-    """Heads and cells, compacted, partition for partition with the source."""
+    """Commit records and state entries, compacted, partition for partition with the source."""
     frames: str | None = None
     """What `pack` writes, partition for partition with the source; None if nothing reads it."""
 
     rounds: str | None = None
-    """What `discover` tells devices that rounds ask about; None without unknown words."""
+    """The questions of rounds, from `discover` to devices; None without unknown words."""
 
     @classmethod
     def derive(
@@ -40,7 +40,7 @@ class Topics:
         packed: bool = False,
         words: bool = False,
     ) -> "Topics":
-        """Return the topics of a collection that reads `source`, or what is packed of it."""
+        """Return the topics of a collection that reads `source`, or its `packed` frames."""
         return cls(
             source=source,
             late=f"{source}.late",
@@ -61,10 +61,10 @@ class Topics:
 def check_topics(
     collections: Iterable[tuple[str, Topics]], uses: Mapping[str, str] | None = None
 ) -> None:
-    """Refuse topics that are used twice; `uses` are further topics, and what each is.
+    """Refuse topics that are used twice; `uses` are further topics, and what each is for.
 
     Names that differ only in dots and underscores count as equal: brokers refuse such pairs,
-    because their metrics cannot distinguish them.
+    whose metrics would collide.
 
     Raises:
         ConfigError: at the later collection's `topic`, naming the topic's first use.

@@ -41,7 +41,7 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
     if size_ms // spec.pane_ms > PANES_LIMIT:
         raise ConfigError(
             f"{path}.window.hop",
-            f"expected size and hop to cut a window in at most {PANES_LIMIT:,} panes, "
+            f"expected size and hop to divide a window into at most {PANES_LIMIT:,} panes, "
             f"got {size_ms // spec.pane_ms:,} panes of {format_duration(spec.pane_ms)}",
         )
     if future_ms > grace_ms:
@@ -61,13 +61,13 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
 
 
 def _got(duration_ms: int, table: BaseModel, key: str) -> str:
-    """Return a setting's value; if it is the default, say so, and which key to write."""
+    """Return a setting's value as text; if it is the default, say so and which key to set."""
     said = format_duration(duration_ms)
     return said if key in table.model_fields_set else f"{said}, the default: write {key} too"
 
 
 def _grace_and_future(window: WindowTable, pane_ms: int) -> tuple[int, int]:
-    """Return both in milliseconds; if only one is configured, the other follows it."""
+    """Return both in milliseconds; if only one is configured, the other equals it."""
     grace_ms, future_ms = window.grace, window.future
     if grace_ms is None:
         grace_ms = min(MINUTE_MS, pane_ms) if future_ms is None else future_ms
@@ -81,7 +81,7 @@ def _check_precision(path: str, table: CollectionTable, pane_ms: int) -> None:
             f"{path}.precision", f"expected at most a pane ({format_duration(pane_ms)}), got {got}"
         )
     if pane_ms % precision_ms:
-        # Otherwise a cut time would be in the pane before that of the event.
+        # Otherwise cutting a time could move it to the pane before the event's.
         raise ConfigError(
             f"{path}.precision",
             f"expected a divisor of a pane ({format_duration(pane_ms)}), got {got}",

@@ -10,7 +10,7 @@ from ldpstream.agents.config.serving import PlacedFile, ServingTable
 from ldpstream.agents.config.shard import is_advertised
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
-_NAME_LENGTH: Final = 200  # Kafka allows topics 249 characters, and we append to this
+_NAME_LENGTH: Final = 200  # Kafka allows 249 characters in a topic, and suffixes are added to this
 
 
 def _name(value: str) -> str:
@@ -36,15 +36,15 @@ class WorkerConfig(ServingTable):
 
     id: Name = Field(
         default="ldpstream",
-        description="The consumer group: workers of one id share partitions and state",
+        description="The consumer group: workers with the same id share partitions and state",
     )
     open_to_everybody: bool = Field(
-        default=False, description="Whether no token is needed although others reach `http`"
+        default=False, description="Serve any address of `http` without a token"
     )
     instance: Name | None = Field(
         default=None,
-        description="What this worker is in its group, unlike all others, after restarts too: "
-        "its partitions wait 30 s for it; `LDPSTREAM_INSTANCE` overrides",
+        description="This worker's unique name in its group, the same after a restart: its "
+        "partitions wait 30 s for it; `LDPSTREAM_INSTANCE` overrides",
         examples=["worker-1"],
     )
     advertise: Annotated[str, AfterValidator(_advertised)] | None = Field(
@@ -53,12 +53,12 @@ class WorkerConfig(ServingTable):
         examples=["http://worker-1:6066"],
     )
     store: Literal["memory", "rocksdb"] = Field(
-        default="memory", description="Where replicas of the state are kept"
+        default="memory", description="Where to keep replicas of the state"
     )
     data: PlacedFile = Field(
         default="./data",
         validate_default=True,
-        description="Folder of the store and of the gateway's keys",
+        description="Folder for the store and the gateway's keys",
     )
 
     @property
@@ -68,5 +68,5 @@ class WorkerConfig(ServingTable):
 
     @property
     def addresses_topic(self) -> str:
-        """The topic in which workers of all shards tell where they answer."""
+        """The topic in which workers of all shards publish their addresses."""
         return f"{self.id}-workers"

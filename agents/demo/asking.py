@@ -1,4 +1,4 @@
-"""What the demonstration asks its worker, over HTTP as anybody would."""
+"""The demonstration's queries to its worker, over HTTP like anybody's."""
 
 from typing import Literal
 
@@ -18,7 +18,7 @@ async def ask_windows(worker: Client, *, last: int) -> dict[int, WindowState]:
 async def ask_estimate(
     worker: Client, window: WindowState, *, top: int | Literal["all"] = TOP
 ) -> EstimateDocument:
-    """Return the document of a window, with the `top` places, or "all"."""
+    """Return the document of a window with its `top` places, or all."""
     span = window.window
     return await worker.estimate(
         COLLECTION, EstimateRequest(start=span.start, end=span.end, top=top)
@@ -26,7 +26,7 @@ async def ask_estimate(
 
 
 async def ask_newest(worker: Client, *, enough: int) -> EstimateDocument | None:
-    """Return the document of the newest window with enough reports, or of the newest with any."""
+    """Return the document of the newest window with enough reports, or else of the newest."""
     windows = list((await ask_windows(worker, last=3)).values())
     known = [one for one in windows if one.n >= enough] or windows
     return await ask_estimate(worker, known[-1]) if known else None

@@ -31,9 +31,9 @@ _PLACES: Final = (
 )  # fmt: skip
 _FEWEST_PLACES: Final = 5
 _REACH: Final = 0.35
-"""How far people go, in city widths: attraction falls by a factor e over this distance."""
+"""In city widths: attraction falls by a factor e over this distance."""
 _PULL: Final = {"home": 2.0, "work": 13.0, "evening": 19.5}
-"""The hour of the day at which a kind of district attracts most."""
+"""The hour of the day at which each kind of district attracts most."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +105,9 @@ class Population:
         ).astype(np.int64)
 
     def advance(self, *, hours: float, moving: float) -> None:
-        """Let the clock go on by `hours`, and a share `moving` (0 to 1) of the people move.
+        """Advance the clock by `hours`, and move a share `moving` (0 to 1) of the people.
 
-        A district attracts by the hour and by how near it is, a place within it by its own charm.
+        They choose a district by the hour and its distance, then a place by its attraction.
         """
         self.hour = (self.hour + hours) % 24.0
         movers = np.flatnonzero(self._rng.random(self.where.size) < moving)

@@ -1,4 +1,4 @@
-"""Simulated values of any domain: a crowd around a place that wanders."""
+"""Simulated values of any domain: a crowd around a centre that wanders."""
 
 from typing import Final
 
@@ -9,9 +9,9 @@ from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
 PERIOD_SECONDS: Final = 600.0
-"""After so long the crowd is where it was."""
+"""After this time the crowd is where it started."""
 _STRAYS: Final = 0.1
-"""Share of the values that are anywhere."""
+"""Share of values that are uniform over the domain."""
 
 
 class Crowd:
@@ -36,7 +36,7 @@ class Crowd:
 
 
 class CrowdOfRecords:
-    """The same of records: in each attribute a crowd of its own, of which one value is reported."""
+    """The same for records: a crowd per attribute; one attribute is drawn and reported."""
 
     def __init__(self, domain: Attributes, *, seed: int) -> None:
         self._domain = domain
@@ -44,6 +44,6 @@ class CrowdOfRecords:
         self._crowds = [Crowd(one.shape, seed=seed + j) for j, one in enumerate(given)]
 
     def draw(self, n: int, *, seconds: float) -> NDArray[np.int64]:
-        """Return the values of n people at a time, each of one drawn attribute: int64 `(n,)`."""
+        """Return the values of n people at a time, each of one random attribute: int64 `(n,)`."""
         values = [crowd.draw(n, seconds=seconds) for crowd in self._crowds]
         return self._domain.drawn(values, SystemEntropy())

@@ -1,4 +1,4 @@
-"""The simulated devices: they privatize where they are, and produce it; a few misbehave."""
+"""The simulated devices: they privatize and produce where they are; a few misbehave."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 PEOPLE: Final = 50_000
 GATEWAY_REPORTS: Final = 500
 SINGLE_SHARE: Final = 0.02
-"""Share of the reports that devices send themselves, one a message, without a gateway."""
+"""Share of the reports that devices send without a gateway, one per message."""
 TICK_SECONDS: Final = 0.1
 CITY_HOURS_A_SECOND: Final = 0.2
 MOVING_A_SECOND: Final = 0.15
@@ -62,7 +62,7 @@ class Devices:
         return self._people.hour
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Report `rate` visits a second until stopped, then wait until the broker has them all.
+        """Report `rate` visits per second until stopped, then wait until the broker has them all.
 
         Raises:
             KafkaError: where the broker has refused a message.
@@ -72,7 +72,7 @@ class Devices:
         while not stop.is_set():
             await asyncio.sleep(TICK_SECONDS)
             now = time.monotonic()
-            # After a pause of the whole machine people do not make up for lost visits.
+            # After a pause of the whole machine, do not catch up with a burst.
             elapsed = min(now - last, 5 * TICK_SECONDS)
             last = now
             self._people.advance(
@@ -104,30 +104,30 @@ class Devices:
         await self._send(frame, lambda: self._sent.visit(places, time_ms))
 
     async def _misbehave(self) -> None:
-        """Send the next of the messages that a worker must not count."""
+        """Send the next kind of message that a worker must not count."""
         kinds = (self._offline, self._undecodable, self._outdated_device, self._clock_ahead)
         await kinds[self._troubles % len(kinds)]()
         self._troubles += 1
 
     async def _offline(self) -> None:
-        """Send what a phone kept while it had no network: its windows have closed."""
+        """Send reports that a phone kept while offline: their windows have closed."""
         places = self._people.report(5)
         frame = self._frame(self._spec, places, _now_ms() - _OFFLINE_MS)
         await self._send(frame, lambda: self._sent.add_late(len(places)))
 
     async def _undecodable(self) -> None:
-        """Send something that is no frame at all."""
-        await self._send(b"not a frame", lambda: self._sent.add_rejected(1))
+        """Send a message that is not a frame."""
+        await self._send(b"not a frame", self._sent.add_rejected)
 
     async def _outdated_device(self) -> None:
         """Send a report under an older configuration."""
         frame = self._frame(self._outdated, self._people.report(1), _now_ms())
-        await self._send(frame, lambda: self._sent.add_rejected(1))
+        await self._send(frame, self._sent.add_rejected)
 
     async def _clock_ahead(self) -> None:
         """Send a report of a device whose clock is an hour ahead."""
         frame = self._frame(self._spec, self._people.report(1), _now_ms() + _CLOCK_AHEAD_MS)
-        await self._send(frame, lambda: self._sent.add_rejected(1))
+        await self._send(frame, self._sent.add_rejected)
 
     def _frame(self, spec: CollectionSpec, places: NDArray[np.int64], time_ms: int) -> bytes:
         labels = [self._city.places[place] for place in places]
@@ -161,6 +161,6 @@ def _now_ms() -> int:
 
 
 def _outdated_spec(city: City) -> CollectionSpec:
-    """Return the spec of a device that was never updated: another epsilon."""
+    """Return the spec of a device that was never updated: its epsilon differs."""
     table = demo_tables(city, bootstrap="", port=0)["collection"][COLLECTION]
     return CollectionSpec.from_mapping(COLLECTION, {**table, "epsilon": EPSILON / 2}, base=Path())

@@ -1,4 +1,4 @@
-"""The end of a demonstration: wait until all is counted, close all windows, collect the finals."""
+"""The end of a demonstration: wait until all is counted, close all windows, fetch the finals."""
 
 import asyncio
 import time
@@ -29,9 +29,9 @@ async def finish(
     sent: SentReports,
     places: Sequence[str],
 ) -> Summary:
-    """Close all windows once everything sent has been decided, and return the summary.
+    """Close all windows once all reports are counted, late or rejected; return the summary.
 
-    What has not happened after half a minute will not happen: then the summary says so.
+    After half a minute it stops waiting, and the summary says what is missing.
     """
     status = await _until_decided(worker, sent)
     if _decided(status) == sent.total and sent.truth:
@@ -45,7 +45,7 @@ async def finish(
             documents[start_ms] = await ask_estimate(worker, window, top="all")
     top = None
     if documents:
-        # The newest of the fullest windows: the last one ends early.
+        # The window with the most reports, since the last one ends early; the newest of several.
         fullest = max(documents, key=lambda start_ms: (documents[start_ms].n, start_ms))
         top = await ask_estimate(worker, windows[fullest])
     return Summary(

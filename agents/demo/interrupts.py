@@ -1,4 +1,4 @@
-"""Ctrl-C and its like, without exceptions in the middle of something else."""
+"""Ctrl-C and similar signals as callbacks, not exceptions."""
 
 import asyncio
 import signal
@@ -12,9 +12,9 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 class Interrupts:
     """Takes over SIGINT, SIGTERM and SIGHUP, for as long as the process lives.
 
-    Until `connect` they are remembered; then each calls back on the event loop that runs. After the
-    loop has ended they do nothing, so that what is being tidied up then is not interrupted, and
-    `ignore` keeps it so while the interpreter ends, which would restore the deadly defaults.
+    A signal before `connect` is remembered; later ones call back on the running event loop. After
+    the loop has ended they do nothing, so that cleaning up is not interrupted. `ignore` keeps it
+    that way while the interpreter exits, which would restore the fatal defaults.
     """
 
     def __init__(self) -> None:
@@ -25,12 +25,12 @@ class Interrupts:
             signal.signal(number, self._handle)
 
     def ignore(self) -> None:
-        """Ignore the signals from now on: the process is as good as ended."""
+        """Ignore the signals from now on, while the process exits."""
         for number in _SIGNALS:
             signal.signal(number, signal.SIG_IGN)
 
     def connect(self, callback: Callable[[], None]) -> None:
-        """Call back on the running loop, at each signal, and at once if there has been one."""
+        """Call back on the running loop at each signal, and at once if there was one before."""
         self._loop, self._callback = asyncio.get_running_loop(), callback
         if self._early:
             callback()

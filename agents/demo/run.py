@@ -1,4 +1,4 @@
-"""The demonstration: broker, worker, devices and page together, and the way they end."""
+"""The demonstration: broker, worker, devices and page together, and how they end."""
 
 import asyncio
 import socket
@@ -45,7 +45,7 @@ _STOP_SECONDS: Final = 2.0
 
 
 class DemoError(RuntimeError):
-    """The demonstration cannot go on; the message says why."""
+    """The demonstration cannot continue; the message says why."""
 
 
 _FAILURES: Final = (
@@ -59,9 +59,9 @@ _FAILURES: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class DemoOptions:
-    """How the demonstration runs: `seconds` None is until Ctrl-C; `rate` is in reports a second.
+    """How the demonstration runs: `rate` in reports per second; `seconds` None until Ctrl-C.
 
-    `port` None is the worker's usual one, or any free one where that is taken.
+    `port` None is the worker's usual one, or any free one if that is taken.
     """
 
     seconds: float | None
@@ -73,12 +73,11 @@ class DemoOptions:
 def run_demo(options: DemoOptions) -> int:
     """Run the demonstration, and return its exit code.
 
-    0; 1 where the summary is not good, or where a part fails, with one message on stderr; 130 where
-    it was interrupted. Ctrl-C and SIGTERM end it as if its time were over; before the first report,
-    or a second time, they end it at once. Whatever happens, no process and no file remains.
+    0; 1 if something in the summary is wrong, or if a part fails, with one message on stderr; 130
+    if it was interrupted. Ctrl-C and SIGTERM end it as if its time were over; before the first
+    report, or a second time, they end it at once. It never leaves a process or a file behind.
 
-    The process's handlers of these signals are taken over for good, and the process may be ended
-    here (`run_and_leave`).
+    It keeps the handlers of these signals, and may end the process (`run_and_leave`).
     """
     set_up_logging()
     interrupts = Interrupts()
@@ -110,21 +109,21 @@ async def _run(options: DemoOptions, interrupts: Interrupts) -> int:
 
 
 def _choose_port(asked: int | None) -> int:
-    """Return the port that was asked for, else the worker's usual one if it is free now, else 0.
+    """Return the given port, or else the worker's usual one if it is free, or else 0.
 
     Raises:
-        DemoError: where the one that was asked for cannot be listened on.
+        DemoError: where the given port cannot be used.
     """
     port = USUAL_PORT if asked is None else asked
     with socket.socket() as probe:
-        # As the server does: a port that a demonstration has just left is free.
+        # As the server does, so that a port that was just closed counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as error:
             if asked is not None:
                 said = f"--port: cannot serve HTTP on 127.0.0.1:{port}: {error.strerror}"
-                raise DemoError(f"{said}; 0 is any free one") from error
+                raise DemoError(f"{said}; choose another, or 0 for any free one") from error
             return 0
     return port
 
@@ -151,7 +150,7 @@ class _Demo:
         return self._config.collections[COLLECTION]
 
     async def run(self, interrupts: Interrupts) -> Summary:
-        """Run all parts, and return what came out."""
+        """Run all parts, and return the summary."""
         task = asyncio.current_task()
         assert task is not None
         self._running = task
@@ -169,7 +168,7 @@ class _Demo:
                 await self._watch(reporting, devices, worker, url)
             finally:
                 reporting.cancel()
-            self._console.print("the devices have stopped; counting what is under way")
+            self._console.print("the devices have stopped; counting their last reports")
             control = self._collection.topics.control
             return await finish(producer, control, worker, self._sent, self._city.places)
 
@@ -186,8 +185,8 @@ class _Demo:
             await producer.start()
             yield producer
         finally:
-            # All that matters has been acknowledged; without a broker it would wait for it, and its
-            # own cancelled tasks come through here.
+            # All that matters has been acknowledged. Without a broker this would wait for one, and
+            # the producer's own cancelled tasks surface here.
             with suppress(TimeoutError, asyncio.CancelledError):
                 await asyncio.wait_for(producer.stop(), _STOP_SECONDS)
 
@@ -204,7 +203,7 @@ class _Demo:
     async def _watch(
         self, reporting: "asyncio.Task[None]", devices: Devices, worker: Client, url: str
     ) -> None:
-        """Show how the estimates follow the devices, until their time is over and all is sent."""
+        """Show estimates next to the truth until the time is over and all is sent."""
         begun = time.monotonic()
         seconds = self._options.seconds
         looks = 0
@@ -233,7 +232,7 @@ class _Demo:
 
 @asynccontextmanager
 async def _running_worker(config: Config) -> AsyncIterator[str]:
-    """Run a worker for the length of an `async with` block, which gets its URL."""
+    """Run a worker during an `async with` block, which gets its URL."""
     stop = asyncio.Event()
     url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     working = asyncio.create_task(work(config, stop, announce=url.set_result))

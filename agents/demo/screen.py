@@ -1,4 +1,4 @@
-"""Where the demonstration shows itself: a terminal is redrawn, a file or pipe gets lines."""
+"""The demonstration's output: a terminal is redrawn, a file or pipe gets lines."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,13 +19,13 @@ LINES_EVERY: Final = 2
 
 
 Screen = Callable[[Moment, Sequence[Comparison]], None]
-"""Something that shows moments, one a second."""
+"""A function that shows one moment; called once per second."""
 
 
 @contextmanager
 def open_screen(console: Console, seconds: float | None) -> Iterator[Screen]:
-    """Return where to show moments of a demonstration of this many seconds, or without an end."""
-    # Not `is_terminal`: FORCE_COLOR says yes for a pipe as well.
+    """Return a screen for a demonstration of this many seconds; None: until interrupted."""
+    # Not `is_terminal`, which FORCE_COLOR makes true for a pipe.
     if not console.file.isatty():
         yield _lines(console, seconds)
         return

@@ -1,4 +1,4 @@
-"""What the simulated devices sent, and the truth of it: known here and nowhere else."""
+"""What the simulated devices sent: the truth that only the demonstration knows."""
 
 from dataclasses import dataclass, field
 
@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 @dataclass
 class SentReports:
-    """Reports acknowledged by the broker, by what should become of them.
+    """Reports acknowledged by the broker, by what the worker should do with them.
 
-    `truth` holds for each window, by its start in epoch ms, how often each place was visited in
-    reports that arrive in time: int64 `(places,)`. `ends` are the next offsets of the source.
+    `truth` has, by a window's start in epoch ms, the visits of each place in reports that arrive in
+    time: int64 `(places,)`. `ends` are the next offsets of the source's partitions.
     """
 
     places: int
@@ -24,11 +24,11 @@ class SentReports:
 
     @property
     def total(self) -> int:
-        """All reports; a message that is no frame is one."""
+        """All reports; a message that is not a frame counts as one."""
         return self.counted + self.late + self.rejected
 
     def visit(self, visits: NDArray[np.int64], time_ms: int) -> None:
-        """Add reports in time: place numbers, int64 `(n,)`, all of one event time."""
+        """Add reports in time: place numbers, int64 `(n,)`, all with one event time."""
         start_ms = time_ms - time_ms % self.window_ms
         counts = np.bincount(visits, minlength=self.places)
         self.truth[start_ms] = self.truth.get(start_ms, np.zeros(self.places, np.int64)) + counts
@@ -38,9 +38,9 @@ class SentReports:
         """Add reports whose windows have closed."""
         self.late += reports
 
-    def add_rejected(self, reports: int) -> None:
-        """Add reports that cannot be counted."""
-        self.rejected += reports
+    def add_rejected(self) -> None:
+        """Add a message that cannot be counted."""
+        self.rejected += 1
 
     def landed(self, partition: int, offset: int) -> None:
         """Note that the broker has stored a message at this offset."""

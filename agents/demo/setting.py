@@ -1,4 +1,4 @@
-"""The demonstration's collection: the visits of a city, by place, its district disclosed."""
+"""The demonstration's collection: visits in a city by place; the district is disclosed."""
 
 from pathlib import Path
 from typing import Any, Final
@@ -15,7 +15,7 @@ TOP: Final = 10
 
 
 def demo_tables(city: City, *, bootstrap: str, port: int) -> dict[str, Any]:
-    """Return the configuration as TOML tables; with `port` 0 HTTP takes any free one."""
+    """Return the configuration as TOML tables; `port` 0 takes any free one."""
     return {
         "kafka": {"bootstrap": bootstrap, "enable_idempotence": False},
         "worker": {"id": "ldpstream-demo", "http": f"127.0.0.1:{port}"},
@@ -38,6 +38,6 @@ def demo_tables(city: City, *, bootstrap: str, port: int) -> dict[str, Any]:
 
 
 def demo_config(city: City, *, bootstrap: str, port: int) -> Config:
-    """Return the configuration; the environment does not override its broker."""
+    """Return the configuration; environment variables do not override its broker."""
     tables = demo_tables(city, bootstrap=bootstrap, port=port)
     return read_config(tables, base=Path(), environment={})

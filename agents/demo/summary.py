@@ -18,9 +18,9 @@ WINDOWS_CHECKED: Final = 1_000
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What the devices sent, what the worker made of it, and its windows, by start in epoch ms.
+    """What the devices sent, what the worker counted, and its windows by start in epoch ms.
 
-    `documents` are newest final windows over the whole domain, `top` is one with the best places.
+    `documents` are the newest final windows over the whole domain, `top` one with the top places.
     """
 
     sent: SentReports
@@ -32,13 +32,13 @@ class Summary:
 
     @property
     def accounted(self) -> bool:
-        """Whether all that was sent was counted, late or rejected, each as it should be."""
+        """Whether the numbers of counted, late and rejected reports are as sent."""
         decided = self.status.counted, self.status.late, self.status.rejected
         return decided == (self.sent.counted, self.sent.late, self.sent.rejected)
 
     @property
     def differences(self) -> list[str]:
-        """The windows that are not final, or hold other reports than were sent for them."""
+        """The windows that are not final, or have another number of reports than was sent."""
         found = []
         for start_ms in self.sent.newest(WINDOWS_CHECKED):
             window = self.windows.get(start_ms)
@@ -65,7 +65,7 @@ class Summary:
 
 
 def print_summary(summary: Summary, console: Console) -> None:
-    """Print the summary, loudly where something is wrong."""
+    """Print the summary; what is wrong is bold and red."""
     sent, status = summary.sent, summary.status
     _say(console, "sent", f"{sent.total:,} reports")
     _say(console, "counted", f"{status.counted:,}")
@@ -101,7 +101,7 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 
 def coverage(comparisons: Sequence[Comparison], confidence: float) -> str:
-    """Return how many truths are inside their bounds."""
+    """Return a text that says how many true shares are inside their bounds."""
     known = [one.inside for one in comparisons if one.inside is not None]
     if not known:
         return "no final window has enough reports for estimates"

@@ -1,4 +1,4 @@
-"""What the demonstration shows while it runs: estimates with bounds with the truth."""
+"""What the demonstration shows while it runs: estimates with bounds, next to the truth."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,23 +16,24 @@ from ldpstream.agents.terminal.tables import label_text, percent
 from ldpstream.mechanisms.base.times import parse_time
 
 _SCALE_COLUMNS: Final = 17
+_LEADERS: Final = 3
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One listed value: its estimate, and its true share so far; None where it is not known."""
+    """One listed value: its estimate, and its true share so far, None if unknown."""
 
     entry: ValueEstimate
     truth: float | None
 
     @property
     def name(self) -> str:
-        """The value's label."""
+        """The value's label as text."""
         return label_text(self.entry.value)
 
     @property
     def inside(self) -> bool | None:
-        """Whether the truth is inside the bounds; None where one of them is not known."""
+        """Whether the truth is inside the bounds; None if any of them is unknown."""
         low, high = self.entry.low, self.entry.high
         if self.truth is None or low is None or high is None:
             return None
@@ -41,7 +42,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Moment:
-    """What the worker and the devices say at one moment."""
+    """The state of worker and devices at one moment."""
 
     url: str
     elapsed_seconds: float
@@ -66,7 +67,7 @@ def compare(
 
 
 def progress_line(moment: Moment, seconds: float | None) -> str:
-    """Return where the demonstration stands, on one line."""
+    """Return the progress of the demonstration on one line."""
     until = f"{moment.elapsed_seconds:.0f} s"
     if seconds is not None:
         until += f" of {seconds:g} s"
@@ -78,12 +79,12 @@ def progress_line(moment: Moment, seconds: float | None) -> str:
     )
 
 
-def leaders_line(comparisons: Sequence[Comparison], count: int = 3) -> str:
-    """Return the first values with the truth, on one line."""
+def leaders_line(comparisons: Sequence[Comparison]) -> str:
+    """Return the first values next to the truth, on one line."""
     parts = [
         f"{one.name} {percent(one.entry.share)} [{percent(one.entry.low)}, "
         f"{percent(one.entry.high)}] (true {percent(one.truth)})"
-        for one in comparisons[:count]
+        for one in comparisons[:_LEADERS]
     ]
     return " | ".join(parts)
 
@@ -91,7 +92,7 @@ def leaders_line(comparisons: Sequence[Comparison], count: int = 3) -> str:
 def live_view(
     moment: Moment, comparisons: Sequence[Comparison], seconds: float | None
 ) -> RenderableType:
-    """Return the whole picture for a terminal."""
+    """Return all that a terminal shows."""
     lines: list[RenderableType] = []
     document = moment.document
     if document is not None and document.window is not None:
@@ -106,7 +107,7 @@ def live_view(
 
 
 def comparison_table(comparisons: Sequence[Comparison], caption: str) -> Table:
-    """Return a table of estimates with bounds with the truth."""
+    """Return a table of estimates with bounds, next to the truth."""
     table = Table(title=Text(caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("place", no_wrap=True)
     for column in ("true", "estimate", "low", "high"):

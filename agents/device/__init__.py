@@ -1,4 +1,4 @@
-"""What a device or a gateway of many runs: privatize, frame, produce. Guide: docs/devices.md."""
+"""For devices and gateways: privatize, frame, produce. Guide: docs/devices.md."""
 
 from ldpstream.agents.device.framer import Framer
 from ldpstream.agents.device.gateway import Gateway

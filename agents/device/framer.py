@@ -1,4 +1,4 @@
-"""Collects reports into frames: a plain thing without clock and I/O."""
+"""Collects reports into frames, without clock or I/O."""
 
 from typing import Final
 
@@ -17,11 +17,10 @@ Times = NDArray[np.int64]
 
 
 class Framer:
-    """Reports of one collection on their way into one frame of bounded size.
+    """Collects reports of one collection into a frame of bounded size.
 
-    A frame holds at most `max_reports` reports and `max_bytes` bytes. Inside, reports are sorted
-    by cut time and then by the report (`CollectionSpec.frame_reports`), so a frame does not tell
-    the order in which they came.
+    A frame holds at most `max_reports` reports and `max_bytes` bytes. Its reports are sorted by cut
+    time, then by content (`CollectionSpec.frame_reports`), so it hides in which order they came.
 
     Raises:
         ValueError: where not even one report fits.
@@ -47,11 +46,11 @@ class Framer:
         self._tokens: list[Tokens] = []
         self._cut: set[int] = set()
         self.count = 0
-        """Number of reports that wait."""
+        """Number of waiting reports."""
 
     @property
     def full(self) -> bool:
-        """Whether no further report is sure to fit."""
+        """Whether another report might not fit."""
         return not self._has_room(1, len(self._cut) + 1)
 
     def fits(self, times_ms: Times) -> bool:
@@ -59,17 +58,17 @@ class Framer:
         return self._has_room(len(times_ms), len(self._cut.union(self._cut_times(times_ms))))
 
     def add(self, reports: Reports, times_ms: Times, tokens: Tokens | None = None) -> int:
-        """Take reports with their times, both `(n, ...)`, from the first on; return how many fit.
+        """Add the first reports that fit, with their times, both `(n, ...)`; return how many.
 
-        `tokens`, uint8 `(n, 8)`, are of one partition in all calls.
+        `tokens`, uint8 `(n, 8)`, belong to the same partition in all calls.
 
         Raises:
-            ValueError: where there is not one time for each report, nor one token where the
-                collection has `one_report`.
+            ValueError: where there is not one time for each report, or, where the collection has
+                `one_report`, not one token.
         """
         if self._spec.one_report is not None:
             tokens = self._spec.one_report.check(tokens, len(reports))
-            # Found here and not when the frame is made, whose reports would all be lost.
+            # Checked here: an error when the frame is made would lose all its reports.
             self._spec.one_report.check(np.concatenate((*self._tokens[:1], tokens)), None)
         if np.shape(times_ms) != np.shape(reports)[:1]:
             raise ValueError("expected one time for each report")
@@ -92,7 +91,7 @@ class Framer:
         return cut
 
     def _add_one_by_one(self, cut: list[int]) -> int:
-        """Take times while there is room; return how many."""
+        """Add times while there is room; return how many."""
         for taken, cut_ms in enumerate(cut):
             new = cut_ms not in self._cut
             if not self._has_room(taken + 1, len(self._cut) + new):
@@ -106,7 +105,7 @@ class Framer:
         return reports <= self._max_reports and times <= MAX_RUNS and size <= self._max_bytes
 
     def take(self) -> bytes | None:
-        """Return the frame of all reports that wait, and start over; None where none waits."""
+        """Return the frame of all waiting reports, and start over; None if there are none."""
         if not self.count:
             return None
         reports, times = np.concatenate(self._reports), np.concatenate(self._times)

@@ -1,4 +1,4 @@
-"""A gateway: reports of many devices, framed together and acknowledged one by one."""
+"""A gateway: frames reports of many devices together, and acknowledges each."""
 
 import asyncio
 from typing import Self
@@ -15,11 +15,11 @@ from ldpstream.mechanisms.wire.one_report import Tokens
 class Gateway:
     """Collects reports and produces a frame when it is full or has waited `linger_seconds`.
 
-    An asynchronous context manager around a started `Sender`; leaving it sends what waits. At most
-    `max_waiting` reports are in memory: further ones wait in `add`.
+    An asynchronous context manager around a started `Sender`; leaving it sends waiting reports. At
+    most `max_waiting` reports are in memory: `add` waits for room.
 
     Raises:
-        ValueError: where a frame holds no report, or more than may wait.
+        ValueError: where a frame holds not even one report, or more than `max_waiting`.
     """
 
     def __init__(
@@ -56,22 +56,18 @@ class Gateway:
         """Number of reports that the broker has not acknowledged."""
         return self._waiting
 
-    def has_room(self, reports: int) -> bool:
-        """Return whether `add` would take this many reports at once."""
-        return self._waiting + reports <= self._max_waiting
-
     async def add(
         self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
     ) -> None:
         """Take n reports, `(n, ...)`, with their times, and return when the broker has them.
 
-        Where the collection has `one_report` they have tokens, uint8 `(n, 8)`, all of one
-        partition, which is that of all calls: there is a gateway for each partition then.
+        Where the collection has `one_report`, they need tokens, uint8 `(n, 8)`, of the same
+        partition in all calls: use one gateway per partition.
 
         Raises:
             ValueError: where there is not one time for each report.
-            KafkaError: where some may not have arrived; the same ones may be added again, and are
-                then counted again if they had. So it is with any other error of the sender.
+            KafkaError: where some may not have arrived. They may be added again, and count twice
+                if they had arrived; the same goes for any other error of the sender.
         """
         if np.shape(times_ms) != np.shape(reports)[:1]:
             raise ValueError("expected one time for each report")
@@ -81,8 +77,8 @@ class Gateway:
             reports, times_ms = reports[taken:], times_ms[taken:]
             tokens = None if tokens is None else tokens[taken:]
         if frames:
-            # All are waited for, so that an error does not leave others on their way; a frame is
-            # shared, so whoever is cancelled here must not cancel it.
+            # Wait for all, so that an error leaves no other in flight; `wait`, since a frame is
+            # shared, and cancelling this call must not cancel it.
             await asyncio.wait(frames)
             for frame in frames:
                 frame.result()
@@ -112,9 +108,9 @@ class Gateway:
     ) -> "asyncio.Future[None]":
         """Put n >= 1 reports into one frame, so that they arrive together or not at all.
 
-        `tokens` are as in `add`. The future is the frame's, with its error if it fails; others
-        share it, so nobody may cancel it. Whatever `max_waiting`: who calls bounds what waits. The
-        arrays are kept until the frame goes, and no longer.
+        `tokens` are as in `add`. The future is the frame's, with its error if it fails; do not
+        cancel it: others share it. `max_waiting` does not apply: callers bound what waits. The
+        arrays are kept only until the frame is sent.
 
         Raises:
             ValueError: where there is not one time for each report, or they are too large for a
@@ -131,7 +127,7 @@ class Gateway:
         return frame
 
     def _opened(self) -> asyncio.Future[None]:
-        """Return the future of the open frame, whose time begins with its first report."""
+        """Return the future of the open frame; its first report starts its timer."""
         if self._open is None:
             loop = asyncio.get_running_loop()
             self._open = loop.create_future()
@@ -139,7 +135,7 @@ class Gateway:
         return self._open
 
     def flush(self) -> None:
-        """Let no report linger: send the open frame, if there is one."""
+        """Send the open frame, if there is one."""
         count, frame, done = self._framer.count, self._framer.take(), self._open
         if self._timer is not None:
             self._timer.cancel()
@@ -150,7 +146,7 @@ class Gateway:
             task.add_done_callback(self._sending.discard)
 
     async def _produce(self, frame: bytes, count: int, done: asyncio.Future[None]) -> None:
-        # Gathered: whatever went wrong is for those who added, and they wait.
+        # Gathered: any error belongs to the callers that wait for this frame.
         (error,) = await asyncio.gather(self._sender.produce(frame), return_exceptions=True)
         async with self._room:
             self._waiting -= count
@@ -161,5 +157,5 @@ class Gateway:
             done.set_result(None)
         else:
             done.set_exception(error)
-            # Those who added may have been cancelled: nobody then asks for it.
+            # Mark it as retrieved: all callers may have been cancelled.
             done.exception()

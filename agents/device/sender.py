@@ -1,4 +1,4 @@
-"""One device, or one process of them: values in, acknowledged frames out."""
+"""One device, or a process that acts for many: values in, acknowledged frames out."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -26,9 +26,9 @@ _PATIENCE_MS: Final = 120_000
 class Sender:
     """Privatizes and produces to a collection's topic; an asynchronous context manager.
 
-    `options` are the keys of `[kafka]` but for `bootstrap` (docs/kafka.md). By default frames are
-    compressed, acknowledged by all replicas, and sent again by an idempotent producer for up to two
-    minutes. `producer`, where given, is another sender's, who starts and stops it. A record has
+    `options` are the keys of `[kafka]` except `bootstrap` (docs/kafka.md). By default frames are
+    compressed, acknowledged by all replicas, and retried by an idempotent producer for up to two
+    minutes. A given `producer` belongs to another sender, which starts and stops it. A record has
     neither key nor headers, and its timestamp is cut to the precision.
     """
 
@@ -50,17 +50,17 @@ class Sender:
     def sharing(self, spec: CollectionSpec) -> "Sender":
         """Return the sender of another collection over the same connection.
 
-        It needs no block of its own, and works as long as this one is open.
+        It needs no `async with` of its own, and works as long as this one is open.
         """
         return Sender(spec, self._bootstrap, options=self._options, producer=self._producer)
 
     async def round(self) -> "Sender | None":
         """Return the sender of the newest round of unknown words; None where none has begun.
 
-        Its labels are words. It is this collection, so its ledger is opened with `self.spec`.
+        Its labels are words. The collection is the same, so open its ledger with `self.spec`.
 
         Raises:
-            SpecError: for a collection of other values.
+            SpecError: for a collection whose domain is not words.
             KafkaError: where the broker does not answer, or `ldpstream discover` has not run.
         """
         words_of(self.spec)
@@ -92,9 +92,9 @@ class Sender:
         """Connect.
 
         Raises:
-            ClientOptionError: for an option that no client knows.
-            NoIdempotenceError: where the broker has no idempotent producers, as the embedded one;
-                `enable_idempotence = false` does without.
+            ClientOptionError: for an option that the Kafka clients do not know.
+            NoIdempotenceError: where the broker has no idempotent producers, like the embedded one;
+                set `enable_idempotence = false` for such a broker.
             KafkaError: where no broker answers.
         """
         if self._owner:
@@ -115,22 +115,22 @@ class Sender:
         """Randomise n >= 1 labels, and return when the broker has their frame.
 
         `times_ms` are epoch milliseconds, one for each label, by default now. Where the collection
-        has `one_report` there is one label, and `secret` is the device's.
+        has `one_report`, give one label, and the device's `secret`.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad label, never the label.
-            KafkaError: where the frame may not have arrived. Another call would draw again: keep a
-                frame (`spec.frame`, then `produce`) or a ledger where that must not be.
+            KafkaError: where the frame may not have arrived. Another call draws again; to avoid
+                that keep the frame (`spec.frame`, then `produce`), or use a ledger.
         """
         await self.produce(self.spec.frame(labels, times_ms=times_ms, secret=secret))
 
     async def send_reports(
         self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
     ) -> None:
-        """Frame n >= 1 reports that were drawn before, and return when the broker has them.
+        """Frame n >= 1 reports drawn earlier, and return when the broker has them.
 
-        Where the collection has `one_report`, `tokens`, uint8 `(n, 8)`, are the devices', and there
-        is a frame for each of their partitions.
+        Where the collection has `one_report`, give the devices' `tokens`, uint8 `(n, 8)`; each of
+        their partitions gets a frame.
 
         Raises:
             KafkaError: where they may not have arrived; the same reports may be sent again.
@@ -147,14 +147,13 @@ class Sender:
             raise error
 
     async def send_once(self, label: Any, *, ledger: Ledger, time_ms: int | None = None) -> bool:
-        """Send the report that a ledger gives for the window of a time, by default now.
+        """Send the ledger's report for the window of a time, by default now.
 
-        Return False, and send nothing, where it has arrived before, or where the ledger spreads its
-        budget and the window is not the device's. After an error, or a crash, the next call sends
-        the same bytes.
+        Return False, and send nothing, if it has arrived before, or if the ledger spreads its
+        budget over other windows. After an error or a crash the next call sends the same bytes.
 
         Raises:
-            BudgetError: where the period has nothing left for it.
+            BudgetError: where the rest of the period's budget is too small.
             KafkaError: where it may not have arrived.
         """
         asked_ms = now_ms() if time_ms is None else time_ms
@@ -173,7 +172,7 @@ class Sender:
     async def produce(self, frame: bytes) -> None:
         """Produce a frame, and return when the broker has it.
 
-        It goes to any partition or, where the collection has `one_report`, to that of its tokens.
+        It goes to any partition, or, where the collection has `one_report`, to its tokens' one.
 
         Raises:
             KafkaError: where it may not have arrived.

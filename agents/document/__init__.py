@@ -1,7 +1,7 @@
-"""Estimate documents: their form, and how they are built from exact totals.
+"""Estimate documents: their models, and how they are built from exact totals.
 
-The names here are those of the form. `build_document`, which needs all estimators, is imported
-from its own module, so that whoever only reads documents does not load them.
+The names here are the models. `build_document`, which needs all estimators, is imported from its
+own module, so that programs that only read documents do not load them.
 """
 
 from ldpstream.agents.document.entries import (

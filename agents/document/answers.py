@@ -1,6 +1,6 @@
 """The JSON answers of the HTTP API other than the estimate document, as models.
 
-The same models write the answers and their schemas in `/openapi.json`, so the two cannot drift.
+The same models write the answers and their schemas in `/openapi.json`, so the two always agree.
 Times are RFC 3339 UTC; durations and precisions are milliseconds; an unknown number is null.
 """
 
@@ -10,7 +10,7 @@ from ldpstream.agents.document.model import Window
 
 
 class Answer(BaseModel):
-    """Base of all answers: closed, so that a field without a description cannot slip in."""
+    """Base of all answers; fields that are not declared are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -24,52 +24,52 @@ class Problem(Answer):
 class Health(Answer):
     """That the process serves."""
 
-    status: str = Field(description="`ok`, or `failed` where nothing but a restart helps")
+    status: str = Field(description="`ok`, or `failed` where only a restart helps")
 
 
 class Readiness(Answer):
-    """Whether every collection can be asked, and why not."""
+    """Whether every collection can be queried, and if not, why."""
 
     ready: bool
     reasons: list[str] = Field(description="What is missing, one sentence each")
 
 
 class Windows(Answer):
-    """How a collection cuts event time into windows and panes."""
+    """How a collection divides event time into windows and panes."""
 
     size_ms: int
     hop_ms: int
     grace_ms: int
     idle_ms: int | None = Field(
-        description="A partition without messages for so long is not waited for; null: it always is"
+        description="How long to wait for a silent partition; null: for ever"
     )
-    pane_ms: int = Field(description="Spans of whole panes can be asked for")
+    pane_ms: int = Field(description="Length of a pane: any span of whole panes can be queried")
 
 
 class DomainShape(Answer):
-    """How the values of a collection lie: what ranges and charts need."""
+    """The shape of a collection's domain, for ranges and charts."""
 
     kind: str = Field(
-        description="values, size, grid, sizes, interval or attributes, as configured; of two "
-        "attributes together pair"
+        description="values, size, grid, sizes, interval or attributes, as configured; pair for "
+        "two attributes together"
     )
-    shape: list[int] = Field(description="Values of each dimension; row-major order")
-    ordered: bool = Field(description="Whether there are ranges")
+    shape: list[int] = Field(description="Number of values in each dimension; row-major order")
+    ordered: bool = Field(description="Whether ranges can be queried")
     intervals: list[list[float]] | None = Field(
-        description="Of numbers: the ends of each dimension, cut into `shape` bins; else null"
+        description="For numbers: both ends of each dimension, which has `shape` bins; else null"
     )
-    rounded: bool = Field(description="Numbers are rounded at random; the values are the edges")
+    rounded: bool = Field(description="Whether numbers are rounded at random to the edges of bins")
 
 
 class Attribute(Answer):
-    """One attribute of records: how its values lie, and with which probability it is drawn."""
+    """One attribute of records: its domain, and the probability with which it is drawn."""
 
     name: str
     mechanism: str
-    probability: float = Field(description="Public: of every report, whatever the values are")
+    probability: float = Field(description="Public, and the same whatever the values are")
     values: int = Field(description="Size of its domain")
     domain: DomainShape
-    likelihood: bool = Field(description="As of a collection")
+    likelihood: bool = Field(description="As for a collection")
     top: int = Field(description="Length of its published list")
     quantiles: list[float] = Field(description="Published quantiles")
     ranges: list[str] = Field(description="Names of its published ranges")
@@ -79,26 +79,26 @@ class Attribute(Answer):
 class Privacy(Answer):
     """What the policy promises in plain words; factors are exact and rounded up."""
 
-    epsilon: str = Field(description="Budget of one report, and what it is of: `0.4 for each 2`")
+    epsilon: str = Field(description="Budget of one report with its unit, such as `0.4 for each 2`")
     protected: list[str] = Field(description="What a report hides, and by what factor")
     unprotected: str | None = Field(description="Pairs that are not protected; null if none")
     disclosed: list[str] = Field(description="What leaves a device in the clear")
 
 
 class DeviceTables(Answer):
-    """What a mechanism's parameters hold only by digest."""
+    """Tables of which the mechanism's parameters contain only a digest."""
 
     blocks: list[tuple[int, int]] | None = Field(
-        default=None, description="Runs of values: the block's number, and how many values follow"
+        default=None, description="Runs of values: a block's number, and the run's length"
     )
     sensitive: list[int] | None = Field(default=None, description="Numbers of sensitive values")
     attributes: dict[str, "DeviceTables"] | None = Field(
-        default=None, description="Of records: those of each attribute that has any"
+        default=None, description="For records: the tables of each attribute that has any"
     )
 
 
 class DeviceDocument(Answer):
-    """All that a device needs to privatize: see docs/wire.md, "Device document"."""
+    """Everything that a device needs to privatize: see docs/wire.md, "Device document"."""
 
     collection: str
     fingerprint: str = Field(description="First 8 bytes of the SHA-256 of `canonical`, in hex")
@@ -107,9 +107,9 @@ class DeviceDocument(Answer):
 
 
 class AcceptedSpec(Answer):
-    """An earlier spec of a collection whose reports are still taken, into documents of their own.
+    """An earlier spec of a collection whose reports are still counted, in documents of their own.
 
-    Windows, estimates and status are those of this spec where `fingerprint` names it.
+    The parameter `fingerprint` asks for its windows, estimates and status.
     """
 
     fingerprint: str
@@ -121,7 +121,7 @@ class AcceptedSpec(Answer):
 
 
 class Collection(Answer):
-    """One collection as configured, and whether it can be asked."""
+    """One collection as configured, and whether it can be queried."""
 
     name: str
     fingerprint: str = Field(description="Of the spec that devices use, in hexadecimal")
@@ -132,8 +132,8 @@ class Collection(Answer):
     topic: str
     precision_ms: int = Field(description="Event times are cut to this on the device")
     window: Windows
-    minimum: int = Field(description="No answers together tell of fewer reports than these")
-    minimum_block: int = Field(description="The same of reports in a disclosed block; 0: off")
+    minimum: int = Field(description="No combination of answers is about fewer reports")
+    minimum_block: int = Field(description="The same for reports in a disclosed block; 0: off")
     confidence: float
     estimand: str
     method: str
@@ -146,9 +146,9 @@ class Collection(Answer):
     ranges: list[str] = Field(description="Names of the published ranges")
     linear: list[str] = Field(description="Names of the published linear queries")
     attributes: list[Attribute] = Field(
-        description="Of records; estimates of one are asked for with attribute=NAME"
+        description="For records; attribute=NAME asks for the estimates of one"
     )
-    accepted: list[AcceptedSpec] = Field(description="Earlier specs whose reports are still taken")
+    accepted: list[AcceptedSpec] = Field(description="Earlier specs still accepted")
     ready: bool
 
 
@@ -159,13 +159,13 @@ class CollectionList(Answer):
 
 
 class WindowState(Answer):
-    """One window that holds reports."""
+    """One window with reports."""
 
     window: Window
     n: int = Field(description="Reports counted")
-    late: int = Field(description="Reports for panes of it that came after they had closed")
-    final: bool = Field(description="Closed in every partition and stored")
-    published: bool = Field(description="Its final document is on the estimates topic")
+    late: int = Field(description="Reports that arrived after their pane had closed")
+    final: bool = Field(description="Whether it is closed in every partition, and stored")
+    published: bool = Field(description="Whether its final is in the estimates topic")
 
 
 class WindowList(Answer):
@@ -177,17 +177,17 @@ class WindowList(Answer):
 
 
 class PartitionStatus(Answer):
-    """One partition as its newest winning head decided it."""
+    """One partition, from its newest winning commit record."""
 
     partition: int
-    owned: bool = Field(description="By the worker that answers")
+    owned: bool = Field(description="Whether this worker owns it")
     next: int | None = Field(
-        description="First source offset not decided; null before the replica's end"
+        description="First source offset not decided; null while the state is still being read"
     )
-    end_offset: int | None = Field(description="End of the source; only its owner knows")
+    end_offset: int | None = Field(description="End of the source, which only the owner knows")
     lag: int | None = Field(description="Source records not decided")
     watermark: str | None = Field(
-        description="Largest event time, or what idle closing moved it to"
+        description="Event time reached, by reports or by closing while idle"
     )
     idle: bool
     counted: int
@@ -197,16 +197,16 @@ class PartitionStatus(Answer):
 
 
 class CollectionStatus(Answer):
-    """How far a collection is, over all partitions, whichever worker is asked."""
+    """A collection's progress over all partitions, the same from any worker."""
 
     collection: str
     fingerprint: str
     ready: bool
-    stopped: bool = Field(description="Until what `problems` say is mended")
+    stopped: bool = Field(description="Whether it has stopped until its `problems` are fixed")
     problems: list[str] = Field(description="Why it does not work, one sentence each")
     counted: int
     late: int
     rejected: int
     lost_offsets: int
-    format: int = Field(default=1, description="In which its state is written")
+    format: int = Field(default=1, description="Format of its state")
     partitions: list[PartitionStatus]

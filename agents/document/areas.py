@@ -1,4 +1,4 @@
-"""Areas in a document: shares at the resolution that the reports carry."""
+"""Areas in a document: shares at the resolution that the reports support."""
 
 from math import prod
 from typing import Final
@@ -21,7 +21,7 @@ RULE: Final = "bounds exclude the even share of what surrounds it"
 def find_areas(basis: Basis) -> Areas:
     """Return the areas of a collection's values.
 
-    Blocks of hidden values have no numbers, and nothing is told inside of them.
+    Hidden blocks have no numbers, and no areas inside.
     """
     domain, hidden = basis.domain, basis.hidden
     tree = prepare_tree(basis.mechanism, domain.shape, ordered=domain.ordered)
@@ -75,9 +75,9 @@ def _box(domain: Domain, values: Integers) -> list[list[int]] | None:
 
 
 def _name(domain: Domain, values: Integers, block: int) -> str:
-    """Return an area's name: of ordered values the range that it can be asked as.
+    """Return an area's name: for ordered values, the range that queries it.
 
-    Where a block has other values of the box, that of the part in it.
+    If only a part of the box belongs to the block, the name says so.
     """
     box = _box(domain, values)
     if box is None:
@@ -97,7 +97,7 @@ def _name(domain: Domain, values: Integers, block: int) -> str:
 
 
 def _end(label: object, end: int) -> str:
-    """Return a coordinate, or the first or last edge of a bin, so that it is read back as it is."""
+    """Return a coordinate, or the first or last edge of a bin, as a query writes it."""
     return str(label[end] if isinstance(label, list | tuple) else label)
 
 

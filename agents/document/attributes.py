@@ -1,4 +1,4 @@
-"""Which part of the exact totals of records is about an attribute, and how it was drawn."""
+"""The part of records' exact totals that is about one attribute, and how it was sampled."""
 
 from dataclasses import replace
 
@@ -14,10 +14,10 @@ from ldpstream.mechanisms.families.sampled.sampled import Sampled
 def of_attribute(
     collection: CollectionConfig, name: str, totals: WindowTotals, options: EstimateOptions
 ) -> tuple[WindowTotals, EstimateOptions]:
-    """Return the totals of the reports about an attribute, and what is asked of them.
+    """Return the totals of the reports about an attribute, and the options for them.
 
-    Those about it were drawn from all reports, so that its respondents are sampled: they are the
-    `active` ones of estimates whose document says respondents.
+    These reports are a random sample of all, so estimates for "respondents" are computed with the
+    estimand `active`.
     """
     mechanism = collection.spec.mechanism
     assert isinstance(mechanism, Sampled)

@@ -1,4 +1,4 @@
-"""What all parts of a document are estimated from, found out once for all of them."""
+"""The common input of all estimates in a document, prepared once."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -16,12 +16,12 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """`n` reports of the values alone (weights are summed out, which is exact), and what is asked.
+    """`n` reports of values without weights (summed out, which is exact), and the options.
 
-    `domain` is what estimates are about, `own` that of the values that devices give, and `given`
-    the index in `domain` of each of these, int64; None where both are the same. `hidden`, bool
-    `(k,)`, are the values of merged blocks, which hold `merged_reports`; None where none are.
-    `fitted` is the curve by likelihood, where it is asked for.
+    Estimates are about `domain`, devices report values in `own`, and `given` maps these to indices
+    in `domain`, int64; None if both are the same. `hidden`, bool `(k,)`, marks the values of merged
+    blocks, which have `merged_reports`; None without merged blocks. `fitted` is the curve by
+    likelihood, if it is asked for.
     """
 
     mechanism: Mechanism
@@ -38,7 +38,7 @@ class Basis:
 
     @classmethod
     def of(cls, spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions) -> Self:
-        """Return what the reports of a span say of the values alone."""
+        """Return the basis of the reports of a span, without weights."""
         mechanism, statistic, own = spec.mechanism, totals.statistic, spec.domain
         domain, alone = own.estimated, mechanism.marginal(statistic)
         if alone is not None:
@@ -47,7 +47,7 @@ class Basis:
         if totals.merged is not None:
             decoder = mechanism.decoder()
             groups = decoder.groups()
-            assert groups is not None, "only what discloses blocks merges them"
+            assert groups is not None, "only mechanisms that disclose blocks merge them"
             hidden = totals.merged[groups]
             merged_reports = int(decoder.group_reports(statistic)[totals.merged].sum())
         if options.project == "likelihood":

@@ -1,4 +1,4 @@
-"""From exact totals to the estimate document.
+"""Build the estimate document from exact totals.
 
 `estimate`, finals, provisional estimates and HTTP answers are all built here, so that the same
 reports give the same numbers, bit for bit.
@@ -45,7 +45,7 @@ from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 _KEPT_ENTRIES: Final = 1 << 14
-"""Ranges times entries of the statistic: what decodes this many is kept, in at most half a MiB."""
+"""Prepared ranges are cached up to this many entries (ranges x statistic): at most half a MiB."""
 
 
 def build_document(
@@ -55,18 +55,16 @@ def build_document(
     window: tuple[int, int] | None,
     final: bool,
     options: EstimateOptions | None = None,
-    late: int | None = None,
-    rejected: int | None = None,
     partial: bool = False,
 ) -> EstimateDocument:
     """Return the document of a span's exact totals.
 
     `window` is `(start, end)` in epoch milliseconds, None for all reports together; the totals may
-    be of a wider span. `options` are by default those of the collection's published documents;
-    `late` and `rejected` those of the totals. `partial`: workers of other windows count a part of
-    the reports. Pure: the same arguments give the same document.
+    cover a wider span. By default `options` are those of published documents. `partial`: workers
+    with different windows count some of the reports. Pure: the same arguments give the same
+    document.
     """
-    # 1. What every document tells, and one that is withheld tells alone.
+    # 1. The fields of every document; a withheld one has no others.
     fields: dict[str, Any] = {
         "collection": collection.name,
         "fingerprint": collection.spec.fingerprint.hex(),
@@ -82,11 +80,11 @@ def build_document(
         fields["partial"] = True
     if fields["withheld"]:
         return EstimateDocument.model_construct(**fields)
-    # 2. What is asked of which reports.
+    # 2. The options, and the reports they are about.
     chosen = collection.options if options is None else options
     told: dict[str, Any] = {
-        "late": totals.late if late is None else late,
-        "rejected": totals.rejected if rejected is None else rejected,
+        "late": totals.late,
+        "rejected": totals.rejected,
         "estimand": chosen.estimand,
     }
     devices = of_devices(collection, totals, published=final and window is not None)
@@ -97,7 +95,7 @@ def build_document(
         asked = replace(chosen, sampling=sampling)
         found = _estimates(collection, totals, asked, devices)
         return EstimateDocument.model_construct(**fields, **told, **found)
-    # 3. Of records: one attribute, or a section for each.
+    # 3. For records: one attribute, or a section for each.
     names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
     sections = []
     for name in names:
@@ -123,10 +121,10 @@ def _estimates(
     chosen: EstimateOptions,
     devices: dict[str, Any],
 ) -> dict[str, Any]:
-    """Return the fields of a document that are estimated, with those of its devices among them."""
+    """Return the estimated fields of a document, including those about devices."""
     mechanism, domain = collection.spec.mechanism, collection.spec.domain
     basis = Basis.of(collection.spec, totals, chosen)
-    # 1. The estimates of values alone, and the weights of the same values and ranges.
+    # 1. The estimates of values and ranges, and the sums of weights in them.
     listed = list_values(basis)
     values = _value_estimates(basis, listed)
     ranges = _range_estimates(basis, listed.projected) if chosen.ranges else []
@@ -154,7 +152,7 @@ def _estimates(
 def _further_fields(
     collection: CollectionConfig, totals: WindowTotals, basis: Basis, projected: Floats | None
 ) -> dict[str, Any]:
-    """Return the fields that only some collections, spans and options have."""
+    """Return the fields of only some collections, spans and options."""
     fields: dict[str, Any] = {}
     mechanism, options = collection.spec.mechanism, basis.options
     if totals.window is not None:
@@ -204,7 +202,7 @@ def _range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstima
     few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
     prepare = _kept_ranges if few else _prepare_ranges
     sets, given, prepared = prepare(basis.mechanism, basis.own, ranges, keep=few)
-    # The list of values has checked that the statistic counts n reports.
+    # `list_values` has checked that the statistic counts n reports.
     estimate = estimate_prepared(
         basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
     )
@@ -217,7 +215,7 @@ def _range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstima
 def _prepare_ranges(
     mechanism: Mechanism, own: Domain, ranges: tuple[Range, ...], *, keep: bool
 ) -> tuple[list[Integers], list[Integers], PreparedSets]:
-    """Return the values of each range, those that devices give for them, and their decoders.
+    """Return each range's values, the values that devices report for them, and the prepared sets.
 
     They are the same for every window.
     """
@@ -255,7 +253,7 @@ def _quantile_estimates(basis: Basis) -> list[QuantileEstimate]:
 
 @lru_cache(maxsize=16)
 def _prefixes(mechanism: Mechanism, domain: Domain) -> Prefixes:
-    """Prepare a mechanism's prefixes: costly, and the same for every document."""
+    """Prepare a mechanism's prefixes, which is costly and the same for every document."""
     return Prefixes.of(mechanism, domain.estimated_indices)
 
 

@@ -1,4 +1,4 @@
-"""The entries of a document as columns: for tables of any library, and for pandas."""
+"""The entries of a document as columns, for pandas and other libraries."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
@@ -22,16 +22,16 @@ FIELDS: Final[Mapping[Part, Mapping[str, str]]] = {
         **{name: name for name in ("mean", "low", "high", "total", *_REST)},
     },
 }
-"""The columns of each part, and the fields of an entry that they hold."""
+"""The columns of each part, and the field of an entry in each."""
 
 
 def to_columns(entries: Iterable[object], part: Part) -> dict[str, list[Any]]:
-    """Return the entries of one part, a list for each column of `FIELDS`.
+    """Return the entries of one part as columns: a list for each in `FIELDS`.
 
     Labels of several coordinates, and bins of an interval, are tuples. An undefined number is None.
 
     Raises:
-        ValueError: for a part that there is not.
+        ValueError: for an unknown part.
     """
     if part not in FIELDS:
         raise ValueError(f"part: expected one of {', '.join(FIELDS)}, got {part!r}")
@@ -43,10 +43,10 @@ def to_columns(entries: Iterable[object], part: Part) -> dict[str, list[Any]]:
 
 
 def to_frame(columns: Mapping[str, list[Any]]) -> "pd.DataFrame":
-    """Return columns as a table of pandas.
+    """Return columns as a pandas table.
 
     Raises:
-        ImportError: naming what to install, where pandas is not.
+        ImportError: naming what to install, where pandas is missing.
     """
     pandas = imported("pandas", "notebook", "to_frame", "; to_columns works without it")
     frame: pd.DataFrame = pandas.DataFrame(dict(columns))
@@ -54,5 +54,5 @@ def to_frame(columns: Mapping[str, list[Any]]) -> "pd.DataFrame":
 
 
 def _hashable(label: Any) -> Any:
-    """Return a label as something that a table can be grouped by."""
+    """Return a label as a hashable value, so that tables can be grouped by it."""
     return tuple(map(_hashable, label)) if isinstance(label, list) else label

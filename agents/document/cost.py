@@ -1,7 +1,7 @@
-"""What building a document takes of memory, told before anything is computed.
+"""Predict how much memory building a document takes.
 
-Tables of a mechanism belong to the worker; counted here is what one document needs besides.
-Tests keep these figures above what is measured.
+Tables of a mechanism belong to the worker, and are not counted. Tests keep these figures above what
+is measured.
 """
 
 from typing import Final
@@ -11,18 +11,18 @@ from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _FIXED_BYTES: Final = 16 << 20
-"""Parts of arrays that are worked on at a time."""
+"""Chunks of arrays that are processed at a time."""
 _ENTRY_BYTES: Final = 2_400
-"""Of a listed value: its bounds, its part of the document, and its text."""
+"""Per listed value: its bounds, its part of the document, and its text."""
 _AREA_BYTES: Final = 1_200
-"""Of a value of a domain whose areas are told: at most two areas, and all that bounds need."""
+"""Per value of a domain with areas: at most two areas, and all that their bounds need."""
 
 
 def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
-    """Return what a document with these options takes at most while it is built and written.
+    """Return the most memory that a document with these options takes to build and write.
 
-    The statistic included, whatever was reported. Prefixes for quantiles are prepared once, and
-    not counted.
+    Includes the statistic, and does not depend on the reports. Prefixes for quantiles are prepared
+    once, and not counted.
     """
     if spec.attributes:
         asked = [options.attribute] if options.attribute else list(spec.attributes)
@@ -30,12 +30,12 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
         return 8 * spec.mechanism.statistic_size + sum(each)
     mechanism, size = spec.mechanism, spec.domain.estimated.size
     statistic, values = 8 * mechanism.statistic_size, 8 * mechanism.size
-    # Among them the decoder's result, which is as long as the statistic.
-    # With weights in the clear values are decoded from one of three sums.
+    # `scratch` includes the decoder's result, which is as long as the statistic. With public
+    # weights, values are decoded from one of three sums.
     alone = mechanism.values if isinstance(mechanism, PublicWeights) else mechanism
     decoder = alone.decoder()
     decoded = int(decoder.scratch * statistic)
-    # Parts are added up one by one.
+    # The parts are computed one after another, so the largest counts.
     steps = [0 if decoder.groups() is None else 2 * statistic]
     if options.top != 0 or options.project != "none":
         steps.append(max(decoded + values, (4 if options.project == "none" else 7) * values))

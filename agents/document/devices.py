@@ -1,4 +1,4 @@
-"""What a document says of devices: how many were active, and what publishing it costs them."""
+"""The fields of a document about devices: how many were active, and what publishing costs them."""
 
 import math
 from typing import Any
@@ -12,7 +12,7 @@ from ldpstream.agents.state.context import WindowTotals
 def of_devices(
     collection: CollectionConfig, totals: WindowTotals, *, published: bool
 ) -> dict[str, Any]:
-    """Return these fields of a document; `published`: of a closed window."""
+    """Return the fields about devices; `published`: of a closed window."""
     fields: dict[str, Any] = {}
     if collection.spread is not None:
         panes = (totals.end_ms - totals.start_ms) // collection.window.pane_ms
@@ -25,11 +25,11 @@ def of_devices(
 
 
 def active_devices(spread: SpreadConfig, n: int, *, panes: int) -> ActiveEstimate:
-    """Return the estimate from n reports: each stands for `windows / reports` devices of its pane.
+    """Estimate the active devices from n reports: each represents `windows / reports` of its pane.
 
-    Each active device takes part in a pane with probability `reports / windows`: the number of
-    reports is binomial, whatever the values are. Panes of one period draw apart from each other, at
-    worst; a rolling draw is the same one in all periods that the span touches.
+    Each active device takes part in a pane with probability `reports / windows`, so the number of
+    reports is binomial, whatever the values are. Draws for panes of one period are at worst
+    independent; a rolling draw is the same in all periods that the span touches.
     """
     apart = spread.windows / spread.reports
     repeats = -(-panes // spread.windows) if spread.rolling else 1

@@ -1,4 +1,4 @@
-"""What each query of a document is answered with: a value, a range, a quantile, a mean, an area."""
+"""The entries of a document: values, ranges, quantiles, means and areas."""
 
 from typing import Annotated
 
@@ -14,14 +14,14 @@ Low = Annotated[Number, Field(description="Lower confidence bound of the share")
 High = Annotated[Number, Field(description="Upper confidence bound of the share")]
 Influence = Annotated[
     Number,
-    Field(description="The most that one forged report moves the share; null if projected"),
+    Field(description="The most that one forged report can move the share; null if projected"),
 ]
 
 Forged = Annotated[
     int | None,
     Field(
-        description="The least number of forged reports, of the n, that can move the share by more "
-        "than the distance to its nearer bound; null if no number can, or projected"
+        description="The least number of forged reports among the n that can move the share "
+        "beyond its nearer bound; null if no number can, or projected"
     ),
 ]
 
@@ -29,8 +29,8 @@ Forged = Annotated[
 Bound = Annotated[
     Form | None,
     Field(
-        description="How low and high were made, as docs/guides/bounds.md has it; known: without "
-        "error; null if undefined"
+        description="How low and high were made (docs/guides/bounds.md); known: without error; "
+        "null if undefined"
     ),
 ]
 
@@ -45,11 +45,11 @@ class WeightEstimate(Part):
     bound: Bound = None
 
 
-Weight = Annotated[WeightEstimate | None, Field(description="Only of collections with weights")]
+Weight = Annotated[WeightEstimate | None, Field(description="Only in collections with weights")]
 
 
 class Shares(Part):
-    """What is told of the share of a value or a range."""
+    """The estimated share of a value or a range."""
 
     share: Share
     count: Count
@@ -67,10 +67,10 @@ class _OfValue(Part):
 
 
 class _OfRange(Part):
-    name: str = Field(description="As configured, or the text that was asked")
+    name: str = Field(description="The configured name, or the text of the query")
 
 
-# Fields are written in the reversed order of bases: first what the shares are of.
+# Fields are written in reversed order of the bases: the value or name comes first.
 class ValueEstimate(Shares, _OfValue):
     """The estimate of one value."""
 
@@ -80,59 +80,59 @@ class RangeEstimate(Shares, _OfRange):
 
 
 class LinearEstimate(Part):
-    """The mean of a function of the value, given by its weights."""
+    """The mean of a function of the value, given as weights."""
 
-    name: str = Field(description="As it was asked")
+    name: str = Field(description="The query's name")
     mean: Number = Field(description="Estimated mean of the weights of the respondents' values")
     total: Number = Field(description="The mean times n")
     se: Number = Field(description="Standard error of the mean; null if projected")
     low: Number = Field(description="Lower confidence bound of the mean")
     high: Number = Field(description="Upper confidence bound of the mean")
     influence: Number = Field(
-        description="The most that one forged report moves the mean; null if projected"
+        description="The most that one forged report can move the mean; null if projected"
     )
     forged: int | None = Field(
-        description="The least number of forged reports, of the n, that can move the mean by more "
-        "than the distance to its nearer bound; null if no number can, or projected"
+        description="The least number of forged reports among the n that can move the mean beyond "
+        "its nearer bound; null if no number can, or projected"
     )
     bound: Bound = None
 
 
 class AreaRest(Part):
-    """What is not named again inside of an area: the colour of its own on a map."""
+    """The part of an area outside of the areas in it: its own colour on a map."""
 
-    values: int = Field(description="Number of values; 0: all of the area is named inside of it")
+    values: int = Field(description="Number of values; 0: areas inside cover all of it")
     share: Share
     low: Low
     high: High
 
 
 class AreaEstimate(RangeEstimate):
-    """A block, or an area whose bounds exclude the even share of what surrounds it."""
+    """A block, or an area whose bounds exclude the even share of its surroundings."""
 
     name: str = Field(
-        description="`block N`, `all values`, the label of a value, or of ordered values the text "
-        "that asks for the area as a range"
+        description="`block N`, `all values`, a value's label, or, for ordered values, the range "
+        "that queries it"
     )
     block: int | None = Field(description="Number of the disclosed block; null where there is one")
     inside: int | None = Field(
-        description="Entry of the area that it lies in, from 0; null of blocks"
+        description="Index of the entry that contains it, from 0; null for blocks"
     )
     box: list[list[int]] | None = Field(
-        description="The first and the last place in each dimension, from 0; its values are those "
-        "of its block in this box. Null where values have no order"
+        description="First and last position in each dimension, from 0; its values are those of "
+        "its block in this box. Null where values have no order"
     )
     values: int = Field(description="Number of values")
-    rest: AreaRest | None = Field(description="Null where nothing is named inside of it")
+    rest: AreaRest | None = Field(description="Null where no area lies inside")
 
 
 class Areas(Part):
-    """Shares at the resolution that the reports carry; all bounds hold together."""
+    """Shares at the resolution that the reports support; all bounds hold at once."""
 
-    rule: str = Field(description="When an area is named")
-    family: int = Field(description="Number of areas that could have been named: bounds are theirs")
-    levels: int = Field(description="Levels of areas, which share the error alike")
-    entries: list[AreaEstimate] = Field(description="All blocks; each area after what it lies in")
+    rule: str = Field(description="When an area is shown")
+    family: int = Field(description="Number of areas for which the bounds hold at once")
+    levels: int = Field(description="Levels of areas, among which the error is split evenly")
+    entries: list[AreaEstimate] = Field(description="All blocks; areas after those they lie in")
 
 
 class QuantileEstimate(Part):
@@ -144,6 +144,6 @@ class QuantileEstimate(Part):
     high: JsonValue = Field(description="Upper confidence bound, a label; null if undefined")
     bound: Method | None = Field(
         default=None,
-        description="profile or profile-exact, where likelihood made low and high; absent where "
-        "the bounds of all prefixes did",
+        description="profile or profile-exact, where low and high come from the likelihood; absent "
+        "where they come from the bounds of all prefixes",
     )

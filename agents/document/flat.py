@@ -1,8 +1,8 @@
-"""Documents as a table: one row an entry, in CSV as RFC 4180 has it.
+"""Documents as a table with one row per entry, and as CSV (RFC 4180).
 
 Spreadsheets take a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage return for a
-formula. Labels are the configuration's, but whoever opens a table did not write it: a text that
-begins so gets an apostrophe in front, in CSV only. Numbers are written as JSON writes them.
+formula. Whoever opens a table need not have written its labels, so such a text gets an apostrophe
+in front, in CSV only. Numbers are written as in JSON.
 """
 
 import csv
@@ -24,11 +24,11 @@ HEADER: Final = (
     *("span_start", "span_end"),
     *("bound", "attribute"),
 )
-"""`kind` is `value`, `range`, `area`, `linear` or `quantile`, `merged` for blocks that are told of
+"""`kind` is `value`, `range`, `area`, `linear` or `quantile`, `merged` for blocks published only
 together (its name is their runs), or `none` in a document without entries.
 
-The span is empty where it is the window. `name` is the value's label or the query's name, `p` the
-quantile's share. `value`, `low` and `high` are shares, means of linear queries, and labels of
+The span is empty if it equals the window. `name` is the value's label or the query's name, `p` the
+quantile's share. `value`, `low` and `high` are shares, means of linear queries, or labels of
 quantiles.
 """
 
@@ -38,7 +38,7 @@ Cell = str | int | float | bool | None
 
 
 def to_csv(rows: Iterable[Sequence[Cell]], header: Sequence[str] | None) -> bytes:
-    """Return a table in UTF-8, lines ended by CR LF; an undefined number is an empty cell."""
+    """Return CSV in UTF-8, with lines ended by CR LF; an undefined number is an empty cell."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\r\n")
     if header is not None:
@@ -53,7 +53,7 @@ def document_csv(document: EstimateDocument) -> bytes:
 
 
 def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
-    """Yield a row for each entry, as in `HEADER`; one without an entry where there is none."""
+    """Yield a row for each entry, as in `HEADER`; without entries, one row of kind `none`."""
     if document.attributes:
         for one in document.attributes:
             yield from document_rows(one)
@@ -65,7 +65,7 @@ def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
 
 
 def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
-    """Yield each row without its span, and how its bounds were made."""
+    """Yield each row without span and bound, and the bound."""
     window = document.window
     head: list[Cell] = [
         document.collection,
@@ -130,7 +130,7 @@ def _share(entry: Shares) -> list[Cell]:
 
 
 def _text(label: JsonValue) -> Cell:
-    """Return a label as a cell: coordinates and bins as JSON writes them."""
+    """Return a label as a cell: coordinates and bins as JSON."""
     if isinstance(label, list | dict):
         return json.dumps(label, ensure_ascii=False)
     return label

@@ -11,9 +11,9 @@ from ldpstream.mechanisms.base.arrays import Floats
 
 
 def linear_estimates(basis: Basis, projected: Floats | None) -> list[LinearEstimate]:
-    """Return the means that were asked for; of projected shares `(k,)` where there are any.
+    """Return the means that were asked for, from the projected shares `(k,)` if there are any.
 
-    What else devices give with their value does not change its weight. A query that gives
+    What devices report in addition to the value does not change its weight. A query that gives
     `hidden` values different weights has no numbers.
     """
     queries, n = basis.options.linear, basis.n

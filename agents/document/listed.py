@@ -1,4 +1,4 @@
-"""Which values a document lists, and their estimates."""
+"""The values that a document lists, and their estimates."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 class Listed:
     """The listed values: indices `(q,)`, their estimates, all projected shares `(k,)` if asked.
 
-    `estimate` is None where no value is listed.
+    `estimate` is None if no value is listed.
     """
 
     indices: Integers
@@ -28,11 +28,10 @@ class Listed:
 
 
 def list_values(basis: Basis) -> Listed:
-    """Choose the values of the list, the largest shares first; all are in the domain's order.
+    """Choose the listed values, largest shares first; the whole domain is in its own order.
 
-    A list shorter than the domain depends on the estimates themselves, so its bounds must hold for
-    all values of the domain at once. It has none of the `hidden` values, whose shares count as
-    alike.
+    A list shorter than the domain is post-selected, so its bounds must hold for all values of the
+    domain at once. It has none of the `hidden` values, whose shares count as equal.
     """
     mechanism, statistic, n = basis.mechanism, basis.statistic, basis.n
     options, size, hidden = basis.options, basis.domain.size, basis.hidden
@@ -44,13 +43,13 @@ def list_values(basis: Basis) -> Listed:
         check_counts(mechanism, statistic, n)
         return Listed(nothing, None, None, simultaneous)
     if basis.given is not None:
-        # Where devices give more than estimates are about, a value is a set of theirs.
+        # Devices report more than the value, so each value is a set of what they report.
         sets = [np.flatnonzero(basis.given == value) for value in range(size)]
         everything = estimate_sets(mechanism, statistic, n, sets, **keywords)
         projected = _project(basis, everything.value)
         indices = _choose(options.top, everything.value, projected, None)
         return Listed(indices, everything.take(indices), projected, simultaneous)
-    # Of all values the shares alone: bounds take many times their memory, and are per value.
+    # Decode only shares for all values: bounds take many times their memory, and are per value.
     decoded = share_sums(mechanism, statistic, n)
     shares = decoded / n if n else np.full_like(decoded, np.nan)
     if hidden is not None:
@@ -70,7 +69,8 @@ def _project(basis: Basis, shares: Floats) -> Floats | None:
         return basis.fitted.shares
     if basis.options.project == "none":
         return None
-    # What else devices give may be disclosed, but it is no block of values: one total, that of all.
+    # What devices report in addition may be disclosed, but is not a block of values: the only known
+    # total is that of all.
     if basis.options.project == "simplex" or basis.given is not None:
         return project_simplex(shares)
     if basis.options.project == "power":
@@ -82,10 +82,10 @@ def _project(basis: Basis, shares: Floats) -> Floats | None:
 def _choose(
     top: int | None, shares: Floats, projected: Floats | None, hidden: Bools | None
 ) -> Integers:
-    """Return the values of a list: all in their order, or the `top` largest that are not hidden."""
+    """Return the listed values: all in order, or the `top` largest that are not hidden."""
     if top is None:
         return np.arange(shares.size)
-    # Projection makes ties, at 0 above all: there the unprojected shares decide.
+    # Projection makes ties, mostly at 0: there the unprojected shares decide.
     first = shares if projected is None else projected
     if hidden is None:
         return largest(first, shares, top)
@@ -94,10 +94,10 @@ def _choose(
 
 
 def largest(first: Floats, then: Floats, number: int) -> Integers:
-    """Return the places of the largest, by `first`, `then`, and place, `(min(number, k),)`.
+    """Return the indices of the largest, by `first`, `then`, and index, `(min(number, k),)`.
 
-    What is undefined comes last. A list is much shorter than a large domain, in which most values
-    may be alike: no more than the list is sorted.
+    Undefined ones come last. A list is much shorter than a large domain, in which many values may
+    be equal, so only the list is sorted.
     """
     if number >= first.size:
         places = np.arange(first.size)
@@ -111,7 +111,7 @@ def largest(first: Floats, then: Floats, number: int) -> Integers:
 
 
 def _split(numbers: Floats, wanted: int) -> tuple[Integers, Integers]:
-    """Return the places above the `wanted`-th largest, fewer than wanted, and those alike it."""
+    """Return the indices above the `wanted`-th largest (fewer), and of those equal to it."""
     if wanted == 0:
         nowhere = np.zeros(0, dtype=np.int64)
         return nowhere, nowhere

@@ -1,8 +1,8 @@
-"""What a document says where blocks are merged (`ldpstream.agents.state.blocks`), and what not.
+"""Documents with merged blocks (`ldpstream.agents.state.blocks`): what they may show.
 
-Its totals are masked before: of merged blocks they hold one number of reports, spread here over
-their values evenly. A number that would take it apart means nothing and is null: of a value in
-these blocks, of a range or a linear query that cuts them, and of all quantiles, which need every
+The totals are masked already: merged blocks have one common number of reports, spread evenly over
+their values. A number about a part of them would mean nothing, and is null: that of a value in
+these blocks, of a range or linear query that cuts them, and of all quantiles, which need every
 prefix.
 """
 
@@ -15,11 +15,11 @@ from ldpstream.agents.document.model import MergedBlocks
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 LISTED: Final = 1_000
-"""Most runs of blocks that a document names."""
+"""The most runs of blocks that a document lists."""
 
 
 def whole_sets(hidden: Bools, sets: Sequence[Integers]) -> Bools:
-    """Return which sets of values, given by index, hold all hidden values or none."""
+    """Return which sets of values, given by index, contain all hidden values or none."""
     number = int(hidden.sum())
     return np.array([int(hidden[values].sum()) in (0, number) for values in sets], dtype=np.bool_)
 
@@ -32,7 +32,7 @@ def whole_queries(hidden: Bools, weights: Floats) -> Bools:
 
 
 def merged_blocks(merged: Bools, count: int) -> MergedBlocks:
-    """Return the document's field `merged`, of blocks `(blocks,)` that hold this many reports."""
+    """Return the document's field `merged`, for blocks `(blocks,)` with this many reports."""
     edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
     runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
     return MergedBlocks(blocks=int(merged.sum()), runs=runs[:LISTED].tolist(), count=count)

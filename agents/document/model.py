@@ -1,8 +1,8 @@
-"""The estimate document: what is published, what HTTP answers, what `estimate` prints.
+"""The estimate document: what workers publish, HTTP answers and `estimate` prints.
 
-The models validate nothing that we compute ourselves; they write the JSON and describe it (JSON
-Schema, `/openapi.json`). Times are RFC 3339 UTC, values the user's own labels (of an interval the
-bin `[low, high]`), and an undefined number is null, never NaN.
+The models write the JSON and describe it (JSON Schema, `/openapi.json`), but do not validate what
+workers compute. Times are RFC 3339 UTC, values the user's own labels (on an interval the bin
+`[low, high]`), and an undefined number is null, never NaN.
 """
 
 from collections.abc import Sequence
@@ -38,10 +38,10 @@ class Window(Part):
 
 
 class LostMessages(Part):
-    """What the source's retention deleted before it was read, and may belong to the span."""
+    """Messages deleted by the source's retention before they were read; some may be in the span."""
 
     offsets: int = Field(description="At most this many messages are missing")
-    partitions: list[int] = Field(description="Of the source")
+    partitions: list[int] = Field(description="Partitions of the source")
 
 
 class ActiveEstimate(Part):
@@ -52,130 +52,127 @@ class ActiveEstimate(Part):
 
 
 class CentralLoss(Part):
-    """What a report loses against those who see published documents alone."""
+    """What a report loses against those who see only published documents."""
 
-    epsilon: float = Field(description="Two protected values are as likely up to a factor e^this")
-    delta: float = Field(description="But for this probability")
-    reports: int = Field(description="What is published tells of this many together, or more")
+    epsilon: float = Field(description="Two protected values are hidden up to a factor e^epsilon")
+    delta: float = Field(description="Except with this probability")
+    reports: int = Field(description="Published documents are about at least this many reports")
 
 
 class MergedBlocks(Part):
-    """Blocks with few reports that are told of together, by `minimum_block`."""
+    """Blocks with few reports, published only together because of `minimum_block`."""
 
-    blocks: int = Field(description="How many")
+    blocks: int = Field(description="How many blocks")
     runs: list[list[int]] = Field(
-        description="The first and the last number of neighbouring ones, from 0; at most 1,000 runs"
+        description="First and last number of each run of blocks, from 0; at most 1,000 runs"
     )
-    count: int = Field(description="Reports of all of them: exact")
+    count: int = Field(description="Exact number of their reports together")
 
 
 class EstimateDocument(Part):
     """Estimates of one collection over one span of event time.
 
-    A withheld document tells the number of reports alone: it holds the fields down to `withheld`
-    and no others.
+    A withheld document only has the number of reports, that is the fields down to `withheld`.
     """
 
     collection: str
-    fingerprint: str = Field(description="Of the spec that made the reports, in hexadecimal")
-    window: Window | None = Field(description="Null where all reports are taken together")
+    fingerprint: str = Field(description="Fingerprint of the reports' spec, in hexadecimal")
+    window: Window | None = Field(description="Null for all reports together")
     n: int = Field(description="Reports counted")
     final: bool = Field(description="Whether the window is closed in every partition")
     withheld: bool = Field(
-        description="Whether nothing is told: n is below the configured minimum, or the reports of "
-        "the window are not in parts of that many yet"
+        description="Whether estimates are withheld: n is below the configured minimum, or the "
+        "window's reports do not yet form parts of that many"
     )
     span: Window | None = Field(
         default=None,
-        description="What the estimates and n stand for where that is wider than the window: whole "
-        "parts of at least `minimum` reports; absent where it is the window",
+        description="The span of the estimates and n if it is wider than the window: whole parts "
+        "of at least `minimum` reports; absent if it equals the window",
     )
     lost: LostMessages | None = Field(
-        default=None, description="Only where some are missing; withheld documents say it too"
+        default=None, description="Only where some are missing; in withheld documents, too"
     )
     partial: bool = Field(
         default=False,
-        description="Whether workers of other windows count a part of the reports; only where true",
+        description="Whether workers with different windows count some reports; only where true",
     )
-    late: int = Field(default=0, description="Reports of this span that came too late to count")
+    late: int = Field(default=0, description="Reports of this span that arrived too late to count")
     rejected: int = Field(default=0, description="Reports rejected since the collection began")
     estimand: Estimand = "respondents"
-    confidence: float = Field(default=0.95, description="Of the bounds")
+    confidence: float = Field(default=0.95, description="Confidence of the bounds")
     method: Method = Field(
         default="padded",
         description="anytime and anytime-exact hold at every moment of the window at once, the "
         "others at one moment",
     )
     sharpest: int | None = Field(
-        default=None, description="Reports at which anytime bounds are narrowest; only with these"
+        default=None, description="Reports at which anytime bounds are narrowest; only with anytime"
     )
     simultaneous: bool = Field(
         default=False,
-        description="Whether the bounds of the distribution hold all together, over the whole "
-        "domain. A list shorter than the domain is post-selected, so its bounds always do; "
-        "those of ranges and of quantiles do, each list over itself, where it was asked for",
+        description="Whether the bounds of the distribution hold all at once, over the whole "
+        "domain. Those of a list shorter than the domain, which is post-selected, always do; "
+        "those of ranges and of quantiles, each list by itself, do if that was asked for",
     )
     projection: Projection = Field(default="none", description="Post-processing, by name")
     deviance: Number = Field(
         default=None,
-        description="Only with projection likelihood: twice what the log-likelihood of the shares "
-        "is below the largest",
+        description="Only with projection likelihood: twice the difference between the largest "
+        "log-likelihood and that of the shares",
     )
     distribution: list[ValueEstimate] = Field(
-        default=[], description="The largest shares, or the whole domain in its own order"
+        default=[], description="The largest shares, or the whole domain in its order"
     )
     ranges: list[RangeEstimate] = Field(default=[])
     quantiles: list[QuantileEstimate] = Field(default=[])
     active: ActiveEstimate | None = Field(
-        default=None, description="Only where the collection says how devices spread their budgets"
+        default=None, description="Only if the collection configures `spread`"
     )
     central: CentralLoss | None = Field(
         default=None,
-        description='Only of finals with `publish.every = "off"`, where less is lost than by one '
-        "report alone (docs/guides/policy.md)",
+        description='Only in finals with `publish.every = "off"`, if it is less than what one '
+        "report loses by itself (docs/guides/policy.md)",
     )
     merged: MergedBlocks | None = Field(
         default=None,
-        description="Only with `minimum_block`, where blocks are merged: what would tell of a part "
-        "of them is null, as are all quantiles",
+        description="Only with `minimum_block`, where blocks are merged: numbers about a part of "
+        "them are null, as are all quantiles",
     )
     linear: list[LinearEstimate] = Field(
-        default=[], description="Only where asked for or published; each in units of its weights"
+        default=[], description="Only if asked for or published; each in units of its weights"
     )
-    areas: Areas | None = Field(default=None, description="Only where asked for")
+    areas: Areas | None = Field(default=None, description="Only if asked for")
     influence: Number = Field(
         default=None,
-        description="The largest influence on a share of the entries; null if there is none",
+        description="The largest influence of the entries' shares; null if there is none",
     )
     attribute: str | None = Field(
-        default=None, description="Of records: what this is about; n is the reports about it alone"
+        default=None, description="Of records: the attribute; n counts the reports about it"
     )
     of: int | None = Field(
-        default=None, description="With `attribute`: the reports about all attributes together"
+        default=None, description="With `attribute`: the number of reports about all attributes"
     )
     attributes: list["EstimateDocument"] = Field(
-        default=[], description="Of records, unless one is asked for: a document for each attribute"
+        default=[], description="Of records: a document per attribute, unless one is asked for"
     )
     forged: int | None = Field(
         default=None, description="The smallest `forged` of the shares; null if there is none"
     )
-    mmse: MmseEstimate | None = Field(
-        default=None, description="Only of collections whose mechanism knows priors"
-    )
+    mmse: MmseEstimate | None = Field(default=None, description="Only for mechanisms with priors")
     calibration: Calibration | None = Field(
-        default=None, description="Only of collections whose mechanism knows priors"
+        default=None, description="Only for mechanisms with priors"
     )
 
     def to_json(self) -> bytes:
         """Return the document as one line of JSON in UTF-8: the same bytes for the same content."""
-        # Bytes at once: a text of them in between would double their memory.
+        # Straight to bytes: a `str` in between would double the memory.
         return _JSON.dump_json(self, exclude_unset=True)
 
     def about(self, attribute: str) -> "EstimateDocument":
-        """Return the document of one attribute of records; a withheld one is that of each.
+        """Return the document of one attribute of records; if withheld, the document itself.
 
         Raises:
-            ValueError: for an attribute that there is not.
+            ValueError: for an unknown attribute.
         """
         if self.withheld or self.attribute == attribute:
             return self
@@ -188,15 +185,15 @@ class EstimateDocument(Part):
     def to_columns(self, part: EntryPart = "values") -> dict[str, list[Any]]:
         """Return the entries of one part by column: labels, estimates, low, high and the rest.
 
-        For tables of any library: `pyarrow.table` takes it. A withheld document has no entries.
-        Values of a pair of attributes have the labels of both in `first` and `second` too, so that
-        `frame.pivot(index="first", columns="second", values="share")` is a two-way table.
+        Other libraries' tables can be made from it, such as `pyarrow.table`. A withheld document
+        has no entries. Values of a pair of attributes also have both labels in `first` and
+        `second`: `frame.pivot(index="first", columns="second", values="share")` is a two-way table.
 
         Raises:
-            ValueError: for a part that there is not, and of records without an attribute.
+            ValueError: for an unknown part, and for records without an attribute.
         """
         if self.attributes:
-            raise ValueError("expected one attribute of records: document.about(NAME)")
+            raise ValueError("expected one attribute of records: use document.about(NAME)")
         entries: dict[str, Sequence[Part]] = {
             "values": self.distribution,
             "ranges": self.ranges,
@@ -210,11 +207,11 @@ class EstimateDocument(Part):
         return columns
 
     def to_frame(self, part: EntryPart = "values") -> "pd.DataFrame":
-        """Return the same as a table of pandas; ImportError says what to install without it."""
+        """Return the same as a pandas table; without pandas, ImportError says what to install."""
         return to_frame(self.to_columns(part))
 
     def plot(self, part: EntryPart = "values", *, axes: "Axes | None" = None) -> "Axes":
-        """Draw the entries with their bounds; return the axes. ImportError as in `to_frame`."""
+        """Draw the entries with their bounds, and return the axes; ImportError as in `to_frame`."""
         columns, drawn = self.to_columns(part), axes or new_axes()
         window = "all reports" if self.window is None else self.window.start
         draw_entries(columns, drawn, title=f"{self.collection}, {window}: {self.n:,} reports")
@@ -225,6 +222,6 @@ _JSON: Final = TypeAdapter(EstimateDocument)
 
 
 def document_schema() -> dict[str, Any]:
-    """Return the JSON Schema that every document keeps, withheld or not."""
+    """Return the JSON Schema of every document, withheld or not."""
     dialect = "https://json-schema.org/draft/2020-12/schema"
     return {"$schema": dialect, **EstimateDocument.model_json_schema()}

@@ -1,4 +1,4 @@
-"""The numbers of an entry of a document: an undefined one is null."""
+"""The numbers of a document's entries; undefined ones are null."""
 
 import math
 from typing import Final, TypedDict, cast
@@ -33,7 +33,7 @@ def numbers(
 ) -> list[Numbers]:
     """Return each entry's numbers; a projected share has bounds, but no error of its own.
 
-    `told`, bool `(q,)`, says which entries have numbers: by default all.
+    `told`, bool `(q,)`, says which entries have numbers; by default all have.
     """
     shares = estimate.value if projected is None else projected
     arrays = (shares, shares * n, estimate.se, estimate.low, estimate.high, estimate.influence)

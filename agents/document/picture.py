@@ -1,4 +1,4 @@
-"""Estimates with their bounds as a picture of matplotlib, which is loaded only here."""
+"""Estimates with their bounds as a matplotlib plot."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 LISTED: Final = 40
-"""Up to this many entries each has a line of its own; more, of an ordered domain, make a curve."""
+"""Up to this many entries are drawn on a line each; more as a curve."""
 
 
 def new_axes() -> "Axes":
     """Return the axes of a new figure.
 
     Raises:
-        ImportError: naming what to install, where matplotlib is not.
+        ImportError: naming what to install, where matplotlib is missing.
     """
     axes: Axes
     _, axes = imported("matplotlib.pyplot", "plots", "plot").subplots(layout="constrained")
@@ -24,9 +24,9 @@ def new_axes() -> "Axes":
 
 
 def draw_entries(columns: Mapping[str, Sequence[Any]], axes: "Axes", *, title: str) -> None:
-    """Draw entries as `to_columns` gives them: a dot each, with a bar from low to high.
+    """Draw entries in the form of `to_columns`: a dot each, with a bar from low to high.
 
-    The first two columns are what an entry is of, and its estimate.
+    The first two columns are an entry's label and its estimate.
     """
     of, what = list(columns)[:2]
     names = [label_text(label) for label in columns[of]]
@@ -51,7 +51,7 @@ def draw_entries(columns: Mapping[str, Sequence[Any]], axes: "Axes", *, title: s
 def draw_courses(
     times: Sequence[str], courses: Mapping[str, Sequence[Sequence[Any]]], axes: "Axes", *, what: str
 ) -> None:
-    """Draw each course over the windows that begin at `times`: rows of `(estimate, low, high)`."""
+    """Draw each course over the windows that start at `times`: rows of `(estimate, low, high)`."""
     places = range(len(times))
     for name, rows in courses.items():
         middle, low, high = (_numbers([row[column] for row in rows]) for column in range(3))
@@ -64,7 +64,7 @@ def draw_courses(
 
 
 def label_text(label: Any) -> str:
-    """Return a label as text: `bus`, `60, 110`; of a bin `10 to 20`.
+    """Return a label as text: `bus`, `60, 110`, or, for a bin, `10 to 20`.
 
     >>> label_text([-0.0, 0.6000000000000001])
     '0 to 0.6'
@@ -78,7 +78,7 @@ def label_text(label: Any) -> str:
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:
-    """Return numbers to draw: of a bin its middle, and a gap where there is none."""
+    """Return numbers to draw: a bin's middle, or NaN for what is not a number."""
     return [_number(value) for value in values]
 
 

@@ -1,4 +1,4 @@
-"""The fields of a document about priors, of collections whose mechanism knows any (`lip`)."""
+"""The fields of a document about priors, for mechanisms with priors (`lip`)."""
 
 from pydantic import Field, JsonValue
 
@@ -7,10 +7,10 @@ from ldpstream.estimators.lip.methods import CredibleMethod, Suspicion
 
 
 class MmseEstimate(Part):
-    """The Bayesian estimate of the second value's share among the respondents: priors and reports.
+    """The Bayesian estimate of the second value's share among respondents, from priors and reports.
 
-    Right as far as the priors are; the distribution needs none. Where the reports contradict the
-    priors all numbers are null, and `withheld` says so.
+    It is only as right as the priors; the distribution needs none. Where the reports contradict the
+    priors, all numbers are null, and `withheld` says why.
     """
 
     value: JsonValue = Field(description="The domain's second value")
@@ -19,34 +19,34 @@ class MmseEstimate(Part):
     se: Number = Field(description="Standard deviation of the posterior of the share")
     low: Number = Field(description="Lower credible bound, whatever the priors in their levels")
     high: Number = Field(description="Upper credible bound, whatever the priors in their levels")
-    method: CredibleMethod = Field(description="anytime is exact here; anytime-exact is it too")
+    method: CredibleMethod = Field(description="Both anytime and anytime-exact are exact here")
     withheld: str | None = Field(
-        default=None, description="What is wrong with the priors; absent where nothing is withheld"
+        default=None, description="What is wrong with the priors; absent if nothing is withheld"
     )
 
 
 class LevelCalibration(Part):
-    """A level of prior and epsilon whose reports contradict it."""
+    """A level of prior and epsilon that its reports contradict."""
 
     prior: list[float] = Field(description="Least and largest prior of the level")
     epsilon: float
     n: int = Field(description="Reports of this level")
-    observed: float = Field(description="Share of reports of 1")
-    expected: list[float] = Field(description="Least and largest share that its priors give")
+    observed: float = Field(description="Share of reports that are 1")
+    expected: list[float] = Field(description="Least and largest share under its priors")
     p_value: float = Field(description="Adjusted for all levels tested")
 
 
 class Calibration(Part):
-    """Whether the reports agree with the priors: a test at this moment, adjusted for all levels."""
+    """Whether the reports agree with the priors: a test at one moment, adjusted for all levels."""
 
     p_value: float = Field(description="The smallest of all tests, adjusted; small: a wrong prior")
-    significance: float = Field(description="Below it a prior is called wrong")
+    significance: float = Field(description="A prior is called wrong below this p-value")
     wrong: bool = Field(description="Whether p_value is below significance: mmse is then withheld")
     suspicion: Suspicion | None = Field(
-        description="What the priors are, in common where possible; null unless they are wrong"
+        description="How the priors are wrong, in common if possible; null unless they are wrong"
     )
     together: dict[Suspicion, float] = Field(
-        description="p-values of what the priors of all levels may have in common, adjusted"
+        description="Adjusted p-values of errors that the priors of all levels may share"
     )
     levels: int = Field(description="Levels tested: those with reports")
     flagged: int = Field(description="Levels whose own p-value is below significance")

@@ -1,4 +1,4 @@
-"""What a document says of priors, where the collection's mechanism knows any (`lip`)."""
+"""What a document says about priors, for mechanisms with priors (`lip`)."""
 
 import math
 from typing import Final
@@ -21,10 +21,10 @@ _CREDIBLE: Final[dict[Method, CredibleMethod]] = {
     "anytime": "anytime",
     "anytime-exact": "anytime",
 }
-"""How a posterior is bounded, whose variance is known whatever the reports; under any other method
-by Bernstein's inequality, which holds at every number of reports."""
+"""How to bound the posterior, whose variance is known; for any other method use Bernstein's
+inequality, which holds at every number of reports."""
 LISTED: Final = 20
-"""Most levels that a document names."""
+"""The most levels that a document lists."""
 
 
 def prior_parts(

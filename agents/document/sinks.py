@@ -1,7 +1,7 @@
-"""Documents kept as rows of a Parquet file or a table of SQL, the same however often they come.
+"""Store documents as rows of a Parquet file or an SQL table, idempotently.
 
-A row is one entry, with the columns of CSV and four more. What is kept of a window is replaced by
-what comes of it, so a replay leaves identical rows; windows that do not come stay as they are.
+A row is one entry, with the columns of CSV and four more. Stored rows of a window are replaced by
+new ones, so storing again leaves identical rows; other windows stay as they are.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,16 +13,16 @@ from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.mechanisms.base.lazy import imported
 
 SQL_TABLE: Final = "ldpstream_finals"
-"""The name of the table of SQL, which is created where it is missing."""
+"""The SQL table's name; it is created if it is missing."""
 
 _WINDOW: Final = ("collection", "fingerprint", "start", "end")
 _LABELS: Final = ("value_label", "low_label", "high_label")
 _KEY: Final = (*_WINDOW, "entry")
 COLUMNS: Final = (*_KEY, *(name for name in HEADER if name not in _KEY), *_LABELS)
-"""The columns of a row. `entry` counts the rows of a document from 0.
+"""The columns of a row. `entry` numbers the rows of a document from 0.
 
-Those of `_LABELS` are of quantiles, whose `value`, `low` and `high` are numbers only where the
-labels are. Times are texts, RFC 3339 in UTC.
+`_LABELS` are for quantiles, whose `value`, `low` and `high` are numbers only if their labels are.
+Times are texts, RFC 3339 in UTC.
 """
 _TYPES: Final = {
     **dict.fromkeys(("entry", "n", "late", "rejected", "forged"), ("int64", "BigInteger")),
@@ -33,21 +33,20 @@ _TYPES: Final = {
         ("float64", "Double"),
     ),
 }
-"""The types of Arrow and SQLAlchemy of the columns that hold no text."""
+"""The Arrow and SQLAlchemy types of columns that are not text."""
 
 Row = dict[str, Any]
 
 
 def store_documents(documents: Iterable[EstimateDocument], to: str) -> None:
-    """Keep documents in a file, `NAME.parquet`, or in a database, `sqlite:///NAME.db`.
+    """Store documents in a file, `NAME.parquet`, or in a database, `sqlite:///NAME.db`.
 
-    Databases are those of SQLAlchemy, by its URL. Of several documents of a window the last one is
-    kept. The file is replaced as a whole, so it has one writer at a time.
+    A database is given by its SQLAlchemy URL. Of several documents of a window the last one is
+    stored. The file is replaced as a whole, so only one process may write it at a time.
 
     Raises:
-        ImportError: naming what to install, where pyarrow or SQLAlchemy is not.
-        ValueError: for an unknown kind of target, an invalid URL, or a file that holds something
-            else.
+        ImportError: naming what to install, where pyarrow or SQLAlchemy is missing.
+        ValueError: for an unknown kind of target, an invalid URL, or a file with something else.
         OSError: where the file cannot be written, or the database fails.
     """
     write = _writer(to)
@@ -99,14 +98,14 @@ def _write_parquet(to: str, rows: Sequence[Row]) -> None:
         try:
             found = parquet.read_table(to)
         except pa.ArrowInvalid as error:
-            raise ValueError(f"{to}: expected a file of Parquet") from error
+            raise ValueError(f"{to}: expected a Parquet file") from error
         if not found.schema.equals(schema):
-            raise ValueError(f"{to}: expected a file that holds finals, by its columns")
+            raise ValueError(f"{to}: expected the columns of finals: choose another file")
         kept = found.to_pylist()
     new = {tuple(row[name] for name in _WINDOW) for row in rows}
     kept = [row for row in kept if tuple(row[name] for name in _WINDOW) not in new]
     ordered = sorted([*kept, *rows], key=lambda row: tuple(row[name] for name in _KEY))
-    # Readers see the whole old file or the whole new one.
+    # Renamed at the end, so that readers see the whole old file or the whole new one.
     unfinished = f"{to}.new"
     parquet.write_table(pa.Table.from_pylist(ordered, schema), unfinished)
     Path(unfinished).replace(to)
@@ -117,7 +116,7 @@ def _write_sql(to: str, rows: Sequence[Row]) -> None:
     try:
         engine = sql.create_engine(to)
     except sql.exc.ArgumentError as error:
-        raise ValueError("expected a URL of SQLAlchemy, such as sqlite:///NAME.db") from error
+        raise ValueError("expected an SQLAlchemy URL, such as sqlite:///NAME.db") from error
     columns = [sql.Column(name, _sql_type(name, sql), primary_key=name in _KEY) for name in COLUMNS]
     table = sql.Table(SQL_TABLE, sql.MetaData(), *columns)
     windows = {tuple(row[name] for name in _WINDOW) for row in rows}
@@ -130,8 +129,8 @@ def _write_sql(to: str, rows: Sequence[Row]) -> None:
             if rows:
                 connection.execute(table.insert(), list(rows))
     except sql.exc.DBAPIError as error:
-        # Its own text has the statement, and all rows.
-        raise OSError(f"the database refuses: {error.orig}") from error
+        # Not SQLAlchemy's message, which contains the statement and all rows.
+        raise OSError(f"the database refused: {error.orig}") from error
     finally:
         engine.dispose()
 
@@ -139,5 +138,5 @@ def _write_sql(to: str, rows: Sequence[Row]) -> None:
 def _sql_type(name: str, sql: Any) -> Any:
     if name in _TYPES:
         return getattr(sql, _TYPES[name][1])()
-    # A key has a length in some databases; a topic's name, which a collection's is a part of, too.
+    # Some databases need a length for keys: a collection's name fits into a topic's, of 249.
     return sql.String(249) if name in _KEY else sql.Text()

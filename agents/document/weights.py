@@ -1,4 +1,4 @@
-"""What a document says of weights, where devices give one with their value."""
+"""Sums of weights in a document, for devices that report a weight with their value."""
 
 import math
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ def weigh_values(
 ) -> list[ValueEstimate]:
     """Return the list of values, indices `(q,)`, with their weights.
 
-    The bounds of a post-selected list hold all together over the whole domain.
+    The bounds of a post-selected list hold all at once over the whole domain.
     """
     if not values:
         return values
@@ -55,7 +55,7 @@ def weigh_ranges(
     options: EstimateOptions,
     ranges: list[RangeEstimate],
 ) -> list[RangeEstimate]:
-    """Return the ranges with their weights."""
+    """Return the ranges with their sums of weights."""
     sets = [range_values(domain.estimated.shape, asked.bounds) for asked in options.ranges]
     return _weigh(ranges, _sums(mechanism, domain, totals, sets, options.keywords()))
 
@@ -74,7 +74,7 @@ def _sums(
 
 
 def _weigh(entries: list[Entry], found: Estimate) -> list[Entry]:
-    """Return entries with the sums whose means per respondent were found for them."""
+    """Return the entries with sums of weights, from estimated means per respondent."""
     columns = (x * found.n for x in (found.value, found.se, found.low, found.high))
     weighed = []
     rows = zip(*(column.tolist() for column in columns), strict=True)

@@ -42,7 +42,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(kw_only=True)
 class Served:
-    """What the handlers use."""
+    """The objects that the handlers use."""
 
     collections: Mapping[str, CollectionConfig]
     uploads: Uploads
@@ -54,7 +54,7 @@ class Served:
     """Access to /metrics, and to the reasons of /readyz; None if nobody may read them here."""
     connections: Callable[[], int] = lambda: 0
     rounds: NewestRounds | None = None
-    """Of collections of unknown words; None where nobody asks a broker."""
+    """The rounds of unknown words; None where there is no broker to ask."""
     problems: list[str] = field(default_factory=list)
     """Why it is not ready; empty if it is."""
     closing: bool = False
@@ -97,7 +97,7 @@ async def _upload(request: web.Request) -> web.Response:
 async def _accept(request: web.Request, name: str) -> Accepted:
     served = request.app[SERVED]
     if served.closing:
-        raise UploadRefusedError(503, "unavailable", "this gateway is about to end")
+        raise UploadRefusedError(503, "unavailable", "this gateway is shutting down")
     if not served.upload_access.allows(request):
         detail = "expected the header Authorization: Bearer, and the right token"
         raise UploadRefusedError(401, "unauthorized", detail)
@@ -130,9 +130,9 @@ async def _body(request: web.Request, served: Served) -> bytes:
 
 @contextmanager
 def _not_reading(transport: asyncio.Transport | None) -> Iterator[None]:
-    """Read nothing from a connection during a block.
+    """Do not read from a connection during a block.
 
-    Otherwise a client that sends further requests before the answer would fill the memory.
+    Otherwise a client that sends more requests before the answer could fill the memory.
     """
     if transport is None:
         yield
@@ -168,14 +168,14 @@ async def _spec(request: web.Request) -> web.Response:
         try:
             document |= await rounds.of(collection)
         except KafkaError as error:
-            detail = "expected a broker that answers: ask again"
+            detail = "the broker does not answer: ask again"
             raise UploadRefusedError(503, "unavailable", detail) from error
     return _json(document)
 
 
 async def _readiness(request: web.Request) -> web.Response:
     served = request.app[SERVED]
-    reasons = ["this gateway is about to end"] if served.closing else served.problems
+    reasons = ["this gateway is shutting down"] if served.closing else served.problems
     access = served.metrics_access
     # Probes need only the status; the reasons name topics.
     told = access is not None and access.allows(request)
@@ -236,7 +236,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
         allowed = ", ".join(sorted(error.allowed_methods))
         return _problem(error.status, f"expected one of {allowed}", headers={"Allow": allowed})
     except web.HTTPNotFound as error:
-        return _problem(error.status, "expected a path in docs/gateway.md")
+        return _problem(error.status, "unknown path: see docs/gateway.md")
     except web.HTTPException as error:
         return _problem(error.status, error.reason)
 

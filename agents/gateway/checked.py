@@ -1,4 +1,4 @@
-"""Check one body, as a worker would without clock and state.
+"""Check one body as a worker would, but without a clock and state.
 
 Only the worker decides whether a report is late, or from the future.
 """
@@ -49,7 +49,7 @@ def check_upload(collections: Sequence[CollectionConfig], body: bytes) -> Checke
         spec = config.spec
         frame = decode_frame(body, fingerprint=spec.fingerprint, report_bytes=spec.report_bytes)
     except FrameError as error:
-        detail = "expected one frame of whole reports, as docs/wire.md has it"
+        detail = "expected one frame of whole reports (docs/wire.md)"
         raise UploadRefusedError(400, "undecodable", detail) from error
     window, times_ms = config.window, frame.times_ms
     if np.any((times_ms < window.earliest_ms) | (times_ms > window.latest_ms)):

@@ -25,7 +25,7 @@ CREATE INDEX by_minute ON uploads (minute, key);
 
 
 class RememberedError(RuntimeError):
-    """The file cannot be used; the message says which and why."""
+    """The file cannot be used; the message names it and says why."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Remembered:
         (self._count,) = self._writer.execute("SELECT count(*) FROM uploads").fetchone()
 
     def __enter__(self) -> Self:
-        """Use it for the duration of a block."""
+        """Use it during a block, and close the file at its end."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -132,7 +132,7 @@ def _open(path: Path) -> sqlite3.Connection:
                 f"expected a file of format {_FORMAT}, got {found}"
             )
         connection.execute("PRAGMA synchronous = FULL")
-        # Dropped rows are overwritten, not only marked as free.
+        # Overwrite dropped rows, instead of only marking them as free.
         connection.execute("PRAGMA secure_delete = ON")
     except BaseException:
         connection.close()

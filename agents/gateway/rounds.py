@@ -1,4 +1,4 @@
-"""What rounds of unknown words ask about, for devices that ask a gateway."""
+"""The newest rounds of unknown words, for devices that use a gateway."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ _FRESH_SECONDS: Final = 2.0
 
 
 class NewestRounds:
-    """Reads the topic of rounds again where it was last read more than two seconds ago."""
+    """Reads the topic of rounds, at most every two seconds."""
 
     def __init__(self, kafka: KafkaConfig) -> None:
         self._kafka = kafka
@@ -21,11 +21,11 @@ class NewestRounds:
         self._read: dict[str, tuple[float, dict[str, Json]]] = {}
 
     async def of(self, collection: CollectionConfig) -> dict[str, Json]:
-        """Return what the device document has of rounds: the newest one, if any has begun.
+        """Return the newest round for the device document, if any has begun.
 
         Raises:
-            KafkaError: where the broker does not answer. Who asks within two seconds of that is
-                told what was known before.
+            KafkaError: where the broker does not answer. For two seconds after that, the last
+                known round is returned.
         """
         if collection.topics.rounds is None:
             return {}

@@ -35,7 +35,7 @@ from ldpstream.agents.process.running import (
 )
 
 FILE: Final = "gateway.sqlite"
-"""Below `worker.data`; has the keys of accepted uploads."""
+"""The file of keys of accepted uploads, in `worker.data`."""
 _HEAD_BYTES: Final = 24
 
 log = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class _Checked:
 
 
 def check_gateway(config: Config) -> None:
-    """Refuse unusable tokens and files.
+    """Refuse invalid tokens and files, and an impossible `shuffle`.
 
     Raises:
         HttpUnavailableError: naming the key.
@@ -87,20 +87,20 @@ def _check(config: Config) -> _Checked:
 
 
 def _check_shuffle(config: Config) -> None:
-    """Refuse collections whose reports cannot be shuffled, or not in one frame."""
+    """Refuse collections whose reports cannot be shuffled, or whose batches exceed a frame."""
     shuffle = config.gateway.shuffle
     for name, one in config.collections.items():
         for spec in (each.spec for each in (one, *one.accept)):
             if spec.one_report is not None:
                 raise HttpUnavailableError(
-                    f"gateway.shuffle: expected 0, got {shuffle}: reports of {name} hold tokens "
-                    "of their devices (one_report)"
+                    f"gateway.shuffle: expected 0, got {shuffle}: reports of {name} contain their "
+                    "devices' tokens (one_report)"
                 )
             most = (FRAME_BYTES - _HEAD_BYTES) // (2 * spec.report_bytes)
             if shuffle > most:
                 raise HttpUnavailableError(
                     f"gateway.shuffle: expected at most {most}, got {shuffle}: a batch of reports "
-                    f"of {name}, of {spec.report_bytes} bytes each, goes in one frame"
+                    f"of {name}, of {spec.report_bytes} bytes each, must fit into one frame"
                 )
 
 
@@ -112,7 +112,7 @@ def _with_token(access: Access, path: str, token: Secret) -> Access:
 
 
 def _fitting(config: Config) -> dict[str, CollectionConfig]:
-    """Return the collections of which at least one report fits into an upload.
+    """Return the collections whose reports fit into an upload.
 
     Raises:
         HttpUnavailableError: if there is none.
@@ -126,13 +126,13 @@ def _fitting(config: Config) -> dict[str, CollectionConfig]:
         else:
             smallest.append(max(sizes))
             log.warning(
-                "%s is not served: a frame of one report has %d bytes, and gateway.upload_bytes "
-                "is %d", name, max(sizes), limit,
+                "%s is not served: a frame of one report has %d bytes, more than "
+                "gateway.upload_bytes = %d", name, max(sizes), limit,
             )  # fmt: skip
     if not found:
         raise HttpUnavailableError(
-            f"gateway.upload_bytes: expected at least {min(smallest)}, a frame of one report, "
-            f"got {limit}"
+            f"gateway.upload_bytes: expected at least {min(smallest)}, the size of a frame of one "
+            f"report, got {limit}"
         )
     return found
 
@@ -143,7 +143,7 @@ async def serve_gateway(
     """Serve until `stop` is set, then finish accepted uploads; `announce` gets the URL.
 
     Raises:
-        HttpUnavailableError: as `check_gateway`, and if the address cannot be listened on.
+        HttpUnavailableError: as `check_gateway`, and if the address cannot be used.
         BrokerUnavailableError: if the broker lacks a required feature.
         RememberedError: if the file of keys cannot be used.
         KafkaError: if the broker does not answer, or refuses.
@@ -174,7 +174,7 @@ async def serve_gateway(
             announce(url)
             with suppress(StoppedError):
                 await unless_stopped(topics.watch(), stop)
-            # New uploads are told to retry while accepted ones are finished.
+            # Tell new uploads to retry while accepted ones are finished.
             served.closing = True
             await uploads.finish()
 
@@ -214,10 +214,10 @@ async def _open(
 async def taking_uploads(
     served: Served, config: GatewayConfig, *, tls: ssl.SSLContext | None
 ) -> AsyncIterator[str]:
-    """Serve the gateway's application for the duration of a block, which gets the URL.
+    """Serve the gateway's application during a block, which gets the URL.
 
     Raises:
-        HttpUnavailableError: if the address cannot be listened on.
+        HttpUnavailableError: if the address cannot be used.
     """
     bounds = Bounds(
         connections=config.connections,

@@ -1,11 +1,11 @@
-"""Uploads that go together or not at all, so that the topic does not show single devices.
+"""Sends uploads in shuffled batches or not at all, so that the topic hides single devices.
 
-A batch holds uploads of one report each, from one pane. It goes as one frame: reports in ascending
-order, all with one time, that of its going. Neither depends on what they tell, and nothing else of
-an upload goes with it.
+A batch has uploads of one report each, from one pane. It is sent as one frame: reports in ascending
+order, all with the time of sending. Neither says who sent what, and nothing else of an upload is
+sent.
 
-`least` go as soon as as many more have come, so that those that come last have company too: what a
-pane still has when half its grace is over goes then, or is dropped if it is less.
+`least` reports are sent as soon as as many more have arrived, so that the last ones are not alone
+either. What a pane still has after half its grace is sent then, or refused if it is fewer.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from ldpstream.mechanisms.wire.one_report import Tokens
 
 @dataclass
 class _Batch:
-    """What a pane holds, in the order of arrival."""
+    """The waiting uploads of a pane, in the order of arrival."""
 
     reports: list[Reports] = field(default_factory=list)
     uploads: list[asyncio.Future[None]] = field(default_factory=list)
@@ -37,7 +37,7 @@ class _Batch:
 
 
 class Shuffler:
-    """Holds the uploads of a collection, by pane; used as `device.gateway.Gateway` is."""
+    """Holds the uploads of a collection by pane; has the interface of `device.gateway.Gateway`."""
 
     def __init__(
         self,
@@ -60,11 +60,11 @@ class Shuffler:
         """Hold an upload of one report; the future is done once the broker has its batch.
 
         Raises:
-            UploadRefusedError: 400 for several reports, or a pane whose batches have gone.
+            UploadRefusedError: 400 for several reports, or a pane whose batches have been sent.
         """
         del tokens
         if len(reports) != 1:
-            detail = "expected one report an upload: this gateway shuffles"
+            detail = "expected one report per upload: this gateway shuffles"
             raise UploadRefusedError(400, "several", detail)
         window, now = self._config.window, self._clock_ms()
         pane = window.pane(int(times_ms[0]))
@@ -84,12 +84,12 @@ class Shuffler:
         return upload
 
     def flush(self) -> None:
-        """Let go what may go, and refuse the rest: its devices repeat it."""
+        """Send full batches, and refuse the rest, which devices retry."""
         for pane in list(self._batches):
-            self._end(pane, UploadRefusedError(503, "unavailable", "this gateway is about to end"))
+            self._end(pane, UploadRefusedError(503, "unavailable", "this gateway is shutting down"))
 
     def _close(self, pane: int) -> None:
-        detail = f"fewer than {self._least:,} reports came in time"
+        detail = f"fewer than {self._least:,} reports arrived in time"
         self._end(pane, UploadRefusedError(410, "alone", detail))
 
     def _end(self, pane: int, refusal: UploadRefusedError) -> None:
@@ -102,7 +102,7 @@ class Shuffler:
     def _release(self, pane: int, reports: Reports, uploads: list[asyncio.Future[None]]) -> None:
         pane_ms, precision_ms = self._config.window.pane_ms, self._config.spec.precision_ms
         start = pane * pane_ms
-        # Inside the pane, and no later than now: the watermark follows it.
+        # Inside the pane, and not later than now, because the watermark follows it.
         time_ms = min(max(self._clock_ms(), start), start + pane_ms - precision_ms)
         times = np.full(len(reports), time_ms, dtype=np.int64)
         frame = self._config.spec.frame_reports(reports, times_ms=times)
@@ -111,7 +111,7 @@ class Shuffler:
         task.add_done_callback(self._sending.discard)
 
     async def _produce(self, frame: bytes, uploads: list[asyncio.Future[None]]) -> None:
-        # Gathered: whatever went wrong is for those who wait.
+        # Gathered: any error belongs to the waiting uploads.
         (error,) = await asyncio.gather(self._sender.produce(frame), return_exceptions=True)
         for upload in uploads:
             if error is None:

@@ -1,4 +1,4 @@
-"""Track to which source topics a gateway can write."""
+"""Tracks which source topics a gateway can write to."""
 
 import asyncio
 import logging
@@ -22,9 +22,9 @@ log = logging.getLogger(__name__)
 class SourceTopics:
     """The existing source topics: writing to a missing one could make the broker create it.
 
-    `there` has the existing topics with the number of partitions that devices send to, `refused`
-    what is not permitted on them, and `problems` both that and what is missing, one sentence each.
-    All are from the last answer.
+    `there` are the topics that exist with as many partitions as devices use, `refused` what is not
+    permitted on them, and `problems` everything that is wrong, one sentence each; all as of the
+    last answer.
     """
 
     def __init__(

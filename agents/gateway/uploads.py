@@ -1,4 +1,4 @@
-"""Handle one upload: check it, frame it with others, produce, store its key, and accept it."""
+"""Handles one upload: check it, frame it with others, produce, store its key, and accept it."""
 
 import asyncio
 import functools
@@ -28,7 +28,7 @@ _FRAME_REPORTS: Final = 1 << 20
 _DIGEST_BYTES: Final = 16
 
 FULL: Final = "too many uploads wait for the broker"
-_NO_ANSWER: Final = "the broker does not acknowledge: repeat the same bytes under the same key"
+_NO_ANSWER: Final = "the broker does not acknowledge: repeat the same bytes with the same key"
 
 log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ class _Running:
 class Uploads:
     """Everything between a body and its acknowledgement; an asynchronous context manager.
 
-    - `sender` is a started one of any collection; all share its connection.
+    - `sender` is a started sender of any collection; all share its connection.
     - Uploads not accepted yet are held in memory, at most `config.queue` and `config.queue_bytes`;
       `bodies` that are arriving share the rest.
     - `reach` says whether a topic exists; `accepted` is called with the collection and number of
@@ -126,7 +126,7 @@ class Uploads:
 
         Raises:
             UploadRefusedError: 400, 409, 410, 429 or 503. After a 503 it may still be accepted:
-                repeat the same bytes under the same key, which waits for that.
+                repeat the same bytes with the same key, which waits for the outcome.
         """
         digest = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
         known = self._find(key)
@@ -137,7 +137,7 @@ class Uploads:
         again = running is not None
         if running is None:
             running = self._begin(collection, key, digest, body)
-        # It is in its frame by now, and the frame may wait for long.
+        # Free the body: its reports are in a frame, which may wait for long.
         del body
         _check_digest(running.digest, digest)
         await asyncio.wait([running.task], timeout=self._config.patience_ms / 1000)
@@ -153,7 +153,7 @@ class Uploads:
             return self._remembered.find(key)
         except sqlite3.Error as error:
             log.error("keys of uploads cannot be read: %s", error)  # noqa: TRY400 (a traceback says no more)
-            detail = "the gateway cannot look up what it has accepted"
+            detail = "the gateway cannot look up accepted uploads: repeat later"
             raise UploadRefusedError(503, "unavailable", detail) from error
 
     def room_bytes(self) -> int:
@@ -163,7 +163,7 @@ class Uploads:
     def _begin(self, collection: str, key: bytes, digest: bytes, body: bytes) -> _Running:
         """Check an upload and put it into a frame.
 
-        As numbers its reports take many times the body's bytes, so only the frame keeps them.
+        Decoded reports take many times the body's memory, so only the frame keeps them.
         """
         if len(self._running) >= self._config.queue:
             raise UploadRefusedError(429, "full", FULL)
@@ -172,7 +172,7 @@ class Uploads:
         checked = check_upload(self._collections[collection], body)
         if not self._reach(checked.config.topics.source):
             raise UploadRefusedError(
-                503, "unavailable", "the collection's topic is not there as configured"
+                503, "unavailable", "the collection's topic does not exist as configured"
             )
         lane = self._lanes[checked.config.spec.fingerprint, checked.partition]
         frame = lane.put(checked.reports, times_ms=checked.times_ms, tokens=checked.tokens)
@@ -214,9 +214,9 @@ class Uploads:
                 await loop.run_in_executor(self._disk, add)
                 self._failing = False
             except sqlite3.Error as error:
-                # The broker has them, so they are accepted all the same.
+                # The broker has them, so they are accepted anyway.
                 if not self._failing:
-                    said = "no keys are kept, repeats may count twice: %s"
+                    said = "keys of uploads cannot be stored, repeats may count twice: %s"
                     log.error(said, error)  # noqa: TRY400 (a traceback says no more)
                 self._failing = True
             for _, written in batch:
@@ -244,11 +244,11 @@ def _partitions(spec: CollectionSpec) -> Iterable[int | None]:
 
 
 def _retrieve(task: "asyncio.Task[int]") -> None:
-    """Retrieve an upload's outcome, for which nobody may be waiting any more."""
+    """Retrieve an upload's outcome, since nobody may be waiting for it any more."""
     if not task.cancelled():
         task.exception()
 
 
 def _check_digest(known: bytes, given: bytes) -> None:
     if known != given:
-        raise UploadRefusedError(409, "key", "expected the bytes that came with this key before")
+        raise UploadRefusedError(409, "key", "expected the same bytes as before with this key")

@@ -1,6 +1,6 @@
-"""The HTTP side of a worker: read-only JSON, metrics and a live page; nothing can be changed here.
+"""The HTTP side of a worker: JSON, metrics and a live page, all read-only.
 
-`build_http` makes an aiohttp application that can be mounted anywhere; `serve` runs it.
+`build_http` makes an aiohttp application that can be mounted anywhere; `serve` runs it by itself.
 """
 
 from ldpstream.agents.http.app import build_http

@@ -1,4 +1,4 @@
-"""Who may read over HTTP: a token, and names under which a loopback address may be asked."""
+"""Who may read over HTTP: those with the token, and, on loopback, only under local host names."""
 
 import hmac
 import ipaddress
@@ -12,34 +12,34 @@ from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.peers import Network, is_trusted
 
 TOKEN_LENGTH: Final = 16
-"""Least length of a token: guessing one takes longer than anybody has."""
+"""Least length of a token, so that it cannot be guessed."""
 
 _TOKEN: Final = re.compile(r"[!-~]+")
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
-"""`same-site` is other ports of this machine, and other people's names under one domain."""
+"""`same-site` includes other ports of this machine, and other people's names in the same domain."""
 _HOST: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]*)?")
 
 
 class TokenError(ValueError):
-    """Something that cannot be a token; the text says what was expected, and never shows it."""
+    """An invalid token; the message says what was expected, and never shows the token."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Access:
-    """Who may read: whoever knows the token, if there is one.
+    """Who may read: whoever knows the token, if one is set.
 
-    `local` says that only this machine reaches the address. Then, without a token, names other than
-    IP addresses and `localhost` are refused: a page of another site could have its own name
-    resolved to this machine, and its visitor's browser would read for it.
+    `local` says that only this machine reaches the address. Then, without a token, host names other
+    than IP addresses and `localhost` are refused (DNS rebinding): another site could make its own
+    name resolve to this machine, and read through its visitor's browser.
 
     Raises:
-        TokenError: for a token that is too short, or that a header cannot hold.
+        TokenError: for a token that is too short, or cannot be sent in a header.
     """
 
     token: bytes | None = None
     local: bool = False
     trusted_proxies: tuple[Network, ...] = ()
-    """They have chosen by name already, and may keep the outer one."""
+    """Proxies route by host name themselves, and may pass on the client's `Host`."""
 
     def __post_init__(self) -> None:
         if self.token is None:
@@ -48,7 +48,7 @@ class Access:
             raise TokenError(f"expected at least {TOKEN_LENGTH} visible ASCII characters, no space")
 
     def allows(self, request: web.Request) -> bool:
-        """Return whether a request shows the token, in a time that tells nothing about it."""
+        """Return whether a request has the token, in constant time."""
         if self.token is None:
             return True
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
@@ -56,15 +56,14 @@ class Access:
         return hmac.compare_digest(shown, self.token) and scheme.lower() == "bearer"
 
     def check(self, request: web.Request) -> None:
-        """Refuse a request under somebody else's name, for another site, or without the token.
+        """Refuse a request under a foreign host name, from another site, or without the token.
 
         Raises:
             AnswerError: 421 as `check_name`, 403, or 401.
         """
         self.check_name(request)
-        # A browser asks on behalf of a page of another site or origin. It would not show the answer
-        # to that page, but computing it has a price. Without the header it is no browser, or an old
-        # one.
+        # A browser that asks for a page of another site would not show it the answer, but computing
+        # one has a price. Without this header it is an old browser, or something else.
         if request.headers.get("Sec-Fetch-Site", "none").lower() not in _OWN_SITES:
             raise AnswerError(
                 403, "Sec-Fetch-Site: expected same-origin or none, got another site's"
@@ -73,7 +72,7 @@ class Access:
             raise AnswerError(401, "expected the header Authorization: Bearer, and the right token")
 
     def check_name(self, request: web.Request) -> None:
-        """Refuse a request under a name that may be somebody else's.
+        """Refuse a request under a host name that may be somebody else's.
 
         Raises:
             AnswerError: 421.
@@ -84,8 +83,8 @@ class Access:
             return
         raise AnswerError(
             421,
-            "host: expected localhost or an IP address; any name will do with a token, or from "
-            "one of trusted_proxies",
+            "host: expected localhost or an IP address; other names need a token, or one of "
+            "trusted_proxies",
         )
 
     def _is_forwarded(self, request: web.Request) -> bool:
@@ -93,7 +92,7 @@ class Access:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine reaches an address; of names, `localhost` alone is known."""
+    """Return whether only this machine reaches an address; the only name known is `localhost`."""
     bare = host.strip("[]")
     if bare == "localhost":
         return True

@@ -1,8 +1,8 @@
-"""A process of its own for costly answers, so that they cost the worker neither memory nor pace.
+"""A separate process for costly answers, so that they cost the worker neither memory nor speed.
 
-Threads of one process share its interpreter: while one of them builds a long list, the event loop
-waits for it after every system call. The process runs at low priority, starts with the first costly
-answer, and ends when there has been none for a while, or with the worker.
+Threads share the interpreter lock: while one of them builds a long list, the event loop waits for
+it after every system call. The process runs at low priority, starts with the first costly answer,
+and ends after a while without any, or with the worker.
 """
 
 import os
@@ -20,25 +20,25 @@ _END_SECONDS: Final = 5.0
 _PROGRAM: Final = f"from {__name__} import main; main()"
 
 _Asked: TypeAlias = tuple[int, CollectionConfig | None, Job]
-"""A number for a collection, the collection where it is new, and what is asked about it."""
+"""A collection's number, the collection itself the first time, and what is asked about it."""
 
 
 class EndedError(RuntimeError):
-    """The process ended before it had an answer."""
+    """The process ended before it answered."""
 
 
 class AnswerProcess:
-    """The process as the worker sees it; one answer at a time, in any thread."""
+    """The worker's side of the process; one answer at a time, in any thread."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._told: dict[int, CollectionConfig] = {}
 
     def body(self, config: CollectionConfig, job: Job) -> bytes:
-        """Return an answer, computed by the process, which is started if there is none.
+        """Return an answer computed by the process; start it if it is not running.
 
         Raises:
-            EndedError: where the process ends meanwhile, as where the system has no memory left.
+            EndedError: where the process ends meanwhile, for example out of memory.
         """
         if self._process is None:
             self._process = _start()
@@ -48,23 +48,23 @@ class AnswerProcess:
         new = None if id(config) in self._told else config
         self._told[id(config)] = config
         try:
-            # Written as it is pickled: a large collection's tables are not held twice.
+            # Pickled straight into the pipe: a large collection's tables are not held twice.
             pickle.dump((id(config), new, job), asked, protocol=5)
             asked.flush()
             answer: bytes = pickle.load(answers)  # noqa: S301  (our own process)
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-            # ValueError: of a file that `end` has closed meanwhile.
+            # ValueError: `end` has closed a pipe meanwhile.
             self.end()
             raise EndedError from error
         return answer
 
     def end(self) -> None:
-        """End the process, if there is one; whoever waits for an answer is told so."""
+        """End the process, if there is one; a waiting `body` raises EndedError."""
         process, self._process = self._process, None
         self._told.clear()
         if process is not None:
             process.kill()
-            # Waited for first: a question that was not taken breaks the pipe when it is closed.
+            # Wait first: closing a pipe with unread data would raise BrokenPipeError.
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_END_SECONDS)
             for pipe in (process.stdin, process.stdout):
@@ -78,13 +78,13 @@ def _start() -> "subprocess.Popen[bytes]":
         [sys.executable, "-c", _PROGRAM],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        # Ctrl-C is the worker's, which ends the process.
+        # Keep Ctrl-C from it: the worker ends the process.
         process_group=0,
     )
 
 
 def serve(asked: BinaryIO, answers: BinaryIO) -> None:
-    """Answer until the other side has gone."""
+    """Answer until the other side closes the pipe."""
     known: dict[int, CollectionConfig] = {}
     while True:
         try:
@@ -99,9 +99,9 @@ def serve(asked: BinaryIO, answers: BinaryIO) -> None:
 
 
 def main() -> None:
-    """Serve what comes on standard input."""
+    """Answer what arrives on standard input."""
     os.nice(_NICENESS)
     answers = os.fdopen(os.dup(1), "wb")
-    # Whatever else is printed belongs to the log.
+    # Anything that is printed goes to the log, not between answers.
     os.dup2(2, 1)
     serve(sys.stdin.buffer, answers)

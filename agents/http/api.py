@@ -1,4 +1,4 @@
-"""The short answers of the API: each handler looks at the pipeline, and changes nothing."""
+"""The short answers of the API; each handler only reads the pipeline."""
 
 from collections.abc import Mapping
 
@@ -15,16 +15,16 @@ from ldpstream.agents.served.shards import Elsewhere
 
 
 async def health(request: web.Request) -> web.Response:
-    """Answer that the process serves: 503 where nothing but a restart helps."""
+    """Answer that the process serves: 503 where only a restart helps."""
     failed = request.app[PIPELINE].failed
     return _json(Health(status="failed" if failed else "ok"), status=503 if failed else 200)
 
 
 async def readiness(request: web.Request) -> web.Response:
-    """Answer whether every own collection can be asked: 503 with reasons where not."""
+    """Answer whether every collection of this worker can be queried: if not, 503 with reasons."""
     answer = describe.describe_readiness(request.app[PIPELINE], _others(request))
     if not request.app[ACCESS].allows(request):
-        # Probes need the status alone; the reasons name collections.
+        # Probes only need the status; the reasons name collections.
         answer = answer.model_copy(update={"reasons": []})
     return _json(answer, status=200 if answer.ready else 503)
 
@@ -48,7 +48,7 @@ async def collection(request: web.Request) -> web.Response:
 
 
 async def device_spec(request: web.Request) -> web.Response:
-    """Answer what devices need, but for the tables that a mechanism does not have."""
+    """Answer what devices need, without the tables that the mechanism does not have."""
     document = describe.describe_spec(named_collection(request))
     return web.Response(
         text=document.model_dump_json(exclude_none=True), content_type="application/json"
@@ -56,12 +56,12 @@ async def device_spec(request: web.Request) -> web.Response:
 
 
 async def status(request: web.Request) -> web.Response:
-    """Answer how far a collection is."""
+    """Answer a collection's progress."""
     return _json(describe.describe_status(named_collection(request)))
 
 
 def _others(request: web.Request) -> Mapping[str, Elsewhere]:
-    """Return the collections of other shards: as configured, for all have one configuration."""
+    """Return the collections of other shards, as configured: all workers share a configuration."""
     return request.app[SHARDS].others() if SHARDS in request.app else {}
 
 

@@ -31,9 +31,9 @@ from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
 
 CHECKED: Final = web.AppKey("checked", dict[Handler, Operation])
-"""The operations by their handlers: what is checked before each."""
+"""The operations by their handlers, for the checks before each."""
 ARRIVING_BYTES: Final = 4 * BODY_BYTES
-"""Of all bodies that have not arrived to their end."""
+"""The most bytes of all incomplete bodies."""
 _REFUSED: Final = (
     *(AnswerError, TooLargeError, NoRoomError, BodyRefusedError),
     *(RecordError, StoreError, web.HTTPException),
@@ -58,11 +58,11 @@ def build_http(
     access: Access | None = None,
     shards: Shards | None = None,
 ) -> web.Application:
-    """Build the application that shows a pipeline: page, API, metrics; all of it read-only.
+    """Build the application that shows a pipeline: page, API and metrics, all read-only.
 
-    It may be served as it is or mounted under a prefix of another application (`add_subapp`): all
-    links are relative. Without `metrics` it makes its own, whose counters stay at zero. Without
-    `access` everybody may read it. Questions about collections of other `shards` are forwarded.
+    Serve it by itself, or mount it under a prefix of another application (`add_subapp`): all links
+    are relative. Without `metrics` it makes its own, whose counters stay at zero. Without `access`
+    everybody may read it. Requests about collections of other `shards` are forwarded.
     """
     if metrics is None:
         metrics = Metrics()
@@ -116,7 +116,7 @@ async def _add_headers(_: web.Request, response: web.StreamResponse) -> None:
 
 
 async def _end_events(app: web.Application) -> None:
-    """Let readers of events go, before the server waits for their connections."""
+    """End streams of events, before the server waits for their connections."""
     app[FEEDS].close()
 
 
@@ -130,11 +130,11 @@ async def _answer(
 ) -> web.StreamResponse:
     """Answer a request, errors as JSON, and record how long an operation takes."""
     begun = time.monotonic()
-    # Neither the page's own files nor unknown paths are among the operations.
+    # The page's files and unknown paths are not operations.
     operation = request.app[CHECKED].get(request.match_info.handler)
     answer: web.StreamResponse
     try:
-        # 1. What may not be asked is refused.
+        # 1. Refuse what may not be asked.
         access = request.app[ACCESS]
         if operation is None or operation.public:
             access.check_name(request)
@@ -142,7 +142,7 @@ async def _answer(
             access.check(request)
         if operation is not None:
             check_names(request.query, operation.parameters)
-        # 2. The others are answered here, or by a worker that has the collection.
+        # 2. Answer here, or forward to a worker that has the collection.
         name = request.match_info.get("name", "")
         if operation and SHARDS in request.app and request.app[SHARDS].elsewhere(name):
             answer = await request.app[FORWARDING].answer(request, name)
@@ -150,7 +150,7 @@ async def _answer(
             answer = await handler(request)
     except _REFUSED as error:
         answer = _refusal(error)
-    # 3. Streams of events end with their reader: how long they took says nothing.
+    # 3. Record the time, except of streams of events, which last as long as their reader.
     if operation is not None and not operation.endless:
         seconds = time.monotonic() - begun
         request.app[METRICS].answered(operation.handler.__name__, answer.status, seconds=seconds)
@@ -164,12 +164,12 @@ def _refusal(error: Exception) -> web.Response:
     if isinstance(error, TooLargeError):
         return _problem(413, f"expected a body of at most {BODY_BYTES} bytes")
     if isinstance(error, NoRoomError):
-        return _problem(503, "other bodies are arriving: try again later")
+        return _problem(503, "too many bodies are arriving: try again later")
     if isinstance(error, BodyRefusedError):
         return _problem(400, "expected the whole body")
     if isinstance(error, web.HTTPNotFound):
         # An unknown path; an unknown collection or window is an AnswerError.
-        return _problem(error.status, "expected a path that /openapi.json describes")
+        return _problem(error.status, "unknown path: /openapi.json describes all paths")
     if isinstance(error, web.HTTPException):
         allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
         return _problem(error.status, error.reason, headers=allowed)

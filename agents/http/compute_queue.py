@@ -1,4 +1,4 @@
-"""Turns to compute: one cheap answer at a time in a thread, one costly answer in a process."""
+"""Queues for computing: one cheap answer at a time in a thread, one costly answer in a process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,7 +14,7 @@ from ldpstream.agents.http.limits import CHEAP_BYTES, WAITING_LIMIT
 from ldpstream.agents.http.parameters import AnswerError
 
 _IDLE_SECONDS: Final = 60.0
-"""After which the process for costly answers ends."""
+"""How long the process for costly answers stays without work."""
 
 
 @dataclass
@@ -26,16 +26,16 @@ class _Queue:
 
 
 Compute: TypeAlias = Callable[[CollectionConfig, MakeJob, frozenset[str]], Awaitable[Answer]]
-"""What a turn allows, once: to make a job, and its answer unless the reader knows its tag.
+"""What a turn allows once: make a job, and its answer unless the reader knows its tag.
 
-It raises AnswerError, 503, where the answer's process ended.
+It raises AnswerError, 503, if the process ended meanwhile.
 """
 
 
 class ComputeQueues:
-    """Two bounded queues, so that whoever asks for much makes nobody else wait.
+    """Two bounded queues, so that costly requests do not make others wait.
 
-    Cheap is what costs at most `CHEAP_BYTES`, or no more than what the collection publishes.
+    A request is cheap if it costs at most `CHEAP_BYTES`, or no more than the published document.
     """
 
     def __init__(self) -> None:
@@ -45,9 +45,9 @@ class ComputeQueues:
         self._ending: asyncio.TimerHandle | None = None
 
     async def published_bytes(self, config: CollectionConfig) -> int:
-        """Return what a document costs that the collection publishes.
+        """Return the memory that a published document of the collection takes to compute.
 
-        Told once, in a thread: a mechanism's decoder, which costs depend on, may take seconds to
+        Computed once, in a thread: it needs the mechanism's decoder, which may take seconds to
         build.
         """
         key = config.name, config.spec.fingerprint
@@ -58,15 +58,15 @@ class ComputeQueues:
 
     @asynccontextmanager
     async def turn(self, cost_bytes: int, published_bytes: int) -> AsyncIterator[Compute]:
-        """Wait for a turn, and hold it for the length of a block.
+        """Wait for a turn, and hold it during a block.
 
         Raises:
-            AnswerError: 503, where too many wait already.
+            AnswerError: 503, where too many are waiting already.
         """
         cheap = cost_bytes <= max(CHEAP_BYTES, published_bytes)
         queue = self._cheap if cheap else self._costly
         if queue.waiting >= WAITING_LIMIT:
-            raise AnswerError(503, f"{WAITING_LIMIT} requests wait already: try again later")
+            raise AnswerError(503, f"{WAITING_LIMIT} requests are waiting already: try again later")
         queue.waiting += 1
         try:
             await queue.lock.acquire()
@@ -97,4 +97,4 @@ class ComputeQueues:
         try:
             return Answer(tag, await asyncio.to_thread(self._process.body, config, job))
         except EndedError as error:
-            raise AnswerError(503, "its computation was ended: ask for less") from error
+            raise AnswerError(503, "the computation was aborted: ask for less") from error

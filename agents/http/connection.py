@@ -1,4 +1,4 @@
-"""One connection and its peer, and how long each step of a request may take."""
+"""A connection and its peer, and how long each step of a request may take."""
 
 import asyncio
 import enum
@@ -8,18 +8,18 @@ from typing import Final
 from ldpstream.agents.http.peers import Network
 
 HEADER_SECONDS: Final = 10.0
-"""From the connection, or the first byte of a further request, to the end of the headers."""
+"""From the connection, or a further request's first byte, to the end of the headers."""
 BODY_SECONDS: Final = 30.0
 """From a request's headers to the end of its body."""
 IDLE_SECONDS: Final = 15.0
 """From an answer to the next request."""
 PROXY_IDLE_SECONDS: Final = 75.0
-"""The same of a trusted proxy: longer than proxies keep a connection that they do not use."""
+"""The same for a trusted proxy: longer than proxies keep idle connections."""
 STUCK_SECONDS: Final = 10.0
-"""For how long a reader may take nothing of an answer."""
+"""How long a reader may stall in the middle of an answer."""
 HEADER_BYTES: Final = 32 << 10
 RESERVE: Final = 32
-"""Connections beyond the bounds, on which probes are answered."""
+"""Connections beyond the bounds, on which only probes are answered."""
 
 BUSY: Final = (
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\nContent-Length: 0\r\n"
@@ -30,11 +30,11 @@ END_OF_HEADERS: Final = b"\r\n\r\n"
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
-    """How many connections are open at once."""
+    """The most open connections."""
 
     connections: int
     per_peer: int
-    """Of one address, and requests under way of one client behind trusted proxies."""
+    """Of one address; behind trusted proxies, concurrent requests of one client."""
     trusted_proxies: tuple[Network, ...] = ()
 
 
@@ -54,16 +54,16 @@ class Peer:
     trusted: bool
     open: int = 0
     yielding: "dict[Connection, None]" = field(default_factory=dict)
-    """Those that wait or receive, the longest first."""
+    """Its waiting and receiving connections, the longest first."""
 
 
 @dataclass(eq=False)
 class Connection:
-    """One connection; `opening` ends once it has a transport, over TLS after the handshake."""
+    """One connection; `opening` ends once it has a transport, with TLS after the handshake."""
 
     home: Peer
     peer: Peer
-    """Whose request is under way; `home` otherwise."""
+    """The peer of the current request; otherwise `home`."""
     reserve: bool
     deadline: float
     phase: Phase = Phase.WAITING
@@ -71,26 +71,26 @@ class Connection:
     opening: "asyncio.Task[None] | None" = None
     inner: asyncio.Protocol | None = None
     heard: bool = True
-    """Whether anything of the request that it waits for may have come."""
+    """Whether bytes of the next request may have arrived."""
     header_bytes: int = 0
     tail: bytes = b""
     requests: int = 0
     unread: tuple[int, float] | None = None
-    """Bytes of answers that it does not take, and when they became fewer for the last time."""
+    """Bytes of answers that the reader has not taken, and when they last became fewer."""
 
 
 def end_transport(transport: asyncio.Transport, said: bytes = BUSY) -> None:
-    """End a connection at once, and say why as far as its buffers take it."""
+    """End a connection at once, and say why if its buffers allow it."""
     if said and not transport.get_write_buffer_size():
         transport.write(said)
     transport.abort()
 
 
 def unread_bytes(connection: Connection) -> int:
-    """Return what a connection has been answered and not taken yet."""
+    """Return how many bytes of answers the reader has not taken yet."""
     return 0 if connection.transport is None else connection.transport.get_write_buffer_size()
 
 
 def loop_time() -> float:
-    """Return the loop's time in seconds."""
+    """Return the event loop's time in seconds."""
     return asyncio.get_running_loop().time()

@@ -1,10 +1,10 @@
-"""Which connections stay open: bounded together and per peer, and idle ones give way to new ones.
+"""Limits on open connections, in total and per peer; idle ones give way to new ones.
 
-A connection waits for a request, receives its body, or is answered. One that waits or receives
-holds nothing that cannot be asked for again: where there is no place for a new connection, the
-longest of these ends, of the peer that has the most. So neither silence nor slowness keeps anybody
-out. Where all places are taken by requests that are being answered, a new connection gets one of a
-few more on which only probes are answered.
+A connection waits for a request, receives its body, or is answered. Ending one that waits or
+receives loses nothing that cannot be asked for again. So if there is no place for a new connection,
+the peer with the most connections loses the one that has waited or received the longest: neither
+silence nor slowness keeps anybody out. If all places are taken by requests that are being answered,
+a new connection gets one of a few reserved places, on which only probes are answered.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from ldpstream.agents.http.connection import (
 from ldpstream.agents.http.peers import forwarded_for, is_trusted, peer_name
 
 UNREAD_BYTES: Final = 64 << 20
-"""What has been answered and not been taken yet, of all connections together."""
+"""The most bytes of answers, over all connections, that readers have not taken yet."""
 
 PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
@@ -51,7 +51,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class ConnectionLimiter:
-    """Gives places to connections, and takes them back; a connection is ended by nobody else."""
+    """Gives places to connections, and takes them back; nothing else ends connections."""
 
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
@@ -65,7 +65,7 @@ class ConnectionLimiter:
         return len(self._open)
 
     def admit(self, host: str) -> Connection:
-        """Give a new connection a place; where there is none, an idle one's."""
+        """Give a new connection a place; if there is none, that of an idle one."""
         home = self._peer(host)
         full = not home.trusted and home.open >= self._bounds.per_peer
         if full:
@@ -77,7 +77,7 @@ class ConnectionLimiter:
         if reserve and len(self._reserve) >= RESERVE:
             self.end(next(iter(self._reserve)))
         if not reserve:
-            # Ending a peer's last connection forgets the peer.
+            # `_make_place` may have ended the peer's last connection, and forgotten the peer.
             home = self._peers.setdefault(home.name, home)
         connection = Connection(home, home, reserve, loop_time() + HEADER_SECONDS)
         self._open[connection] = None
@@ -93,7 +93,7 @@ class ConnectionLimiter:
         self._make_place(self._largest())
 
     def end(self, connection: Connection, said: bytes = b"") -> None:
-        """End a connection at once: a peer that does not listen could delay an orderly end."""
+        """End a connection at once: a peer that does not read could delay an orderly end."""
         self.forget(connection)
         if connection.transport is not None:
             end_transport(connection.transport, said)
@@ -101,7 +101,7 @@ class ConnectionLimiter:
             connection.opening.cancel()
 
     def forget(self, connection: Connection) -> None:
-        """Give a connection's place back, if it has not been yet."""
+        """Release a connection's place, if it still has one."""
         if connection not in self._open:
             return
         del self._open[connection]
@@ -111,7 +111,7 @@ class ConnectionLimiter:
         self._leave(connection)
 
     def connected(self, connection: Connection, transport: asyncio.Transport) -> None:
-        """Take note of a connection's transport, and of the protocol that requests name."""
+        """Note a connection's transport, and the protocol that its requests refer to."""
         connection.transport = transport
         if connection not in self._open:
             transport.abort()
@@ -119,7 +119,7 @@ class ConnectionLimiter:
             self._of_protocol[connection.inner] = connection
 
     def received(self, connection: Connection, data: bytes) -> None:
-        """Take note of bytes before they are parsed: headers have to end, in time and in size."""
+        """Note bytes before they are parsed, to limit the time and size of headers."""
         if connection.phase is not Phase.WAITING or connection.header_bytes < 0:
             return
         if not connection.heard:
@@ -129,28 +129,28 @@ class ConnectionLimiter:
         if END_OF_HEADERS in seen:
             connection.header_bytes = -1
             if connection in connection.peer.yielding:
-                # From here on it waits for us.
+                # Now it waits for the server, so it moves to the end of the order.
                 del connection.peer.yielding[connection]
                 connection.peer.yielding[connection] = None
             return
         connection.tail = seen[1 - len(END_OF_HEADERS) :]
         connection.header_bytes += len(data)
         if connection.header_bytes > HEADER_BYTES:
-            # Not at once: it may be the body of a request that was sent before the last answer.
+            # Not at once: these may be bytes of a body sent before the last answer.
             connection.deadline = min(connection.deadline, loop_time() + _EXCESS_SECONDS)
 
     def blocked(self, connection: Connection) -> None:
-        """Take note that a connection does not take what it is answered."""
+        """Note that a connection's reader has stalled."""
         connection.unread = (unread_bytes(connection), loop_time())
 
     def unblocked(self, connection: Connection) -> None:
-        """Take note that it does again."""
+        """Note that a connection's reader takes data again."""
         connection.unread = None
         if connection.phase is Phase.WAITING:
             connection.deadline = loop_time() + self._idle_seconds(connection)
 
     def watching(self) -> Middleware:
-        """Return what gives requests their places: the outermost middleware."""
+        """Return the outermost middleware, which gives requests their places."""
 
         @web.middleware
         async def watch(request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -170,7 +170,7 @@ class ConnectionLimiter:
         return watch
 
     async def sweep(self) -> None:
-        """End connections whose time is over, until cancelled."""
+        """End connections whose time is up, until cancelled."""
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             now = loop_time()
@@ -195,7 +195,7 @@ class ConnectionLimiter:
         return now - since > STUCK_SECONDS
 
     def _begin(self, connection: Connection, request: web.Request) -> bool:
-        """Return whether a request is answered, and count it as its client's."""
+        """Return whether to answer a request, and count it for its client."""
         probe = request.path in PROBES
         if connection.reserve and not probe:
             return False
@@ -226,7 +226,7 @@ class ConnectionLimiter:
             connection.peer.yielding.pop(connection, None)
 
     def _answered(self, connection: Connection) -> None:
-        """Let a connection wait for its next request, or for its reader to take the answer."""
+        """Let a connection wait for its next request, or for its reader."""
         if connection not in self._open:
             return
         self._leave(connection)
@@ -259,7 +259,7 @@ class ConnectionLimiter:
         return Peer(name, trusted) if known is None else known
 
     def _largest(self) -> Peer | None:
-        """Return the peer that gives way; trusted proxies stand for many, and come last."""
+        """Return the peer that gives way; trusted proxies act for many clients, and come last."""
         yielding = (peer for peer in self._peers.values() if peer.yielding)
         return max(yielding, key=lambda peer: (not peer.trusted, peer.open), default=None)
 

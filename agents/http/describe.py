@@ -1,4 +1,4 @@
-"""Collections of a running pipeline, described as the HTTP API answers them."""
+"""Collections of a running pipeline, as answers of the HTTP API."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -88,7 +88,7 @@ def _attributes(config: CollectionConfig) -> list[Attribute]:
 
 
 def _configured(option: Any) -> Any:
-    """Return an option as a collection tells it: of queries their names."""
+    """Return an option as shown in a collection: queries by their names."""
     if not isinstance(option, tuple):
         return option
     return [one.name if isinstance(one, Range | Linear) else one for one in option]
@@ -157,7 +157,7 @@ def describe_spec(served: ServedCollection) -> DeviceDocument:
 
 
 def describe_window(info: WindowInfo) -> WindowState:
-    """Return one window of a collection."""
+    """Return one window of a collection as an answer."""
     return WindowState(
         window=Window(start=format_time(info.start_ms), end=format_time(info.end_ms)),
         n=info.n,
@@ -168,7 +168,7 @@ def describe_window(info: WindowInfo) -> WindowState:
 
 
 def describe_status(served: ServedCollection) -> CollectionStatus:
-    """Return how far a collection is, as the winning heads of all partitions tell it."""
+    """Return a collection's progress, from the winning commit records of all partitions."""
     partitions = [_partition(served, replica) for replica in served.replicas]
     return CollectionStatus(
         collection=served.config.name,
@@ -188,10 +188,10 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
 def describe_readiness(
     pipeline: ServedPipeline, others: Mapping[str, Elsewhere] = MappingProxyType({})
 ) -> Readiness:
-    """Return whether every collection can be asked, with what is missing.
+    """Return whether every collection can be queried, and what is missing.
 
-    What is missing of `others`, which are of other shards, is told and makes nobody unready: no
-    worker is to go because another one does.
+    Missing `others`, collections of other shards, are listed but do not make this worker unready:
+    it must not be restarted because another one is down.
     """
     reasons = ["the broker does not answer"] if pipeline.broker_watch.silent else []
     for name, served in pipeline.collections.items():
@@ -217,14 +217,14 @@ def _unread(replicas: Sequence[Replica]) -> str:
 
 
 def _time(clock_ms: int) -> str:
-    """Return a watermark, which an order to close may have moved past the year 9999."""
+    """Return a watermark as text; an order to close may have moved it past the year 9999."""
     return format_time(min(max(clock_ms, EARLIEST_MS), LATEST_MS))
 
 
 def _partition(served: ServedCollection, replica: Replica) -> PartitionStatus:
     head = replica.head
     owned = replica.partition in served.owned
-    # Only its owner keeps an eye on where a partition ends.
+    # Only the owner follows a partition's end offset.
     end = served.end_offsets.get(replica.partition) if owned else None
     return PartitionStatus(
         partition=replica.partition,

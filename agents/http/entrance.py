@@ -1,7 +1,7 @@
-"""The way from an accepted socket to aiohttp, on which the limiter is told what happens.
+"""Accepts sockets, passes them to aiohttp, and tells the limiter what happens on them.
 
-Sockets are accepted here and not by asyncio's server, which tells nobody of a connection before
-its TLS handshake is over: until then it could be neither counted nor ended.
+They are not accepted by asyncio's server, because that reports a connection only after its TLS
+handshake: until then it could be neither counted nor ended.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ from ldpstream.agents.http.connection import HEADER_SECONDS, Connection
 from ldpstream.agents.http.connections import ConnectionLimiter
 
 END_SECONDS: Final = 2.0
-"""For answers under way when the server ends, and for what is left of a body that was refused."""
+"""For pending answers when the server ends, and for the rest of a refused body."""
 _ACCEPTED_AT_ONCE: Final = 24
-"""In one turn of the loop. A connection is read some four turns later: those accepted meanwhile
-must be far fewer than one peer may have, or they would take its place before it was heard."""
+"""Per iteration of the loop. A connection is first read some four iterations later: those accepted
+meanwhile must be far fewer than a peer may have, or they would take its place before then."""
 _READ_BYTES: Final = 16 << 10
-"""Of one connection at a time: a probe waits while all that are ready are read once or twice."""
+"""Per read of a connection: a probe waits while all ready connections are read once or twice."""
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE_SECONDS: Final = 0.1
 
@@ -43,12 +43,12 @@ class Entrance:
         self._resuming: dict[socket.socket, asyncio.TimerHandle] = {}
 
     def open(self, listener: socket.socket) -> None:
-        """Accept connections of a listener from now on."""
+        """Start to accept connections of a listener."""
         self._resuming.pop(listener, None)
         self._loop.add_reader(listener, self._accept, listener)
 
     def close(self, listener: socket.socket) -> None:
-        """Accept no more, and end what has not said anything yet."""
+        """Accept no more connections, and end those that are still being set up."""
         waiting = self._resuming.pop(listener, None)
         if waiting is not None:
             waiting.cancel()
@@ -66,7 +66,7 @@ class Entrance:
             except OSError as error:
                 if error.errno not in _NO_FILES:
                     raise
-                # Those that wait in the kernel stay there: the socket would be ready at once.
+                # Pause: waiting connections stay in the kernel, and keep the socket ready.
                 self._limiter.make_place()
                 self._loop.remove_reader(listener)
                 again = self._loop.call_later(_PAUSE_SECONDS, self.open, listener)
@@ -80,7 +80,7 @@ class Entrance:
             task.add_done_callback(partial(self._opened, accepted, connection))
 
     async def _connect(self, accepted: socket.socket, connection: Connection) -> None:
-        """Give a socket a transport; over TLS, once both sides have greeted each other."""
+        """Give a socket a transport; with TLS, after the handshake."""
         times: dict[str, float] = {}
         if self._tls is not None:
             times = {"ssl_handshake_timeout": HEADER_SECONDS, "ssl_shutdown_timeout": END_SECONDS}
@@ -92,10 +92,10 @@ class Entrance:
                 **times,
             )
         except OSError as error:
-            # It went, or spoke no TLS: nobody's to know.
+            # It disconnected, or did not speak TLS: not worth logging.
             self._limiter.forget(connection)
-            # What asyncio raises and its frames refer to each other, and with them a quarter of a
-            # megabyte that TLS decrypts into would wait for the garbage collector.
+            # The exception and its frames form a cycle, which would keep TLS's buffer of a quarter
+            # of a megabyte until the next garbage collection.
             traceback.clear_frames(error.__traceback__)
 
     def _opened(
@@ -106,15 +106,15 @@ class Entrance:
         if task.cancelled():
             self._limiter.forget(connection)
             if connection.inner is None:
-                # No transport has been made that would close it.
+                # There is no transport that would close it.
                 accepted.close()
 
 
 class _Guard(asyncio.BufferedProtocol):
-    """Stands between a transport and aiohttp's protocol, and tells the limiter what happens.
+    """Sits between a transport and aiohttp's protocol, and tells the limiter what happens.
 
-    All connections are read into one `buffer`, which is emptied before the next one is read:
-    otherwise each read would allocate a quarter of a megabyte.
+    All connections share one read `buffer`, which is emptied before the next read: otherwise each
+    read would allocate a quarter of a megabyte.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
-"""Estimates of any span, and the finals that are stored: computed off the loop, and tagged.
+"""Estimates of any span, and stored finals: computed off the event loop, with ETags.
 
-An answer's ETag is made of all that the answer is made of, so any worker gives the same one, and
-whoever has the answer already is told so without anything being estimated.
+An answer's ETag is a hash of everything that the answer depends on. So all workers give the same
+one, and a reader that has the answer gets a 304 without any estimation.
 """
 
 import hashlib
@@ -35,8 +35,8 @@ from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.view import add_up
 
 CHECK_AGAIN: Final = "private, no-cache"
-"""No answer is for ever: lates are counted after a final too, and another spec, other windows or
-`ldpstream reset` put another final behind the same address. Asking again costs no document."""
+"""Any answer may change: late reports are counted even after a final, and another spec, other
+windows or `ldpstream reset` put another final at the same URL. Revalidation is cheap."""
 
 
 async def estimate(request: web.Request) -> web.Response:
@@ -47,7 +47,7 @@ async def estimate(request: web.Request) -> web.Response:
 
 
 async def estimate_posted(request: web.Request) -> web.Response:
-    """Answer the same to what a body of JSON asks."""
+    """Answer the same for a request in a JSON body."""
     served = readable_collection(request)
     if request.content_type != "application/json":
         raise AnswerError(415, "Content-Type: expected application/json")
@@ -67,7 +67,7 @@ async def stored_final(request: web.Request) -> web.Response:
     if start_ms is not None and start_ms % window.hop_ms == 0:
         record = served.replicas[0].cells.get(Name("final", start_ms // window.hop_ms))
     if record is None:
-        raise AnswerError(404, "start: expected the start of a final window that is kept")
+        raise AnswerError(404, "start: expected the start of a final window that is still kept")
     body = decode_final(record.value)
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
     if _known(request) & {tag, "*"}:
@@ -85,17 +85,17 @@ async def _answer(
 ) -> web.Response:
     start_ms, end_ms = read_time(times, "start"), read_time(times, "end")
     config, form = served.config, wanted_format(request)
-    # 1. What it costs says where it waits for its turn.
+    # 1. The cost decides in which queue the request waits for its turn.
     queues = request.app[QUEUES]
     published_bytes = await queues.published_bytes(config)
     cost_bytes = answer_bytes(config.spec, options)
     check_cost(cost_bytes, published_bytes, options)
     async with queues.turn(cost_bytes, published_bytes) as compute:
-        # 2. What is counted meanwhile is in the answer: only now the state is looked at.
+        # 2. Read the state only now, so that reports counted meanwhile are in the answer.
         if start_ms is None and end_ms is None:
             known = kept_windows(served)
             if not known:
-                raise AnswerError(404, f"{config.name}: no window holds reports yet")
+                raise AnswerError(404, f"{config.name}: no window has reports yet")
             start_ms, end_ms = known[-1].start_ms, known[-1].end_ms
         span = check_span(served, start_ms, end_ms)
         final = is_final(served, span[1])
@@ -114,7 +114,7 @@ async def _answer(
                 partial=served.partial,
             )
 
-        # 3. Added up, tagged, and estimated unless the reader has the answer.
+        # 3. Add up, compute the tag, and estimate unless the reader has the answer.
         begun = time.monotonic()
         answer = await compute(config, make, _known(request))
     if answer.body is not None:
@@ -123,7 +123,7 @@ async def _answer(
 
 
 def _known(request: web.Request) -> frozenset[str]:
-    """Return the tags of the answers that the reader says it has; a star stands for any."""
+    """Return the tags that the reader has, from If-None-Match; a star stands for any."""
     if request.method == "POST":
         return frozenset()
     return frozenset([one.value for one in request.if_none_match or ()])

@@ -1,8 +1,8 @@
-"""Live updates as server-sent events: finals in order, and the newest state of open windows.
+"""Live updates as server-sent events: finals in order, and the newest documents of open windows.
 
-`event: final` carries a window's stored final, exactly as the estimates topic does, with the
-window's start in epoch milliseconds as its id: who comes back with that id in `Last-Event-ID` gets
-all finals since. `event: provisional` carries the newest document of an open window, without an id.
+`event: final` carries a window's stored final, as in the estimates topic; its id is the window's
+start in epoch milliseconds, and a reader that sends it as `Last-Event-ID` gets all finals since.
+`event: provisional` carries the newest document of an open window, and has no id.
 """
 
 import asyncio
@@ -19,13 +19,13 @@ from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
 HEARTBEAT_SECONDS: Final = 15.0
 SLOW_SECONDS: Final = 10.0
-"""A reader that takes nothing for so long is dropped; it may come back with its last id."""
+"""A reader that stalls for this long is dropped; it may reconnect with its last id."""
 _RETRY_MS: Final = 2_000
 _ID: Final = "Last-Event-ID"
 
 
 async def events(request: web.Request) -> web.StreamResponse:
-    """Answer what happens to a collection's windows from now on, or after a final."""
+    """Answer the changes of a collection's windows, from now on or after a final."""
     served = readable_collection(request)
     after_ms = _read_after(request)
     feeds = request.app[FEEDS]
@@ -38,7 +38,7 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 
 def _read_after(request: web.Request) -> int | None:
-    """Return the start of the last window whose final the reader has, epoch ms; None: from now."""
+    """Return the start of the last window whose final the reader has, epoch ms; None if unknown."""
     given = request.headers.get(_ID)
     if not given:
         return read_time(request.query, "after")
@@ -57,11 +57,11 @@ async def _stream(
         headers={"Content-Type": "text/event-stream", "X-Accel-Buffering": "no"}
     )
     try:
-        # Whoever goes before the headers are written is gone too.
+        # `prepare` is inside, because the reader may disconnect before the headers are written.
         await response.prepare(request)
         await _follow(response, feeds, feed, after_ms)
     except TimeoutError:
-        # Its buffers are full: closing in an orderly way would wait for it.
+        # The reader's buffers are full: an orderly close would wait for it.
         if request.transport is not None:
             request.transport.abort()
     except ConnectionResetError:
@@ -72,7 +72,7 @@ async def _stream(
 async def _follow(
     response: web.StreamResponse, feeds: Feeds, feed: Feed, after_ms: int | None
 ) -> None:
-    """Write until the worker stops, the state breaks, or the reader goes or is too slow."""
+    """Write until the worker stops, the state breaks, or the reader leaves or is too slow."""
     hop_ms = feed.served.context.window.hop_ms
     last = feed.final - 1 if after_ms is None and feed.final != NEVER else NEVER
     if after_ms is not None:

@@ -1,13 +1,13 @@
-"""What changes in a collection, for any number of readers of its events, without a queue for any.
+"""Changes of a collection, for any number of readers of its events, without a queue per reader.
 
-Finals are read from the state, where each reader stands; of an open window only its newest document
-is kept, made once for all readers and at most every `publish.every`. So a slow reader costs no
-memory: it skips what is no longer the newest, and never a final.
+Each reader reads finals from the state, from its own position. Of an open window only the newest
+document is kept, made once for all readers and at most every `publish.every`. So a slow reader
+costs no memory: it skips outdated documents, but never a final.
 """
 
 import asyncio
 import time
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
@@ -26,12 +26,12 @@ from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, stored_fin
 from ldpstream.agents.state.windows import NEVER
 
 READERS_LIMIT: Final = 64
-"""Readers of events of all collections together."""
+"""The most readers of events, over all collections."""
 _TICK_SECONDS: Final = 0.2
 
 
 class TooManyReadersError(RuntimeError):
-    """There are as many readers of events as there may be."""
+    """The limit of readers of events is reached."""
 
 
 @dataclass(frozen=True)
@@ -59,13 +59,13 @@ class Feed:
 
     @property
     def broken(self) -> bool:
-        """Whether the state cannot be read (any more), so that events would mislead."""
+        """Whether the state cannot be read (any longer), so that events would mislead."""
         replicas = self.served.replicas
         return self._failed or any(t.head is None or t.broken is not None for t in replicas)
 
     @property
     def final(self) -> int:
-        """The first window that is not decided."""
+        """The number of the first window that is not final."""
         head = self.served.replicas[0].head
         return NEVER if head is None else head.final
 
@@ -79,12 +79,12 @@ class Feed:
         return None if record is None else decode_final(record.value)
 
     def provisional(self, after: int) -> list[Provisional]:
-        """Return the documents of open windows that were made after a turn, in their order."""
+        """Return the documents of open windows made after a turn, in order."""
         found = (one for one in self._provisional.values() if one.turn > after)
         return sorted((one for one in found if one.window >= self.final), key=lambda one: one.turn)
 
     def wake(self) -> None:
-        """Wake all readers of the stream, to look for what is new."""
+        """Wake all readers of the stream."""
         self.changed.set()
         self.changed = asyncio.Event()
 
@@ -94,10 +94,10 @@ class Feed:
             try:
                 await self._look()
             except (AnswerError, BehindError):
-                # Too many wait to compute, or the state is being read: the next look tries again.
+                # Too many requests are waiting, or the state is being read: try again next tick.
                 self._heads = []
             except (RecordError, StoreError):
-                # Whoever comes back is told what is wrong by the API.
+                # A reader that reconnects learns from the API what is wrong.
                 self._failed = True
             if self.broken:
                 self.wake()
@@ -107,7 +107,7 @@ class Feed:
         heads = [replica.head for replica in self.served.replicas]
         if self.broken:
             return
-        # A head is replaced, never changed: comparing identities tells whether anything was won.
+        # Commit records are replaced, never changed: comparing identities shows whether any is new.
         if len(heads) == len(self._heads) and all(
             new is old for new, old in zip(heads, self._heads, strict=True)
         ):
@@ -163,38 +163,34 @@ class Feeds:
         self._queues = queues
         self._feeds: dict[str, Feed] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._readers: dict[str, int] = {}
-
-    @property
-    def readers(self) -> Mapping[str, int]:
-        """How many read the events of each spec, by fingerprint; without readers: missing."""
-        return self._readers
+        self.readers: dict[str, int] = {}
+        """The number of readers by fingerprint of the spec; missing where it is 0."""
 
     @contextmanager
     def reading(self, served: ServedCollection) -> Iterator[Feed]:
-        """Give a collection's feed for the length of a block.
+        """Give a collection's feed during a block.
 
         Raises:
             TooManyReadersError: where there are `READERS_LIMIT` readers already.
         """
-        if self.closed or sum(self._readers.values()) >= READERS_LIMIT:
+        if self.closed or sum(self.readers.values()) >= READERS_LIMIT:
             raise TooManyReadersError(f"expected at most {READERS_LIMIT} readers of events")
         name = served.config.spec.fingerprint.hex()
-        if name not in self._readers:
+        if name not in self.readers:
             feed = Feed(served, self._queues)
             self._feeds[name] = feed
             self._tasks[name] = asyncio.create_task(feed.run())
-        self._readers[name] = self._readers.get(name, 0) + 1
+        self.readers[name] = self.readers.get(name, 0) + 1
         try:
             yield self._feeds[name]
         finally:
-            self._readers[name] -= 1
-            if not self._readers[name]:
+            self.readers[name] -= 1
+            if not self.readers[name]:
                 self._tasks.pop(name).cancel()
-                del self._readers[name], self._feeds[name]
+                del self.readers[name], self._feeds[name]
 
     def close(self) -> None:
-        """End all reading: every reader finds `closed` and goes."""
+        """End all reading: every reader sees `closed` and returns."""
         self.closed = True
         for feed in self._feeds.values():
             feed.wake()

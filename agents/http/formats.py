@@ -1,4 +1,4 @@
-"""In which format an answer is wanted."""
+"""The format of an answer, by parameter or Accept header."""
 
 from typing import Final, Literal
 
@@ -11,14 +11,14 @@ CONTENT_TYPES: Final[dict[Format, str]] = {"json": "application/json", "csv": "t
 
 
 def wanted_format(request: web.Request) -> Format:
-    """Return the format that the parameter `format` names, or else the header Accept prefers.
+    """Return the format that the parameter `format` names, or else the one Accept prefers.
 
     Raises:
-        AnswerError: 400, for a format that there is not.
+        AnswerError: 400, for an unknown format.
     """
     text = request.query.get("format")
     if text is None:
-        # CSV where it is named, and JSON is not liked as much; a wildcard means JSON.
+        # CSV if it is named and preferred to JSON; a wildcard means JSON.
         liked = {"text/csv": 0.0, "application/json": 0.0}
         for part in request.headers.get("Accept", "").split(","):
             kind, *parameters = (piece.strip().lower() for piece in part.split(";"))

@@ -1,7 +1,7 @@
-"""Questions about collections of other shards: asked of a worker that runs them, answered as it is.
+"""Forwards requests about collections of other shards to a worker that runs them.
 
-A question keeps its reader's token and its bytes, and so does the answer. It is forwarded once: who
-is asked by another worker about a collection of yet another shard refuses (421).
+Requests, with the reader's token, and answers are passed on unchanged. A request is forwarded only
+once: a worker refuses (421) one from another worker about a collection that it does not run.
 """
 
 from collections.abc import AsyncIterator
@@ -18,14 +18,14 @@ from ldpstream.agents.http.peers import FORWARDED as ASKED_BY
 from ldpstream.agents.served.shards import Shards
 
 FORWARDED: Final = "Ldpstream-Forwarded"
-"""On a question that another worker forwards: its shard."""
+"""Header of a forwarded request: the shard of the worker that forwards it."""
 CONNECT_SECONDS: Final = 2.0
 SILENCE_SECONDS: Final = 600.0
-"""For how long a worker may say nothing: a costly answer takes long."""
+"""How long a worker may be silent: a costly answer takes long."""
 _CONNECTIONS: Final = 100
-"""To one worker, at once: half of what it takes from one address."""
+"""To one worker: half of what it allows from one address."""
 _UNUSED_SECONDS: Final = 5.0
-"""Less than workers keep a connection that is not used."""
+"""Shorter than workers keep idle connections."""
 _PASSED: Final = (
     "Accept",
     "Accept-Encoding",
@@ -38,7 +38,7 @@ _OF_THE_CONNECTION: Final = frozenset({"connection", "keep-alive", "transfer-enc
 
 
 def add_forwarding(app: web.Application, shards: Shards) -> None:
-    """Let an application forward questions: connections are kept for as long as it runs."""
+    """Let an application forward requests; connections are kept while it runs."""
     app[SHARDS] = shards
     app[FORWARDING] = Forwarding(shards)
     app.cleanup_ctx.append(_connections)
@@ -46,7 +46,7 @@ def add_forwarding(app: web.Application, shards: Shards) -> None:
 
 
 class Forwarding:
-    """Forwards questions; `session` is there while the application runs."""
+    """Forwards requests; `session` exists while the application runs."""
 
     session: aiohttp.ClientSession
 
@@ -54,20 +54,20 @@ class Forwarding:
         self._shards = shards
 
     async def answer(self, request: web.Request, name: str) -> web.StreamResponse:
-        """Answer what a worker of the collection's shard answers.
+        """Pass on the answer of a worker of the collection's shard.
 
         Raises:
-            AnswerError: 421, where another worker has forwarded the question already; 503, where
-                no worker of that shard can be reached.
+            AnswerError: 421, where another worker has forwarded the request already; 503, where no
+                worker of that shard can be reached.
         """
         if FORWARDED in request.headers:
             raise AnswerError(
-                421, f"{name}: expected a collection of shard {self._shards.own}, got one forwarded"
+                421, f"{name}: forwarded to shard {self._shards.own}, which does not run it"
             )
         body = None
         if request.body_exists:
             body = await request.app[BODIES].read(request, limit_bytes=BODY_BYTES)
-        # A worker that ends has closed them.
+        # The session is closed while the worker ends.
         addresses = () if self.session.closed else self._shards.addresses(name)
         for address in addresses:
             try:
@@ -75,7 +75,7 @@ class Forwarding:
             except (aiohttp.ClientError, TimeoutError):
                 continue
             async with asked:
-                # One that has changed its shard meanwhile.
+                # 421: that worker has changed its shard meanwhile.
                 if asked.status != 421:
                     return await _pass_on(request, asked)
         raise AnswerError(503, self._shards.others()[name].problem)
@@ -87,7 +87,7 @@ class Forwarding:
         headers[FORWARDED] = str(self._shards.own)
         before = request.headers.getall(ASKED_BY, [])
         headers[ASKED_BY] = ", ".join([*before, request.remote or "unknown"])
-        # The address alone says who is asked, whatever the request's target looks like.
+        # Only the address decides who is asked, whatever the request's target looks like.
         asked = request.rel_url
         url = URL(address).with_path(asked.raw_path, encoded=True)
         return await self.session.request(
@@ -121,7 +121,7 @@ async def _connections(app: web.Application) -> AsyncIterator[None]:
 
 
 async def _end_answers(app: web.Application) -> None:
-    """End the answers under way: those of events have no end of their own."""
+    """End pending answers: streams of events never end by themselves."""
     await app[FORWARDING].session.close()
 
 
@@ -135,7 +135,7 @@ async def _pass_on(request: web.Request, asked: aiohttp.ClientResponse) -> web.S
         async for piece in asked.content.iter_any():
             await response.write(piece)
     except (aiohttp.ClientError, TimeoutError, ConnectionResetError):
-        # Whichever side has ended it early: the reader must not take it for whole.
+        # One side ended it early: the reader must not take the answer for complete.
         if request.transport is not None:
             request.transport.abort()
     return response

@@ -1,4 +1,4 @@
-"""What an answer is made of: picklable, so that it can be computed in any thread or process."""
+"""The input of an answer, picklable, so that any thread or process can compute it."""
 
 import hashlib
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from ldpstream.agents.state.context import WindowTotals
 
 @dataclass(frozen=True, kw_only=True)
 class Job:
-    """All that an answer about a collection is made of; computing it needs nothing else."""
+    """Everything that an answer about a collection depends on, except its configuration."""
 
     totals: WindowTotals
     window: tuple[int, int]
@@ -29,9 +29,9 @@ class Job:
     partial: bool
 
     def tag(self, config: CollectionConfig) -> str:
-        """Return what tells this answer from every other one, in hexadecimal.
+        """Return a hash that identifies this answer, in hexadecimal.
 
-        Made of what is told alone: whoever guesses what else would be in it finds out by trying.
+        It covers only what the answer shows: of anything else, readers could confirm a guess.
         """
         totals = self.totals
         parts = (
@@ -63,14 +63,14 @@ class Job:
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer's tag, and what it says; None where the reader has it."""
+    """An answer's tag and body; the body is None if the reader has it."""
 
     tag: str
     body: bytes | None
 
 
 MakeJob: TypeAlias = Callable[[], Job]
-"""Adds up what a job needs, which takes too long for the event loop."""
+"""Adds up the totals of a job, which takes too long for the event loop."""
 
 
 def tagged(config: CollectionConfig, make: MakeJob) -> tuple[Job, str]:
@@ -80,7 +80,7 @@ def tagged(config: CollectionConfig, make: MakeJob) -> tuple[Job, str]:
 
 
 def answered(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Answer:
-    """Return the answer to a job, computed here unless its tag is known; a star is any."""
+    """Return the answer to a job, computed unless its tag is known; a star stands for any tag."""
     job = make()
     tag = job.tag(config)
     return Answer(tag, None if known & {tag, "*"} else job.body(config))

@@ -1,4 +1,4 @@
-"""What the application keeps for its handlers."""
+"""Keys of the objects that the application keeps for its handlers."""
 
 from typing import Final
 
@@ -17,6 +17,6 @@ METRICS: Final = web.AppKey("metrics", Metrics)
 QUEUES: Final = web.AppKey("queues", ComputeQueues)
 ACCESS: Final = web.AppKey("access", Access)
 SHARDS: Final = web.AppKey("shards", Shards)
-"""Only where there are other shards."""
+"""Set only if there are other shards."""
 BODIES: Final = web.AppKey("bodies", Bodies)
 FEEDS: Final = web.AppKey("feeds", Feeds)

@@ -1,4 +1,4 @@
-"""How much one request may ask for: what is beyond is refused before anything is computed."""
+"""Limits of one request, checked before anything is computed."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -14,30 +14,30 @@ BODY_BYTES: Final = 4 << 20
 VALUES_LIMIT: Final = 100_000
 """Values in one list."""
 CELLS_LIMIT: Final = 20_000_000
-"""Ranges and linear queries together, times the values of the domain; one may always be asked."""
+"""Number of ranges and linear queries times values of the domain; one query is always allowed."""
 QUANTILE_VALUES_LIMIT: Final = 10_000
-"""Values of a domain of which quantiles are computed, but for those that are published anyway.
+"""The largest domain for quantiles, except those that are published anyway.
 
-Each quantile's bounds weigh all prefixes against all values: the work grows as their square.
+Each quantile's bounds weigh all prefixes against all values: the work grows with the square.
 """
 LIKELIHOOD_LIMIT: Final = 35_000
-"""Shares and quantiles that are bounded by likelihood, times 100 and the values of the domain.
+"""Number of bounds by likelihood, times (100 + values of the domain).
 
-What one takes grows so; all together some seconds.
+The time of one grows like this; all together take some seconds.
 """
 ANSWERS_BYTES: Final = 2 << 30
-"""Memory of one answer, as `answer_bytes` tells it beforehand."""
+"""Memory of one answer, as predicted by `answer_bytes`."""
 CHEAP_BYTES: Final = 64 << 20
-"""Memory of an answer that waits for no costlier ones."""
+"""Memory of a cheap answer, which does not wait for costly ones."""
 WAITING_LIMIT: Final = 64
-"""Requests that wait for their turn to compute, cheap and costly ones each."""
+"""The most requests waiting in each queue, cheap and costly."""
 
 
 def check_number(asked: Mapping[str, Sequence[str]]) -> None:
     """Refuse too many queries of one kind.
 
     Raises:
-        QueryError: naming the word.
+        QueryError: naming the parameter.
     """
     for word, texts in asked.items():
         if len(texts) > QUERIES_LIMIT:
@@ -45,9 +45,9 @@ def check_number(asked: Mapping[str, Sequence[str]]) -> None:
 
 
 def check_work(ranges: int, linear: int, published: EstimateOptions, domain: Domain) -> None:
-    """Refuse ranges and linear queries so many that they would take too much memory.
+    """Refuse more ranges and linear queries than memory allows.
 
-    As many as are `published` may always be asked.
+    As many as are `published` are always allowed.
 
     Raises:
         QueryError: naming the word.
@@ -92,7 +92,7 @@ def check_size(options: EstimateOptions, published: EstimateOptions, domain: Dom
 
 
 def _by_likelihood(options: EstimateOptions, size: int) -> int:
-    """Return how many shares and quantiles may be bounded by likelihood."""
+    """Return how many shares and quantiles are bounded by likelihood."""
     if options.method not in OTHERWISE:
         return 0
     listed = size if options.top is None else min(options.top, size)
@@ -101,10 +101,10 @@ def _by_likelihood(options: EstimateOptions, size: int) -> int:
 
 
 def check_cost(cost_bytes: int, published_bytes: int, options: EstimateOptions) -> None:
-    """Refuse a document that would take too much memory, unless one that is published takes it.
+    """Refuse a document that would take too much memory, unless a published one takes as much.
 
     Raises:
-        AnswerError: 400, naming the cost and what to ask instead.
+        AnswerError: 400, naming the cost and what to ask for instead.
     """
     if cost_bytes <= max(ANSWERS_BYTES, published_bytes):
         return
@@ -113,6 +113,6 @@ def check_cost(cost_bytes: int, published_bytes: int, options: EstimateOptions) 
     instead = [*(fewer[name] for name in queries), "a smaller top", "project=none"]
     raise AnswerError(
         400,
-        f"this answer would take {cost_bytes >> 20} MiB of memory, and an answer has "
+        f"this answer would take {cost_bytes >> 20} MiB of memory, more than "
         f"{ANSWERS_BYTES >> 20} MiB: ask for {' or '.join(instead)}",
     )

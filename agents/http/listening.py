@@ -1,4 +1,4 @@
-"""Listening on an address: sockets, open files, and aiohttp's server behind them."""
+"""Listening on an address: sockets, the limit of open files, and aiohttp's server."""
 
 import asyncio
 import logging
@@ -28,15 +28,15 @@ from ldpstream.agents.http.entrance import END_SECONDS, Entrance
 
 _BACKLOG: Final = 1024
 _HELD_BYTES: Final = 64 << 10
-"""Of a body, before its handler takes it: at most twice as much, and one read more."""
+"""aiohttp's read buffer: it holds at most twice as much of a body, and one read more."""
 _OTHER_FILES: Final = 256
-"""What the process itself needs: Kafka's connections, the store's files."""
+"""Files that the process itself needs: Kafka's connections, the store's files."""
 
 log = logging.getLogger(__name__)
 
 
 class HttpUnavailableError(RuntimeError):
-    """The address cannot be listened on; the message says which and why."""
+    """HTTP cannot be served; the message says where and why."""
 
 
 @asynccontextmanager
@@ -49,9 +49,9 @@ async def listening(
     setting: str,
     auto_decompress: bool = True,
 ) -> AsyncIterator[tuple[str, ConnectionLimiter]]:
-    """Serve an application for the length of a block, which gets the URL and what counts.
+    """Serve an application during a block, which gets the URL and the limiter.
 
-    `setting` is where the user chose the address.
+    `setting` says where the user sets the address.
 
     Raises:
         HttpUnavailableError: where the address cannot be listened on.
@@ -65,7 +65,7 @@ async def listening(
         logger=server_log(),
         handle_signals=False,
         shutdown_timeout=END_SECONDS,
-        # The limiter ends idle connections, and earlier.
+        # The limiter ends idle connections earlier.
         keepalive_timeout=PROXY_IDLE_SECONDS + HEADER_SECONDS,
         lingering_time=END_SECONDS,
         read_bufsize=_HELD_BYTES,
@@ -123,7 +123,7 @@ async def _bind(host: str, port: int) -> list[socket.socket]:
 
 
 def _within_files(bounds: Bounds) -> Bounds:
-    """Raise the limit of open files to what the bounds need, or else lower the bounds."""
+    """Raise the limit of open files to what the bounds need, or lower the bounds."""
     needed = bounds.connections + RESERVE + _OTHER_FILES
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
@@ -134,14 +134,14 @@ def _within_files(bounds: Bounds) -> Bounds:
         return bounds
     fewer = max(1, most - RESERVE - _OTHER_FILES)
     log.warning(
-        "%d connections at once instead of %d: the process may open %d files, expected %d "
+        "allowing %d connections instead of %d: the process may open %d files, expected %d "
         "(ulimit -n)", fewer, bounds.connections, most, needed,
     )  # fmt: skip
     return replace(bounds, connections=fewer)
 
 
 class _Unreadable(web.BaseRequest):
-    """What aiohttp answers to bytes that are no HTTP."""
+    """aiohttp's answer to bytes that are not HTTP."""
 
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
         await _say_no_server(self, response)
@@ -170,10 +170,10 @@ _NAME: Final = "ldpstream.agents.http.server"
 
 
 class _Quiet(logging.Filter):
-    """Drops what others do wrong, which they are told, and takes addresses out of the rest."""
+    """Drops errors of clients, which they are told, and removes addresses from the rest."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether a record is kept."""
+        """Return whether to keep a record."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
             return False
@@ -183,7 +183,7 @@ class _Quiet(logging.Filter):
 
 
 def server_log() -> logging.Logger:
-    """Return the server's log: its own failures, and nothing about who asked."""
+    """Return the server's log: its own failures, without anything about clients."""
     log = logging.getLogger(_NAME)
     if not any(isinstance(one, _Quiet) for one in log.filters):
         log.addFilter(_Quiet())

@@ -1,4 +1,4 @@
-"""What a request is about: a collection whose state can be read, its windows, a span of panes."""
+"""Find what a request is about: a readable collection, its windows, a span of panes."""
 
 from aiohttp import web
 
@@ -12,10 +12,10 @@ from ldpstream.mechanisms.base.times import format_time
 
 
 def named_collection(request: web.Request) -> ServedCollection:
-    """Return the collection that the path names, under the spec that `fingerprint` names if given.
+    """Return the collection in the path, under the spec of the parameter `fingerprint` if given.
 
     Raises:
-        AnswerError: 404, where there is none; 400, where it has no such spec.
+        AnswerError: 404, where it does not exist; 400, where it has no such spec.
     """
     known = request.app[PIPELINE].collections
     name = request.match_info["name"]
@@ -35,16 +35,14 @@ def named_collection(request: web.Request) -> ServedCollection:
 
 
 def readable_collection(request: web.Request) -> ServedCollection:
-    """Return the collection that the path names, its state whole and read to the end.
+    """Return the collection in the path, with its state read to the end.
 
     Raises:
-        AnswerError: 404, where there is none; 503, where its state cannot be read.
+        AnswerError: 404, where it does not exist; 503, where its state cannot be read.
     """
     served = named_collection(request)
     if any(replica.head is None for replica in served.replicas) or not served.replicas:
-        raise AnswerError(
-            503, f"{served.config.name}: its state has not been read to the end yet; see /readyz"
-        )
+        raise AnswerError(503, f"{served.config.name}: its state is still being read; see /readyz")
     for replica in served.replicas:
         if replica.broken is not None:
             raise AnswerError(
@@ -54,7 +52,7 @@ def readable_collection(request: web.Request) -> ServedCollection:
 
 
 def kept_windows(served: ServedCollection) -> list[WindowInfo]:
-    """Return the windows with reports that are still whole, in order.
+    """Return the windows with reports of which no part has expired, in order.
 
     Raises:
         AnswerError: 503, where a replica is behind another one.
@@ -68,17 +66,17 @@ def kept_windows(served: ServedCollection) -> list[WindowInfo]:
 
 
 def being_read(served: ServedCollection) -> AnswerError:
-    """Return the error for a state of which one partition has been read further than another."""
+    """Return the error for a state whose partitions have not been read equally far."""
     return AnswerError(503, f"{served.config.name}: its state is being read; try again")
 
 
 def check_span(
     served: ServedCollection, start_ms: int | None, end_ms: int | None
 ) -> tuple[int, int]:
-    """Return the span if it is one of whole panes, none of which has expired.
+    """Return the span if it consists of whole panes that have not expired.
 
     Raises:
-        AnswerError: 400, naming the end of the span and what was expected; 410, where a part of it
+        AnswerError: 400, naming the parameter and what was expected; 410, where a part of the span
             has expired.
     """
     if start_ms is None or end_ms is None:
@@ -87,7 +85,7 @@ def check_span(
     window = served.context.window
     for name, time_ms in (("start", start_ms), ("end", end_ms)):
         if not window.earliest_ms <= time_ms <= window.latest_ms:
-            raise AnswerError(400, f"{name}: expected a time well within the years 1 to 9999")
+            raise AnswerError(400, f"{name}: expected a time within the years 1 to 9999")
         if time_ms % window.pane_ms:
             below_ms = time_ms - time_ms % window.pane_ms
             raise AnswerError(
@@ -101,13 +99,13 @@ def check_span(
     if start_ms < kept_ms:
         raise AnswerError(
             410,
-            f"start: expected {format_time(kept_ms)} or later, because what is older has expired, "
+            f"start: expected {format_time(kept_ms)} or later, because older reports have expired, "
             f"got {format_time(start_ms)}",
         )
     return start_ms, end_ms
 
 
 def is_final(served: ServedCollection, end_ms: int) -> bool:
-    """Return whether everything up to the edge of a pane is in windows that have been decided."""
+    """Return whether all windows up to the edge of a pane are final."""
     head, window = served.replicas[0].head, served.context.window
     return head is not None and end_ms // window.pane_ms <= window.closing(head.final)

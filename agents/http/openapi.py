@@ -1,4 +1,4 @@
-"""The OpenAPI description of the API, out of its operations and the models of their answers."""
+"""The OpenAPI description of the API, from its operations and the models of their answers."""
 
 import re
 from typing import Any, Final
@@ -19,17 +19,17 @@ _PATH_PARAMETERS: Final = {
     "start": "Start of the window: RFC 3339, or epoch milliseconds",
 }
 _ERRORS: Final = {
-    400: "A parameter is wrong: the text names it and what was expected. In plain text: no HTTP",
-    401: "A token is set, and the right one was not shown",
-    403: "A browser asked on behalf of a page of another site",
+    400: "An invalid parameter: the text names it and what was expected. Plain text if not HTTP",
+    401: "A token is required, and it is missing or wrong",
+    403: "A browser sent it on behalf of a page of another site",
     404: "There is no such collection, or no window yet",
     410: "The span, or a part of it, has expired",
     413: f"A body of more than {BODY_BYTES} bytes",
-    415: "A body that does not say that it is application/json",
-    421: "Asked by a name that may be another site's; only on loopback without a token. Or "
-    "forwarded by another worker, of a collection that this one does not run",
-    503: "The state has not been read to its end yet, too many requests wait, or no worker of "
-    "the collection's shard answers",
+    415: "A body whose Content-Type is not application/json",
+    421: "A host name that may be another site's (only on loopback without a token), or a request "
+    "forwarded by another worker about a collection that this one does not run",
+    503: "The state is still being read, too many requests are waiting, or no worker of the "
+    "collection's shard answers",
 }
 
 
@@ -38,7 +38,7 @@ def describe_api() -> dict[str, Any]:
     models = {one.answer.__name__: one.answer for one in OPERATIONS if one.answer is not None}
     models[Problem.__name__] = Problem
     models |= {one.body.__name__: one.body for one in OPERATIONS if one.body is not None}
-    # Of the document a withheld one leaves fields out: what readers must accept, "validation".
+    # "validation": readers must accept that withheld documents leave fields out.
     _, schemas = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template=_REFERENCE
     )
@@ -47,7 +47,7 @@ def describe_api() -> dict[str, Any]:
         "info": {
             "title": "ldpstream",
             "version": __version__,
-            "description": "Estimates with bounds out of reports under local differential "
+            "description": "Estimates with bounds, from reports under local differential "
             "privacy. Read-only. Any worker answers for all partitions.",
         },
         "servers": [{"url": "."}],
@@ -71,17 +71,17 @@ def _describe(operation: Operation) -> dict[str, Any]:
     if operation.csv:
         responses["200"]["content"]["text/csv"] = {"schema": {"type": "string"}}
     if operation.tagged:
-        responses["304"] = {"description": "As the reader has it, by the ETag in If-None-Match"}
+        responses["304"] = {"description": "Unchanged since the ETag in If-None-Match"}
     if operation.unready:
         responses["503"] = _response("Not ready", operation.answer)
     for status in sorted(operation.refusals):
         responses[str(status)] = _response(_ERRORS[status], Problem)
-    # What is no HTTP, or longer than 8 KiB, is refused before there is a request.
+    # Bytes that are not HTTP, or headers above 8 KiB, are refused before there is a request.
     responses["400"]["content"]["text/plain"] = {"schema": {"type": "string"}}
     described: dict[str, Any] = {
         "operationId": operation.handler.__name__,
         "summary": operation.summary,
-        # Where the worker has no token, none is needed.
+        # `{}`: a worker without a token needs none.
         "security": [] if operation.public else [{}, {"token": []}],
         "parameters": _path_parameters(operation) + _query_parameters(operation),
         "responses": responses,

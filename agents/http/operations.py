@@ -1,4 +1,4 @@
-"""The operations of the API: one table, from which both the routes and `/openapi.json` are made."""
+"""The operations of the API: one table, from which the routes and `/openapi.json` follow."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -37,13 +37,12 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, kw_only=True)
 class Operation:
-    """One path that can be read.
+    """One operation.
 
     `answer` is the model of a JSON answer, None for text of type `text`. `errors` are statuses that
-    answer with a `Problem`, besides those that its path and `public` give; `unready` says that 503
-    answers with `answer` too; an `endless` answer goes on until one side ends it; a `public` one
-    needs no token; a `csv` one comes as CSV too; a `tagged` one with an ETag. With a `body`, of a
-    request in JSON, it is asked by POST.
+    answer with a `Problem`, in addition to those that follow from its path and `public`. `unready`:
+    503 answers with `answer`, too; `endless`: the answer is a stream; `public`: it needs no token;
+    `csv`: it can answer CSV; `tagged`: it has an ETag. With a `body`, a JSON model, it is a POST.
     """
 
     path: str
@@ -72,7 +71,7 @@ class Operation:
         if not self.public:
             found |= {401, 403}
         if "{name}" in self.path:
-            # 503 where it is of another shard, too, none of whose workers answers.
+            # 503: no worker of the collection's shard answers.
             found |= {404, 503}
         return frozenset(found)
 
@@ -116,7 +115,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         path="/api/collections/{name}/estimate",
-        summary="The same, asked in a body of JSON: for many or long queries",
+        summary="The same with a JSON body, for many or long queries",
         handler=estimate_posted,
         answer=EstimateDocument,
         parameters=(FORMAT, FINGERPRINT),
@@ -126,7 +125,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         path="/api/collections/{name}/finals/{start}",
-        summary="The final document of a window, as it was stored",
+        summary="The stored final document of a window",
         handler=stored_final,
         answer=EstimateDocument,
         parameters=(FORMAT, FINGERPRINT),
@@ -152,8 +151,7 @@ OPERATIONS: Final = (
     ),
     Operation(
         path="/healthz",
-        summary="Whether the process serves; 503 where nothing but a restart helps; without a "
-        "token too",
+        summary="Whether the process serves; 503 where only a restart helps; needs no token",
         handler=api.health,
         answer=Health,
         unready=True,
@@ -161,8 +159,8 @@ OPERATIONS: Final = (
     ),
     Operation(
         path="/readyz",
-        summary="Whether every collection of this worker can be asked; why not, and which shards "
-        "have no worker, is told with a token only",
+        summary="Whether every collection of this worker can be queried; the reasons why not, and "
+        "shards without a worker, are shown only with a token",
         handler=api.readiness,
         answer=Readiness,
         unready=True,

@@ -1,4 +1,4 @@
-"""The list of windows, page by page: forward from the oldest, or the newest of them."""
+"""The list of windows, page by page: forward from the oldest, or backward from the newest."""
 
 from typing import Final
 from urllib.parse import urlencode
@@ -57,12 +57,12 @@ def _next(request: web.Request, shown: list[WindowInfo]) -> str:
 
 
 def _previous(request: web.Request, shown: list[WindowInfo]) -> str:
-    # Ends are all different: only windows before the first shown one end a millisecond earlier.
+    # Windows have distinct ends, so this leaves exactly those before the first shown one.
     return _link(request, "prev", ("to", shown[0].end_ms - 1))
 
 
 def _link(request: web.Request, relation: str, moved: tuple[str, int]) -> str:
-    """Return a link relative to the request, wherever the application is mounted."""
+    """Return a link relative to the request, so that it holds wherever the app is mounted."""
     kept = [(name, text) for name, text in request.query.items() if name != moved[0]]
     return f'<?{urlencode([*kept, (moved[0], str(moved[1]))])}>; rel="{relation}"'
 

@@ -1,4 +1,4 @@
-"""Parameters of requests: what there is, and reading them with errors that name them."""
+"""Parameters of requests: their descriptions, and readers whose errors name them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ _TIME: Final = "RFC 3339 with Z or an offset (in a URL, + is %2B), or epoch mill
 
 
 class AnswerError(Exception):
-    """A request that gets no answer: the HTTP status, and a text for `{"error": ...}`."""
+    """A request is refused: the HTTP status, and a text for `{"error": ...}`."""
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -37,7 +37,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Page:
-    """At most `number` windows: the oldest after a start if `forward`, else the newest."""
+    """At most `number` windows: the oldest after `after_ms` if `forward`, else the newest."""
 
     number: int
     forward: bool
@@ -46,18 +46,18 @@ class Page:
 
 FORMAT: Final = Parameter(
     "format",
-    "Goes before the header Accept, which may name text/csv",
+    "Overrides the header Accept, which may ask for text/csv",
     {"type": "string", "enum": ["json", "csv"]},
 )
 FINGERPRINT: Final = Parameter(
     "fingerprint",
-    "Of the collection's spec, or of another one that it accepts; its own if not given",
+    "Fingerprint of an earlier spec that the collection accepts; by default its own",
 )
 STATUS: Final = (FINGERPRINT,)
 WINDOWS: Final = (
     Parameter(
         "last",
-        f"At most this many windows, the newest of the span; {WINDOWS_DEFAULT} by default",
+        f"The most windows, the newest of the span; {WINDOWS_DEFAULT} by default",
         {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT, "default": WINDOWS_DEFAULT},
     ),
     Parameter("from", f"Only windows that start at this time or later: {_TIME}"),
@@ -65,26 +65,24 @@ WINDOWS: Final = (
     Parameter("all", f"As last={WINDOWS_LIMIT}", {"type": "boolean", "default": False}),
     Parameter(
         "limit",
-        "At most this many windows, the oldest of the span: for reading forward, page by page",
+        "The most windows, the oldest of the span: for reading forward, page by page",
         {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT},
     ),
-    Parameter(
-        "after", f"Only windows that start after this time, read forward; the next page: {_TIME}"
-    ),
+    Parameter("after", f"Only windows that start after this time, to read forward: {_TIME}"),
     FORMAT,
     FINGERPRINT,
 )
 EVENTS: Final = (
     Parameter(
         "after",
-        "First all finals of windows that start after this time; without it what comes from now "
-        f"on. The header Last-Event-ID is the same, and goes before it: {_TIME}",
+        "Start with all finals of windows that start after this time; by default, only what comes "
+        f"from now on. The header Last-Event-ID means the same, and overrides it: {_TIME}",
     ),
     FINGERPRINT,
 )
 ESTIMATE: Final = (
     Parameter("start", f"First moment of a span of whole panes: {_TIME}; with end"),
-    Parameter("end", "First moment after it; without start and end the newest window"),
+    Parameter("end", "First moment after the span; without start and end, the newest window"),
     *(Parameter(one.word, one.description, one.text.schema, bool(one.each)) for one in SETTINGS),
     FORMAT,
     FINGERPRINT,
@@ -92,7 +90,7 @@ ESTIMATE: Final = (
 
 
 def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> None:
-    """Refuse parameters that there are not, and those given twice that may be given once.
+    """Refuse unknown parameters, and those given twice that cannot be repeated.
 
     Raises:
         AnswerError: 400, naming the parameter.
@@ -110,7 +108,7 @@ def read_time(given: Mapping[str, str], name: str) -> int | None:
     """Return a time in epoch milliseconds, None where it is not given.
 
     Raises:
-        AnswerError: 400, where it is no time.
+        AnswerError: 400, for an invalid time.
     """
     text = given.get(name)
     if text is None:
@@ -125,7 +123,7 @@ def read_flag(query: MultiMapping[str], name: str) -> bool | None:
     """Return true or false, None where it is not given.
 
     Raises:
-        AnswerError: 400, where it is neither.
+        AnswerError: 400, for anything else.
     """
     text = query.get(name)
     if text is None:
@@ -144,7 +142,7 @@ def read_page(query: MultiMapping[str]) -> Page:
     given = [name for name in ("last", "all", "limit", "after") if name in query]
     forward = "limit" in query or "after" in query
     if forward and ("last" in query or "all" in query):
-        raise AnswerError(400, f"{given[0]}: expected last or all, or else limit and after")
+        raise AnswerError(400, f"{given[0]}: expected last or all, or limit and after, not both")
     after_ms = read_time(query, "after")
     if forward:
         return Page(_read_number(query, "limit"), True, after_ms)

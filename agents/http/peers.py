@@ -1,4 +1,4 @@
-"""Whose a connection or a request is: the other end's address, or what a trusted proxy says."""
+"""Which peer a connection or request belongs to: its address, or what a trusted proxy says."""
 
 import ipaddress
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 FORWARDED: Final = "X-Forwarded-For"
 _IPV6_PREFIX: Final = 64
-"""One subscriber has at least such a network to take addresses from."""
+"""One subscriber usually has a whole network of this size."""
 
 
 @lru_cache(maxsize=4096)
@@ -24,7 +24,7 @@ def is_trusted(host: str, proxies: tuple[Network, ...]) -> bool:
 
 @lru_cache(maxsize=4096)
 def peer_name(host: str) -> str:
-    """Return under what name the connections of an address are counted: an IPv6 network is one."""
+    """Return the name under which an address is counted; an IPv6 network counts as one peer."""
     address = _parse(host)
     if isinstance(address, ipaddress.IPv6Address):
         return str(ipaddress.ip_network((address, _IPV6_PREFIX), strict=False))
@@ -34,8 +34,8 @@ def peer_name(host: str) -> str:
 def forwarded_for(request: web.Request, proxies: Sequence[Network]) -> str | None:
     """Return the client that a trusted proxy names in `X-Forwarded-For`; None if it names none.
 
-    Each proxy appends who it was asked by, and what a client wrote itself comes first: so it is the
-    last one that is no trusted proxy.
+    Each proxy appends the address that it was asked by, and a client may write anything before
+    that. So the client is the last address that is not a trusted proxy.
     """
     named = ",".join(request.headers.getall(FORWARDED, [])).split(",")
     for one in reversed(named):
@@ -58,6 +58,6 @@ def _parse(host: str) -> Address | None:
         address = ipaddress.ip_address(host)
     except ValueError:
         return None
-    # An IPv4 address as a socket for both versions shows it.
+    # A dual-stack socket shows an IPv4 address as IPv6.
     mapped = getattr(address, "ipv4_mapped", None)
     return address if mapped is None else mapped

@@ -1,4 +1,4 @@
-"""Answers for those who watch a process, the same from worker, packer and gateway."""
+"""Answers for monitoring, the same from worker, packer and gateway."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -25,6 +25,6 @@ async def answer_health(_: web.Request) -> web.Response:
 
 
 def answer_readiness(reasons: Sequence[str], *, told: bool = True) -> web.Response:
-    """Answer whether the process does its work; the reasons why not only if they may be `told`."""
+    """Answer whether the process does its work; say why not only if `told`."""
     answer = {"ready": not reasons, "reasons": [*reasons] if told else []}
     return web.json_response(answer, status=503 if reasons else 200)

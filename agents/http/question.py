@@ -1,4 +1,4 @@
-"""What a request for an estimate asks, in its address or in a body of JSON, read and limited."""
+"""Read what a request for an estimate asks, in its URL or a JSON body, and apply the limits."""
 
 from multidict import MultiMapping
 from pydantic import ValidationError
@@ -12,7 +12,7 @@ from ldpstream.agents.query.options import WORDS, EstimateOptions, EstimateReque
 
 
 def address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
-    """Return the collection's own options, and in their place what the parameters ask.
+    """Return the collection's options, replaced where the URL asks for something else.
 
     Raises:
         AnswerError: 400, naming the parameter and what was expected.
@@ -29,10 +29,10 @@ def address_options(query: MultiMapping[str], config: CollectionConfig) -> Estim
 
 
 def read_body(raw: bytes) -> EstimateRequest:
-    """Return what a body asks.
+    """Return the request in a body.
 
     Raises:
-        AnswerError: 400, naming the first key that is wrong and what was expected.
+        AnswerError: 400, naming the first invalid key and what was expected.
     """
     try:
         return EstimateRequest.model_validate_json(raw)
@@ -43,7 +43,7 @@ def read_body(raw: bytes) -> EstimateRequest:
 
 
 def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
-    """Return the collection's own options, and in their place what a body asks.
+    """Return the collection's options, replaced where a body asks for something else.
 
     Raises:
         AnswerError: 400, naming the key and what was expected.
@@ -51,7 +51,7 @@ def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOp
     about = config.attributes.get(asked.attribute or "", config)
     domain = about.spec.domain.estimated
     try:
-        # Weights by label take as much as the domain: refused before they are made.
+        # Weights by label expand to the whole domain: check their number before that.
         check_work(len(asked.ranges or ()), len(asked.linear or ()), about.options, domain)
         options = request_options(config.options, config.spec, asked)
         check_size(options, about.options, domain)

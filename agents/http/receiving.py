@@ -1,7 +1,7 @@
-"""Reading bodies: bounded together by what has arrived, and unfinished ones give way.
+"""Reads bodies within a common limit; incomplete ones give way.
 
-Whoever sends part of a body and no more could otherwise keep everybody else's out. So where there
-is no room for what arrives, unfinished bodies end: the longest one of the peer that holds the most.
+Otherwise, clients that send parts of bodies and stop would keep everybody else's out. So if there
+is no room for more bytes, the peer that holds the most loses its oldest incomplete body.
 """
 
 from collections import Counter, defaultdict
@@ -18,19 +18,19 @@ _CHUNK_BYTES: Final = 64 << 10
 
 
 class BodyRefusedError(Exception):
-    """A body that is not read to its end: base class."""
+    """Base class: a body is not read to its end."""
 
 
 class TooLargeError(BodyRefusedError):
-    """It is larger than it may be."""
+    """The body exceeds the limit."""
 
 
 class NoRoomError(BodyRefusedError):
-    """There is no room for it now, unfinished bodies apart."""
+    """There is no room for the body, even without incomplete ones."""
 
 
 class BrokenOffError(BodyRefusedError):
-    """Its connection ended first: nobody reads the answer."""
+    """The connection ended first: nobody reads the answer."""
 
 
 @dataclass(eq=False)
@@ -40,8 +40,7 @@ class _Arrival:
     size: int = 0
     gone: bool = False
     pieces: list[bytearray] = field(default_factory=list)
-    """Of some length each: one that grew to any length would leave holes in memory that no other
-    fills."""
+    """Pieces of similar size: one buffer growing to any length would fragment memory."""
 
     def add(self, chunk: bytes) -> None:
         if not self.pieces or len(self.pieces[-1]) + len(chunk) > _CHUNK_BYTES:
@@ -56,7 +55,7 @@ class Bodies:
     def __init__(self, room_bytes: Callable[[], int]) -> None:
         self._room_bytes = room_bytes
         self._of_peer: defaultdict[str, dict[_Arrival, None]] = defaultdict(dict)
-        """Those of which something has arrived, in that order."""
+        """Bodies of which some bytes have arrived, in that order."""
         self._held_bytes: Counter[str] = Counter()
         self.arriving_bytes = 0
 
@@ -65,7 +64,7 @@ class Bodies:
 
         Raises:
             TooLargeError: for more than `limit_bytes`, announced or sent.
-            NoRoomError: where there is no room even without the unfinished bodies of others.
+            NoRoomError: where there is no room even without the incomplete bodies of others.
             BrokenOffError: where it was not sent to its end.
         """
         announced = request.content_length or 0
@@ -81,8 +80,8 @@ class Bodies:
                 self._hold(arrival, chunk)
             return b"".join(arrival.pieces)
         except (web.RequestPayloadError, ConnectionError) as error:
-            # The reader keeps this very error: with its traceback they would keep each other, and
-            # what has been buffered, until the next collection of cycles.
+            # The reader keeps this exception: with its traceback they would form a cycle, which
+            # would keep the buffered bytes until the next garbage collection.
             error.__traceback__ = None
             raise BrokenOffError from None
         finally:
@@ -97,7 +96,7 @@ class Bodies:
             if yielding.request.transport is not None:
                 end_transport(yielding.request.transport)
         if arrival.gone:
-            # Ended for another one while these bytes were on their way.
+            # It gave way to another body while these bytes were arriving.
             raise BrokenOffError
         arrival.add(chunk)
         self._held_bytes[arrival.peer] += len(chunk)
@@ -105,7 +104,7 @@ class Bodies:
         self.arriving_bytes += len(chunk)
 
     def _yielding(self, but: _Arrival) -> _Arrival | None:
-        """Return the longest arrival of the peer that holds the most."""
+        """Return the oldest incomplete body of the peer that holds the most."""
         for peer, _ in self._held_bytes.most_common():
             for one in self._of_peer[peer]:
                 if one is not but:
@@ -122,5 +121,5 @@ class Bodies:
         self._of_peer[peer].pop(arrival, None)
         if not self._of_peer[peer]:
             del self._of_peer[peer], self._held_bytes[peer]
-        # Its request lives on until its task has noticed.
+        # Free the memory now: the request lives until its task notices.
         arrival.pieces.clear()

@@ -1,4 +1,4 @@
-"""Running the HTTP application on an address of its own."""
+"""Run the HTTP application on an address of its own."""
 
 import ssl
 from collections.abc import AsyncIterator, Sequence
@@ -19,9 +19,9 @@ from ldpstream.agents.served.served import ServedPipeline
 from ldpstream.agents.served.shards import Shards
 
 CONNECTIONS_LIMIT: Final = 500
-"""Open at once: whoever may not read can open connections too, and a worker needs some itself."""
+"""The most open connections: anybody can open some, and a worker needs files itself."""
 PEER_CONNECTIONS_LIMIT: Final = 200
-"""Of them, of one address; behind trusted proxies, requests under way of one client."""
+"""The most of one address; behind trusted proxies, concurrent requests of one client."""
 
 
 @asynccontextmanager
@@ -37,17 +37,16 @@ async def serve(
     trusted_proxies: Sequence[Network] = (),
     shards: Shards | None = None,
 ) -> AsyncIterator[str]:
-    """Serve a pipeline for the length of an `async with` block, which gets the URL.
+    """Serve a pipeline during an `async with` block, which gets the URL.
 
-    Port 0 is any free one. By default only this machine is served. An address that others reach
-    needs a token, which every reader has to show, unless it is `open_to_everybody`. With a
-    certificate and its key, files in PEM format, HTTPS is served. Of `trusted_proxies`, the header
-    `X-Forwarded-For` says whose a request is. Questions about collections of other `shards` are
-    forwarded.
+    Port 0 takes any free one. By default only this machine can reach it. Any other address needs a
+    token, which every reader must send, unless it is `open_to_everybody`. With a certificate and
+    its key, files in PEM format, it serves HTTPS. The header `X-Forwarded-For` is believed from
+    `trusted_proxies`. Requests about collections of other `shards` are forwarded.
 
     Raises:
-        HttpUnavailableError: where the address is taken, not ours, or not allowed; where it needs a
-            token, or token or certificate cannot be used.
+        HttpUnavailableError: where the address cannot be used or needs a token; where the token or
+            the certificate is invalid.
     """
     access = reading_access(
         host, token, open_to_everybody=open_to_everybody, trusted_proxies=trusted_proxies
@@ -68,7 +67,7 @@ async def serve(
 
 
 def check_serving(worker: WorkerConfig) -> None:
-    """Refuse an address that needs a token, and a token or files that cannot be used.
+    """Refuse an address that needs a token, and an invalid token or certificate.
 
     Raises:
         HttpUnavailableError: as `serve` would.
@@ -79,7 +78,7 @@ def check_serving(worker: WorkerConfig) -> None:
 
 
 def worker_access(address: str, worker: WorkerConfig) -> Access:
-    """Return who may read at an address, as configured under `[worker]`.
+    """Return who may read at an address, as configured in `[worker]`.
 
     Raises:
         HttpUnavailableError: as `reading_access`.
@@ -102,13 +101,13 @@ def reading_access(
     """Return who may read at an address.
 
     Raises:
-        HttpUnavailableError: where others reach it and there is no token, or one that cannot be.
+        HttpUnavailableError: where it needs a token and there is none, or the token is invalid.
     """
     access = Access(local=is_loopback(host), trusted_proxies=tuple(trusted_proxies))
     if token is None:
         if not (access.local or open_to_everybody):
             raise HttpUnavailableError(
-                f"worker.token: expected a token, because others reach {host}: add "
+                f"worker.token: expected a token, because others can reach {host}: add "
                 'token = { env = "NAME" } or { file = "PATH" } to [worker], serve 127.0.0.1, or '
                 "let everybody read with open_to_everybody = true"
             )
@@ -120,10 +119,10 @@ def reading_access(
 
 
 def server_tls(certificate: Path, key: Path, *, table: str = "worker") -> ssl.SSLContext:
-    """Return how a server with a certificate speaks TLS; `table` is where it is configured.
+    """Return the TLS context of a server; `table` is where its certificate is configured.
 
     Raises:
-        HttpUnavailableError: where the files cannot be used.
+        HttpUnavailableError: where the files are missing or invalid.
     """
     for name, file in (("certificate", certificate), ("key", key)):
         try:
@@ -145,5 +144,5 @@ def server_tls(certificate: Path, key: Path, *, table: str = "worker") -> ssl.SS
 
 
 def _no_password() -> str:
-    # Otherwise OpenSSL would ask for one on the terminal.
+    # Without a password OpenSSL would ask for one on the terminal.
     return ""

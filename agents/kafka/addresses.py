@@ -1,7 +1,6 @@
-"""Tell workers of other shards where this one answers, as long as it does, and hear where they do.
+"""Publish this worker's address for workers of other shards, and read theirs.
 
-They do so in a topic of their own, with clients of their own: what becomes of them concerns
-questions alone.
+This uses a topic and clients of its own, whose failures affect only forwarded requests.
 """
 
 import asyncio
@@ -29,7 +28,7 @@ RENEW_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.2
 _LEAVE_SECONDS: Final = 2.0
 _WAIT_MS: Final = 1_000
-# Workers renew what they tell every few seconds, so that nothing old is of use.
+# Workers renew their addresses every few seconds, so old records are useless.
 _CONFIGS: Final = {
     "cleanup.policy": "compact,delete",
     "retention.ms": "3600000",
@@ -44,9 +43,9 @@ log = logging.getLogger(__name__)
 async def telling_addresses(
     config: Config, shards: Shards, stop: asyncio.Event, *, ready: Callable[[], bool]
 ) -> AsyncIterator[None]:
-    """Tell and hear addresses for the length of a block.
+    """Publish and read addresses during a block.
 
-    The own one is told once `ready` says so, and deleted as soon as `stop` is set.
+    This worker's own is published once it is `ready`, and deleted as soon as `stop` is set.
 
     Raises:
         BrokerUnavailableError: if the topic may not be read and written, or the broker lacks a
@@ -96,13 +95,13 @@ async def _tell(
     while True:
         await _sent(send(key, value))
         if await _within(RENEW_SECONDS, stop):
-            # Questions go elsewhere from now on.
+            # From now on requests go elsewhere.
             await _sent(send(key, None))
             return
 
 
 async def _within(seconds: float, stop: asyncio.Event) -> bool:
-    """Return whether `stop` is set within so many seconds."""
+    """Return whether `stop` is set within this many seconds."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await stop.wait()

@@ -1,8 +1,8 @@
-"""Which member of a group reads which partitions: even, and staying where they are.
+"""Assign partitions to the members of a group, evenly and with as few moves as possible.
 
-Every topic is spread evenly, and so are all topics together: three workers of one collection of
-four partitions own 2, 1 and 1, and those of six collections of one partition own two each. Nothing
-moves but what evenness asks for. Here are no clients: a leader of the group calls this.
+Every topic is spread evenly, and so are all topics together: three workers of one collection with
+four partitions own 2, 1 and 1; with six collections of one partition they own two each. Only what
+evenness requires moves. The leader of the group calls this.
 """
 
 from collections import Counter
@@ -19,15 +19,15 @@ def assign(
     """Return the partitions of every member.
 
     `owned` is what members own so far, `subscribed` the topics of each member, `partitions` the
-    number of partitions of each topic. Each partition of a topic that somebody is subscribed to has
-    one owner, who is. Of a topic no member has two more than another that is subscribed to it, and
-    where two such members have the same of all their topics, their totals differ by at most one.
+    number of partitions of each topic. Each partition of a topic with subscribers gets one of them
+    as its owner. Two subscribers' numbers of partitions of a topic differ by at most one; so do
+    their totals, if they have equal numbers of all their topics.
     """
     sharing = _Sharing(subscribed)
     known = {(topic, p) for topic, number in partitions.items() for p in range(number)}
     for member in sorted(subscribed):
         for partition in sorted(set(owned.get(member, ())) & known):
-            # After a pause two members may both think that it is theirs.
+            # After a pause, two members may both claim a partition.
             if partition[0] in subscribed[member]:
                 sharing.give(partition, member)
                 known.remove(partition)
@@ -41,7 +41,7 @@ def assign(
 
 
 class _Sharing:
-    """Partitions that have been given to members."""
+    """The partitions given to members so far."""
 
     def __init__(self, subscribed: Mapping[str, Collection[str]]) -> None:
         self.found: dict[str, set[Partition]] = {member: set() for member in sorted(subscribed)}
@@ -56,14 +56,14 @@ class _Sharing:
         self._of_topic[member, partition[0]] += 1
 
     def least(self, topic: str) -> str | None:
-        """Return who has the least of a topic, and of those the least of all."""
+        """Return the subscriber with the fewest partitions of a topic, then the fewest of all."""
         return min(self._members.get(topic, ()), key=lambda m: self._load(m, topic), default=None)
 
     def even_out(self) -> bool:
-        """Move the partitions that somebody has too many of; return whether there were any.
+        """Move partitions from members that have too many; return whether any had.
 
-        Each move lowers the sum of squares of the topics' shares, or keeps it and lowers that of
-        the totals: so this ends.
+        It ends, because each move lowers the sum of squares of the members' numbers per topic, or
+        keeps that and lowers the sum of squares of their totals.
         """
         moved = False
         for topic in sorted(self._members):

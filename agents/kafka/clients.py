@@ -3,7 +3,7 @@
 Every key of the table except `bootstrap` is a setting of the Kafka client under the client's own
 name (`security_protocol`, `sasl_plain_username`, `session_timeout_ms`, ...). TLS files are given as
 `ssl_cafile`, `ssl_certfile`, `ssl_keyfile` and `ssl_password`. `replication_factor` applies to
-topics that we create. `ldpstream.agents.config.client_options` checks the values.
+topics that ldpstream creates. `ldpstream.agents.config.client_options` checks the values.
 """
 
 from collections.abc import Mapping
@@ -35,16 +35,16 @@ __all__ = [
     "replication_factor",
 ]
 
-# A record of state stays below 1 MB; a batch of them may be larger.
+# A record of the state is below 1 MB; a batch of them may be larger.
 _MAX_REQUEST_BYTES: Final = 4 << 20
-# Readers of committed records wait for a transaction that a process has left open.
+# How long an abandoned transaction delays readers of committed records.
 _TRANSACTION_MS: Final = 30_000
-# An answer takes three times its size while it is parsed; a larger batch is returned all the same.
+# An answer takes three times its size while it is parsed; a larger batch is still returned.
 _READER_BYTES: Final = 1 << 20
 _ANSWER_BYTES: Final = 8 << 20
 _MEMBER_BYTES: Final = 4 << 20
-# How often a client goes through all of its partitions even if nothing has happened. What happens
-# (an answer, a seek, a leader that is unknown) has it do so at once.
+# How often a client goes through all of its partitions when nothing happens. Any event (an answer,
+# a seek, an unknown leader) makes it do so at once.
 _LOOK_MS: Final = 1_000
 
 
@@ -141,7 +141,7 @@ def admin(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaAdminClient:
 
 
 def replication_factor(options: Mapping[str, Any], *, brokers: int) -> int:
-    """Return the replication factor for topics we create: as configured, or up to three."""
+    """Return the replication factor for new topics: as configured, or at most three."""
     return int(options.get("replication_factor", max(1, min(3, brokers))))
 
 
@@ -157,7 +157,7 @@ def _producing(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options of every aiokafka client, secrets included: never show them.
+    """Return the options of every aiokafka client, secrets included: never log or print them.
 
     Raises:
         ClientOptionError: like all functions here.

@@ -1,4 +1,4 @@
-"""Say once that the broker refuses to take what is tried again and again."""
+"""Log only once that the broker refuses what is retried."""
 
 import logging
 from collections.abc import Hashable
@@ -9,7 +9,7 @@ log = logging.getLogger(__name__)
 
 
 class Complaints:
-    """What has been said of topics or partitions that cannot be written."""
+    """What has been logged about topics or partitions that cannot be written."""
 
     def __init__(self) -> None:
         self._of: dict[Hashable, str] = {}
@@ -23,5 +23,5 @@ class Complaints:
         self._of[key] = repr(error)
 
     def over(self, key: Hashable) -> None:
-        """Forget an error: it is said again if it comes back."""
+        """Forget an error, so that it is logged again if it comes back."""
         self._of.pop(key, None)

@@ -25,14 +25,14 @@ _CHANGELOG: Final = {
     "min.cleanable.dirty.ratio": "0.1",
     "message.timestamp.type": "LogAppendTime",
 }
-# A broker then unpacks what it is sent, and refuses what is larger than max.message.bytes unpacked.
+# The broker then decompresses batches, and refuses those larger than max.message.bytes.
 _UNCOMPRESSED: Final = {"compression.type": "uncompressed"}
-# A broker's controller writes at most 10,000 records for a request: one for each topic, partition
-# and setting.
+# A broker's controller writes at most 10,000 records per request: one per topic, partition and
+# setting.
 _PARTITIONS_A_REQUEST: Final = 5_000
 
 DELAYS_SECONDS: Final = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6)
-"""A broker that creates thousands of partitions, or shares its cores, takes its time."""
+"""A broker that creates thousands of partitions, or has few cores, is slow."""
 
 
 class TopicError(RuntimeError):
@@ -50,13 +50,12 @@ async def declare_topics(
 
     With `only` no other topics are described, because that requires a permission.
 
-    A changelog or a frames topic with fewer partitions than its source is given more; everything
-    else that exists is left as it is.
+    A changelog or a frames topic with fewer partitions than its source gets more; everything else
+    that exists is left as it is.
 
     Raises:
-        TopicError: if a source's partitions are not as many as configured, if a changelog has more
-            of them than its source, if a changelog is not compacted, or if the broker refuses to
-            create a topic.
+        TopicError: if a source does not have as many partitions as configured, if a changelog has
+            more than its source or is not compacted, or if the broker refuses to create a topic.
         KafkaError: if the broker does not answer.
     """
     names = frozenset(only or (name for one in collections for name in one.topics.names()))
@@ -72,7 +71,7 @@ async def declare_topics(
         return found
     await create_topics(client, missing)
     found = await _await_topics(client, names, collections)
-    # Another client may have created some of them meanwhile: a device that sends, say.
+    # Another client, such as a sending device, may have created some of them meanwhile.
     await _check_found(client, found, collections)
     return found
 
@@ -161,14 +160,14 @@ def _wanted(collection: CollectionConfig, replication_factor: int) -> list[NewTo
 
 
 async def create_topics(client: AIOKafkaAdminClient, missing: Sequence[NewTopic]) -> None:
-    """Create topics that others may create too; raises TopicError if the broker refuses one."""
+    """Create topics that others may create, too; raise TopicError if the broker refuses one."""
     for topics in _requests(missing):
         for refusal in _refusals(await client.create_topics(topics)):
             raise TopicError(refusal)
 
 
 def _requests(missing: Sequence[NewTopic]) -> Iterator[list[NewTopic]]:
-    """Yield topics in as few requests as a broker takes."""
+    """Yield topics in as few requests as a broker accepts."""
     topics, partitions = list[NewTopic](), 0
     for topic in missing:
         if topics and partitions + topic.num_partitions > _PARTITIONS_A_REQUEST:
@@ -181,7 +180,7 @@ def _requests(missing: Sequence[NewTopic]) -> Iterator[list[NewTopic]]:
 
 
 def _refusals(response: Any) -> Iterator[str]:
-    """Yield which topics a response says cannot be created, and why."""
+    """Yield the topics that could not be created according to a response, and why."""
     for name, code, *message in response.topic_errors:
         # Another worker may have been faster.
         if code and code != TopicAlreadyExistsError.errno:
@@ -247,10 +246,10 @@ async def _grow(
     if partitions >= collection.partitions:
         return
     try:
-        # Unlike `create_topics` this raises what the broker says of a topic.
+        # Unlike `create_topics` this raises the broker's error about a topic.
         await client.create_partitions({name: NewPartitions(collection.partitions)})
     except InvalidPartitionsError:
-        # Another worker was faster: it has as many by now.
+        # Another worker was faster: the topic has enough partitions by now.
         return
     except BrokerResponseError as error:
         if error.retriable:

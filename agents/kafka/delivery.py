@@ -45,7 +45,7 @@ class Delivery:
         self._topic = topic
         self._precision_ms = precision_ms
         self._batches: list[_Batch | None] = [None] * partitions
-        # Random, so that many gateways that send little do not all begin with partition 0.
+        # Random, so that many gateways that send little do not all start with partition 0.
         self._turn = secrets.randbelow(partitions)
         self._pending: dict[asyncio.Future[Any], _Batch] = {}
 
@@ -59,7 +59,7 @@ class Delivery:
             self._append(partition, message, reports)
 
     async def finish(self) -> None:
-        """Send what waits, and return when everything is acknowledged."""
+        """Send what is waiting, and return when everything is acknowledged."""
         for partition in range(len(self._batches)):
             await self._send(partition)
         await self._settle(asyncio.ALL_COMPLETED)

@@ -62,7 +62,7 @@ def start_broker(*, port: int = 0, timeout_seconds: float = 15.0) -> EmbeddedBro
 
 @contextmanager
 def embedded_broker(*, port: int = 0) -> Iterator[EmbeddedBroker]:
-    """Run a broker for the length of a `with` block."""
+    """Run a broker during a `with` block."""
     broker = start_broker(port=port)
     try:
         yield broker

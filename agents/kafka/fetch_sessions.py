@@ -1,11 +1,11 @@
 """Fetch only what is new, in sessions with each broker (KIP-227, Kafka 1.1 and later).
 
-aiokafka names all of its partitions in each fetch and gets an answer about each of them, also where
-nothing has happened: 25 us a partition. A broker can do with less. It remembers what it was asked
-and what it has said; a fetch then names only partitions whose position has changed, and an answer
-leaves out partitions without records whose end has not moved. So to be left out is an answer too:
-the log still ends where it did, and the client notes it as if it had been said. Only an answer to a
-client over its quota says nothing: the broker leaves out what it has read for it.
+aiokafka names all of its partitions in each fetch, and gets an answer about each of them even if
+nothing has happened: 25 us per partition. In a session the broker remembers what it was asked and
+what it answered. A fetch then names only partitions whose position has changed, and an answer omits
+partitions without records whose end has not moved. So omission is an answer, too: the log still
+ends at the same offset, and the client notes this as if it had been said. The exception is an
+answer to a client over its quota, from which the broker omits what it has read.
 """
 
 import time
@@ -19,17 +19,17 @@ from aiokafka.protocol.api import Request
 from aiokafka.protocol.fetch import FetchRequest, FetchRequestStruct
 
 _FIRST_VERSION: Final = 7
-"""Of fetches with sessions."""
+"""The first version of fetches with sessions."""
 _MOST_EPOCH: Final = (1 << 31) - 1
 _OFFSET: Final = -3
-"""The place of the position among what a fetch says of a partition."""
+"""The index of the position in a fetch's fields for a partition."""
 
 _Partition = tuple[str, int]
-"""Equal to a `TopicPartition`, and made much faster."""
+"""Equal to a `TopicPartition`, but much faster to make."""
 
 
 def fetch_news(consumer: AIOKafkaConsumer) -> None:
-    """Have a started consumer fetch in sessions, with brokers that support them."""
+    """Make a started consumer fetch in sessions from brokers that support them."""
     client: Any = consumer._client  # noqa: SLF001 (not offered otherwise)
     client.send = partial(_send, client.send, consumer._subscription, {})  # noqa: SLF001 (the same)
 
@@ -42,10 +42,10 @@ async def _send(
     request: Any,
     **options: Any,
 ) -> Any:
-    """Send a request to a broker as the client does, a fetch in the broker's session."""
+    """Send a request to a broker as the client does, but fetches in the broker's session."""
     if not isinstance(request, FetchRequest):
         return await send(node_id, request, **options)
-    # Without an answer nobody knows what the broker remembers: the next fetch begins a session.
+    # Without an answer it is unknown what the broker remembers: the next fetch begins a session.
     session = sessions.pop(node_id, None) or FetchSession()
     response = await send(node_id, _SessionRequest(request, session), **options)
     if response.API_VERSION >= _FIRST_VERSION and session.hear(response):
@@ -56,31 +56,31 @@ async def _send(
 
 
 def _note_unchanged(subscriptions: Any, session: "FetchSession") -> None:
-    """Note, as the client does, where partitions end that an answer has left out."""
+    """Note, as the client does, the ends of partitions that an answer omits."""
     subscription, now_ms = subscriptions.subscription, time.time_ns() // 1_000_000
     if subscription is None or subscription.assignment is None:
         return
     for place, offset, highwater, stable in session.unchanged():
         state = subscription.assignment.state_value(place)
-        # A seek or a pause may have been faster than the answer.
+        # A seek or a pause may have come before the answer.
         if state is not None and state.has_valid_position and state.position == offset:
             state.highwater, state.lso, state.timestamp = highwater, stable, now_ms
 
 
 class FetchSession:
-    """What one broker remembers of a client."""
+    """A session with one broker: what the broker remembers about this client."""
 
     def __init__(self) -> None:
         self._id = self._epoch = 0
-        # What it was asked last of each partition.
+        # The last request about each partition.
         self._asked: dict[_Partition, tuple[int, ...]] = {}
-        # High watermark and last stable offset, as it has said them last.
+        # The last known high watermark and last stable offset.
         self._ends: dict[_Partition, tuple[int, int]] = {}
-        # What its last answer has named.
+        # The partitions in its last answer.
         self._named: set[_Partition] = set()
 
     def ask(self, request: Any) -> None:
-        """Reduce a fetch of all partitions to what is new to the broker."""
+        """Reduce a fetch of all partitions to what the broker does not know."""
         wanted = {
             (topic, one[0]): one for topic, partitions in request.topics for one in partitions
         }
@@ -103,12 +103,12 @@ class FetchSession:
         for topic, partitions in response.topics:
             for number, _, highwater, stable, *_ in partitions:
                 self._named.add((topic, number))
-                # What fails is named until it works again, and then once more.
+                # A failing partition is named until it works again, and then once more.
                 self._ends[topic, number] = highwater, stable
         return True
 
     def unchanged(self) -> Iterator[tuple[_Partition, int, int, int]]:
-        """Yield partitions that the last answer has left out.
+        """Yield the partitions that the last answer omitted.
 
         Each with the position asked for, the high watermark and the last stable offset.
         """

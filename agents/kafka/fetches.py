@@ -1,14 +1,14 @@
-"""Read what a consumer has fetched, in place of aiokafka.
+"""Read what a consumer has fetched, replacing aiokafka's reader.
 
-aiokafka decompresses whatever it is given and makes an object of each record. At a batch that its
-parser cannot read it raises an error, again at every fetch, and loses the records already parsed.
-Brokers accept such batches: with a header's name that is not UTF-8, say. Here
+aiokafka decompresses whatever it gets, and makes an object of each record. If its parser cannot
+read a batch, it raises an error at every fetch, and loses the records already parsed. Brokers
+accept such batches, for example with a header's name that is not UTF-8. Here
 
 - the unreadable part of a batch becomes one record without key and value, at the batch's last
   offset, so that a reader sees the same wherever in the batch it starts, and reading continues;
 - a poll returns only as much as was decompressed within its budget; the rest waits, compressed;
-- a batch may be taken whole, as one `Run`: an object of each record costs some seven times as much
-  as decompressing it;
+- a batch may be taken whole, as one `Run`: making an object of each record costs some seven times
+  as much as decompressing it;
 - errors that say nothing about the batch itself (a wrong checksum, lack of memory) are raised by
   the next call, after everything before has been returned.
 
@@ -37,14 +37,14 @@ _RECORD_BYTES: Final = 512
 _FEW: Final = 8
 """With fewer records a batch is cheaper record by record."""
 _BACKOFF_SECONDS: Final = 0.5
-# Of a record batch: its length follows its first offset, and counts what comes after.
+# The length of a record batch, after its first offset; it counts what follows it.
 _LENGTH: Final = slice(8, 12)
 
 log = logging.getLogger(__name__)
 
 
 class BoundedConsumer(AIOKafkaConsumer):
-    """A consumer that fetches in sessions, and whose fetches are read as here, from its start."""
+    """A consumer that fetches in sessions and reads its fetches as above, from its start."""
 
     def __init__(self, *topics: str, most_bytes: int, **options: Any) -> None:
         super().__init__(*topics, **options)  # type: ignore[no-untyped-call]  # (aiokafka has no types)
@@ -58,7 +58,7 @@ class BoundedConsumer(AIOKafkaConsumer):
 
 
 def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
-    """Have a started consumer read its fetches as here, each batch within `most_bytes`.
+    """Make a started consumer read its fetches as above, each batch within `most_bytes`.
 
     A poll returns at most `POLL_BYTES` and one batch.
     """
@@ -75,7 +75,7 @@ def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
 
 
 def take_whole(consumer: AIOKafkaConsumer) -> None:
-    """Have a consumer, started and bounded, return a `Run` of each batch that is not small.
+    """Make a started, bounded consumer return a `Run` for each batch that is not small.
 
     `max_records` of its `getmany` then counts these and single records of small batches.
     """
@@ -84,7 +84,7 @@ def take_whole(consumer: AIOKafkaConsumer) -> None:
 
 
 class _Fetches(OrderedDict[TopicPartition, Any]):
-    """The fetches of a consumer that wait to be read, by partition.
+    """A consumer's fetches that wait to be read, by partition.
 
     `whole` says that batches are taken whole.
     """
@@ -104,7 +104,7 @@ class _Fetches(OrderedDict[TopicPartition, Any]):
         super().__setitem__(partition, result)
 
     def begin_poll(self) -> None:
-        """Start a new budget; partitions that had their turn come after the others."""
+        """Start a new budget; partitions that were read before come after the others."""
         for partition in self._stopped:
             if partition in self:
                 self.move_to_end(partition)
@@ -129,7 +129,7 @@ class _Fetches(OrderedDict[TopicPartition, Any]):
             else:
                 finished = True
         except (CorruptRecordException, MemoryError) as failure:
-            # Raised by the next call: this one returns what has been read of all partitions.
+            # Raised by the next call, since this one returns what was read from all partitions.
             self[partition] = FetchError(error=failure, backoff=_BACKOFF_SECONDS)
         result._update_position()  # noqa: SLF001 (as it does itself)
         if finished:
@@ -175,7 +175,7 @@ class _Records(PartitionRecords):
                 raise CorruptRecordException("invalid checksum")
             try:
                 for record in self._opened(batch, data[start:at]):
-                    # A batch is fetched whole, wherever in it a fetch starts.
+                    # A batch is always fetched whole, even if the fetch starts inside it.
                     if record.offset >= self.next_fetch_offset:
                         self.next_fetch_offset = record.offset + 1
                         yield record if whole else made(self._tp, record)
@@ -227,7 +227,7 @@ def _empty(partition: TopicPartition, batch: Any) -> "ConsumerRecord[None, None]
 
 
 class _Kept(MemoryRecords):  # type: ignore[misc, valid-type]  # (a variable, and no class of C is final)
-    """The batches of a fetch, and their bytes, which aiokafka does not expose."""
+    """The batches of a fetch together with their bytes, which aiokafka does not expose."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__(data)

@@ -1,4 +1,4 @@
-"""Check whether source topics are still those that the state was counted from.
+"""Check that source topics are still those from which the state was counted.
 
 A topic that is deleted and created again has the same name, offsets from 0, and another id.
 Continuing from the old offset would silently skip its first messages.
@@ -38,7 +38,7 @@ class SourceChangedError(RuntimeError):
 
 
 class TopicIdentity:
-    """Remembers the ids of topics at the start, and compares."""
+    """Remembers the ids of topics at the start, and compares them later."""
 
     def __init__(self, *, seconds: Callable[[], float] = time.monotonic) -> None:
         self._seconds = seconds
@@ -60,7 +60,7 @@ class TopicIdentity:
         group: str,
         needed: Needed = WORKER,
     ) -> None:
-        """Declare topics of collections, remember them, and ask a started client from now on.
+        """Declare the topics of collections, remember them, and use a started client from now on.
 
         Raises:
             BrokerUnavailableError: if something is not permitted that is `needed`.
@@ -97,7 +97,7 @@ class TopicIdentity:
             SourceChangedError: if one of them has been deleted or replaced.
             KafkaError: if the broker does not answer, or currently does not know one of them.
         """
-        # Only these: an answer lists every partition of every topic in the request.
+        # Not all topics: an answer lists every partition of every topic in the request.
         self._checked.update(names)
         found = await self._describe()
         for name in names:

@@ -43,11 +43,11 @@ class TopicState:
     """One existing topic."""
 
     partitions: int
-    """How many it has; they are numbered from 0."""
+    """The number of partitions, which are numbered from 0."""
     id: UUID | None
-    """New whenever a topic of this name is created; None if the broker has no ids."""
+    """New whenever a topic with this name is created; None if the broker has no ids."""
     permitted: frozenset[str] | None = None
-    """Which of "read", "write" and "delete" we may do; None if the broker does not say."""
+    """Which of "read", "write" and "delete" are permitted; None if the broker does not say."""
 
 
 async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping[str, TopicState]:
@@ -97,7 +97,7 @@ class _Uuid(AbstractType[UUID]):
 
 
 class _Partition(AbstractType[bytes]):
-    """All that is said about a partition, as it was sent: there are many, and none is looked at."""
+    """The raw bytes about a partition: there are many, and they are not used."""
 
     @classmethod
     def encode(cls, value: bytes) -> bytes:

@@ -1,7 +1,7 @@
-"""Find out why brokers do not let us in, by making one more connection.
+"""Find out why brokers refuse a connection, by making one more.
 
 The clients only report that they could not bootstrap. This module makes the same connection again
-and, if it breaks off, tries the other kind (TLS or plain), without sending credentials.
+and, if it breaks, tries the other kind (TLS or plain), without sending credentials.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _OTHER_NAME: Final = frozenset({62, 64})
 
 
 async def why_not(bootstrap: str, options: Mapping[str, Any]) -> str | None:
-    """Return what keeps us out and which setting fixes it; None if nobody answers, or all is well.
+    """Return the cause and the setting that fixes it; None if nobody answers, or all is well.
 
     Raises:
         ClientOptionError: as the clients do.

@@ -44,7 +44,7 @@ class AppendWatch(Protocol):
         """Return the time of sending, epoch milliseconds."""
 
     def acknowledged(self, sent_ms: int, appended_ms: int) -> None:
-        """Note the broker's timestamp of what was sent at `sent_ms` and is acknowledged now."""
+        """Note the broker's timestamp of a batch sent at `sent_ms` and acknowledged now."""
 
 
 class LastingProducer:
@@ -204,7 +204,7 @@ class LastingProducer:
             raise KafkaError(str(error)) from error
 
     async def _replace(self, producer: AIOKafkaProducer, error: KafkaError) -> None:
-        """Have the next message sent by a new producer; concurrent failures replace it once."""
+        """Replace the producer before the next message; concurrent failures replace it once."""
         if self._producer is producer:
             self._producer = None
             log.debug("the producer is replaced after %r", error)
@@ -251,7 +251,7 @@ async def _known(
 ) -> AsyncIterator[None]:
     """Refresh the metadata of an unknown partition: it may have been added since.
 
-    The client asks for all topics of the cluster until it is told which ones it needs.
+    The client asks for all topics of the cluster until it knows which ones it needs.
     """
     producer.client.add_topic(topic)
     try:

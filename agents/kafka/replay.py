@@ -1,4 +1,4 @@
-"""Read topics of one partition from their beginnings on, and again wherever they are cut."""
+"""Read topics of one partition from the beginning, and again after they are truncated."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable

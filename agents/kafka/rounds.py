@@ -1,4 +1,4 @@
-"""The rounds of unknown words, as `ldpstream discover` publishes them to their devices."""
+"""The rounds of unknown words, which `ldpstream discover` publishes to devices."""
 
 import json
 
@@ -18,7 +18,7 @@ async def read_rounds(
 ) -> dict[int, CollectionSpec]:
     """Return the spec of each round in a topic that exists, by the start of its window.
 
-    What is no round of the spec is passed over, and so is a second one of a window.
+    Ignores anything but rounds of the spec, and a second round for a window.
 
     Raises:
         KafkaError: where the broker does not answer, or refuses.

@@ -1,9 +1,9 @@
-"""Static membership of a consumer group: what aiokafka leaves out of it.
+"""Static membership of a consumer group, as far as aiokafka lacks it.
 
-A process that joins as an instance takes its place. The broker refuses the one that had it before
-for good, but only if that one shows its old member id: a process that joins without one takes the
-place back, and two of one instance would displace each other for ever. aiokafka forgets the id as
-soon as the broker does not know it; here it is kept, and shown once more.
+A process that joins as an instance takes over its place. The broker then refuses the process that
+had it before, but only if that one sends its old member id: without an id it would take the place
+back, and two processes with one instance would displace each other for ever. aiokafka forgets the
+id as soon as the broker does not know it; here it is kept, and sent once more.
 """
 
 from collections.abc import Callable
@@ -22,18 +22,18 @@ class DisplacedError(RuntimeError):
 
 
 def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
-    """Have a coordinator join as the same member again; `displaced`: another process has joined."""
+    """Make a coordinator rejoin as the same member; call `displaced` if another process joined."""
     send, member_id = coordinator._send_req, ""  # noqa: SLF001 (all requests pass here)
 
     async def send_and_look(request: Any) -> Any:
         nonlocal member_id
         joins = isinstance(request, JoinGroupRequest)
-        # aiokafka has forgotten its member id, the broker has not; requests have no public setter.
+        # aiokafka has forgotten the member id, but the broker has not; requests have no setter.
         if joins and request._member_id == JoinGroupRequest.UNKNOWN_MEMBER_ID:  # noqa: SLF001 (as above)
             request._member_id = member_id  # noqa: SLF001 (as above)
         response = await send(request)
         if joins and response.error_code == UnknownMemberIdError.errno:
-            # The session has ended, and nobody has taken the place.
+            # The session has expired, and nobody has taken the place.
             member_id = JoinGroupRequest.UNKNOWN_MEMBER_ID
         elif joins and response.error_code == 0:
             member_id = response.member_id
@@ -45,9 +45,9 @@ def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
 
 
 async def give_up_place(coordinator: Any) -> None:
-    """Leave the group at once: a static member that only goes keeps its partitions for a session.
+    """Leave the group at once: a static member that just stops keeps its partitions for a session.
 
-    If that fails, they are given to others after the session.
+    If that fails, others get them after the session.
     """
     request = LeaveGroupRequest(coordinator.group_id, coordinator.member_id)
     with suppress(KafkaError):

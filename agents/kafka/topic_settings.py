@@ -1,15 +1,17 @@
-"""What a broker says of the settings of topics, and what is wrong with it."""
+"""Check the settings of existing topics."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
+_BROKER_TIMES: Final = ("message.timestamp.type", "LogAppendTime")
+
 
 async def uncompacted(client: AIOKafkaAdminClient, changelogs: Sequence[str]) -> str | None:
-    """Return why a changelog that the broker cleans up by age is refused, or None."""
+    """Return why a changelog is refused if the broker deletes its records by age, or None."""
     for name, policy in (await _settings(client, changelogs, "cleanup.policy")).items():
         if policy != "compact":
             return (
@@ -24,40 +26,39 @@ async def warn_of_compression(client: AIOKafkaAdminClient, name: str) -> str | N
 
     None also if the broker does not show its settings.
     """
-    kept = await _setting(client, name, "compression.type")
-    if kept is None or kept == "uncompressed":
-        return None
-    return (
-        f"compression.type={kept} lets a device send a batch of kilobytes that unpacks to "
-        "gigabytes: expected uncompressed (docs/kafka.md)"
+    other = await _other_than(client, name, "compression.type", "uncompressed")
+    return other and (
+        f"{other} lets a device send a batch of kilobytes that unpacks to gigabytes: expected "
+        "uncompressed (docs/kafka.md)"
     )
 
 
 async def warn_of_timestamps(client: AIOKafkaAdminClient, changelog: str) -> str | None:
     """Return what is lost if the broker does not set a changelog's timestamps; None if it does."""
-    kept = await _setting(client, changelog, "message.timestamp.type")
-    if kept is None or kept == "LogAppendTime":
-        return None
-    return (
-        f"message.timestamp.type={kept}: nobody notices a worker whose clock is wrong, and what it "
-        "takes in may be late or rejected: expected LogAppendTime (docs/operations.md, Clocks)"
+    other = await _other_than(client, changelog, *_BROKER_TIMES)
+    return other and (
+        f"{other}: nobody notices a worker whose clock is wrong, and what it takes in may be late "
+        "or rejected: expected LogAppendTime (docs/operations.md, Clocks)"
     )
 
 
 async def dates_arrivals(client: AIOKafkaAdminClient, source: str) -> bool:
     """Return whether the broker sets an existing source's timestamps, as far as it says so."""
-    return await _setting(client, source, "message.timestamp.type") in (None, "LogAppendTime")
+    return await _other_than(client, source, *_BROKER_TIMES) is None
 
 
-async def _setting(client: AIOKafkaAdminClient, topic: str, name: str) -> str | None:
-    """Return a setting of a topic; None if the broker does not show it."""
-    return (await _settings(client, [topic], name)).get(topic)
+async def _other_than(
+    client: AIOKafkaAdminClient, topic: str, name: str, wanted: str
+) -> str | None:
+    """Return `NAME=VALUE` if the broker shows another value of a topic's setting, or None."""
+    found = (await _settings(client, [topic], name)).get(topic, wanted)
+    return None if found == wanted else f"{name}={found}"
 
 
 async def _settings(
     client: AIOKafkaAdminClient, topics: Sequence[str], name: str
 ) -> dict[str, str]:
-    """Return a setting of several topics, of those for which the broker shows it."""
+    """Return a setting by topic, for those topics for which the broker shows it."""
     asked = [
         ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: None}) for topic in topics
     ]

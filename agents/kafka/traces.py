@@ -1,8 +1,8 @@
-"""Spans of OpenTelemetry, where its API is installed and the program has set up an SDK.
+"""OpenTelemetry spans, if the API is installed and the program has set up an SDK.
 
-A span says what was done, for which collection, and how long it took. It names no device, key,
-token, address, value or time of an event, and of an error its type alone, whose text might. Nothing
-of a trace goes into a message: a trace id would join what a device sends.
+A span says what was done, for which collection, and how long it took. It contains no device, key,
+token, address, value or event time, and only the type of an error, because its text might. Messages
+contain no trace id, which would link what a device sends.
 """
 
 from collections.abc import Iterator
@@ -29,9 +29,9 @@ Name = Literal[
 
 @contextmanager
 def span(name: Name, collection: str, **counts: int) -> Iterator[None]:
-    """Do what is inside as a span `ldpstream.NAME`, with attributes `ldpstream.*`.
+    """Run a block as a span `ldpstream.NAME`, with attributes `ldpstream.*`.
 
-    `counts` are the partition, or how many things are done; without the API nothing is noted.
+    `counts` are the partition, or numbers of things done. Does nothing without the API.
     """
     if _TRACER is None:
         yield

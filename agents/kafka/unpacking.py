@@ -1,7 +1,7 @@
-"""Decompress the record batches of a topic that strangers write to, within a bound.
+"""Decompress the record batches of a topic that untrusted clients write to, within a bound.
 
-A batch of some kilobytes may decompress to gigabytes, and aiokafka decompresses whatever it is
-given. Here one that does not decompress within its bound is unreadable. All readers of a topic must
+A batch of some kilobytes may decompress to gigabytes, and aiokafka decompresses whatever it gets.
+Here, a batch that exceeds the bound when decompressed is unreadable. All readers of a topic must
 decide alike, so the bound depends only on the configuration.
 """
 
@@ -18,7 +18,7 @@ _VALUE_BYTES: Final = 64
 _LEAST_BYTES: Final = 16
 """A batch with more than one record per this many bytes of its bound holds no reports."""
 
-# Of a record batch: offsets of its fields in bytes,
+# Byte offsets of a record batch's fields,
 # https://kafka.apache.org/documentation/#recordbatch
 _HEAD_BYTES: Final = 61
 _OLD_ATTRIBUTES: Final = 17
@@ -50,7 +50,7 @@ class Unpacker:
         self._space = bytearray(0)
 
     def unpack(self, batch: Any, data: memoryview) -> Any:
-        """Return a batch, given its bytes too, without its compression.
+        """Return a batch decompressed, given the batch and its bytes.
 
         Raises:
             UnreadableError: if it does not decompress within the bound, or at all.

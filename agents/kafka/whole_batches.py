@@ -1,4 +1,4 @@
-"""The records of a batch together, without an object for every record."""
+"""The records of a batch together, without an object per record."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class Run:
 
 
 def runs(found: Sequence[Run | Fetched]) -> Sequence[Run]:
-    """Return what a consumer has found of a partition as runs."""
+    """Return a consumer's records of a partition as runs."""
     made: list[Run] = []
     single: list[Fetched] = []
     for one in found:

@@ -1,7 +1,7 @@
 """Prometheus metrics of one worker process, on a registry of its own.
 
-Counters are local to the process and advance by what each won head added. After a restart they
-start at zero, as Prometheus expects, and the sum over workers is what was decided while they ran.
+Counters are local to the process and advance with each commit record that wins. After a restart
+they start at zero, as Prometheus expects; the sum over workers is what was decided while they ran.
 Gauges are read from the pipeline at every scrape (`ldpstream.agents.metrics.gauges`).
 
 Labels are collections, partitions, results, reasons and the names of configured queries: never a
@@ -36,9 +36,9 @@ AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0
 class Metrics:
     """The metrics of one worker, and the registry that holds them.
 
-    With `registry` only these metrics are added to it (an application that embeds the pipeline has
-    its own process metrics). Otherwise a new registry also has the process's memory and processor
-    time. The global registry of `prometheus_client` is never touched.
+    A given `registry` gets only these metrics, because an application that embeds the pipeline has
+    its own process metrics. A new one also has the process's memory and CPU time. The global
+    registry of `prometheus_client` is never touched.
     """
 
     def __init__(self, *, registry: CollectorRegistry | None = None) -> None:
@@ -162,7 +162,7 @@ class Metrics:
         self.registry.register(PipelineCollector(pipeline, self._documents))
 
     def won(self, collection: str, outcome: Outcome, *, accepted: str | None = None) -> None:
-        """Add what one won head added to its predecessor.
+        """Add the outcome of a commit record that won.
 
         `accepted` is the fingerprint of an accepted spec, None for the collection's own.
         """
@@ -178,7 +178,7 @@ class Metrics:
         self._delays.add(collection, outcome.delays)
 
     def flushed(self, collection: str, *, seconds: float) -> None:
-        """Record one flush that won, from its first cell sent until its head was read back."""
+        """Record one flush that won, from its first record sent until its commit was read back."""
         self._flush.labels(collection).observe(seconds)
 
     def answered(self, operation: str, status: int, *, seconds: float) -> None:
@@ -186,15 +186,15 @@ class Metrics:
         self._http.labels(operation, str(status)).observe(seconds)
 
     def streaming(self, collection: str) -> AbstractContextManager[object]:
-        """Count a stream of live updates for the length of a block."""
+        """Count a stream of live updates during a block."""
         return self._streams.labels(collection).track_inprogress()
 
     def computed(self, collection: str, *, seconds: float) -> None:
-        """Record what it took to compute an estimate that was asked for over HTTP."""
+        """Record how long computing an estimate for HTTP took."""
         self._answer.labels(collection).observe(seconds)
 
     def published(self, collection: str, *, age_seconds: float) -> None:
-        """Record a final that was published so long after the end of its window."""
+        """Record how long after the end of its window a final was published."""
         self._final_age.labels(collection).observe(age_seconds)
 
     def refused_order(self, collection: str) -> None:
@@ -209,7 +209,7 @@ class Metrics:
             self._packed.labels(collection, what).inc(count)
 
     def pack_lag(self, collection: str, partition: int, records: int | None) -> None:
-        """Set how far packed messages are behind; None if the partition is no longer ours."""
+        """Set how far packed messages are behind; None if the partition is no longer owned."""
         if records is not None:
             self._pack_lag.labels(collection, str(partition)).set(records)
         else:
@@ -217,10 +217,10 @@ class Metrics:
                 self._pack_lag.remove(collection, str(partition))
 
     def estimated(self, collection: str, document: EstimateDocument) -> None:
-        """Export the queries of a published document as gauges, if it is the newest window.
+        """Export the queries of a published document as gauges, if its window is the newest.
 
         They are exported only while this worker owns partition 0, so that one worker at a time
-        reports a collection.
+        exports a collection.
         """
         before = self._documents.get(collection)
         if before is None or _start_ms(document) >= _start_ms(before):

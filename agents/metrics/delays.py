@@ -1,4 +1,4 @@
-"""Histograms of how late reports arrive, added up in arrays, a batch at a time.
+"""Histograms of how late reports arrive, updated a batch at a time.
 
 `prometheus_client`'s own histograms take only one observation per call.
 """

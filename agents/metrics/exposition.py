@@ -1,8 +1,8 @@
 """Write metrics in the text formats of Prometheus, several times faster than `prometheus_client`.
 
-A worker of many partitions has ten thousand samples, and most of a sample's line never changes.
-What is written is the same, byte for byte, but for the times at which counters began, of which
-the library makes a line for each. Samples have no timestamps and no exemplars.
+A worker with many partitions has ten thousand samples, and most of a sample's line never changes.
+The output is the same, byte for byte, except for the library's lines with the times at which
+counters were created. Samples have no timestamps and no exemplars.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _END: Final = b"# EOF\n"
 
 
 class _Headed(Collector):
-    """One family without its samples, which the library writes as its header."""
+    """One family without samples, for which the library writes only the header."""
 
     def __init__(self, family: Metric) -> None:
         self._family = family
@@ -54,7 +54,7 @@ def expose(registry: CollectorRegistry, *, accept: str) -> tuple[bytes, str]:
 
 @lru_cache(maxsize=_SERIES)
 def _series(name: str, labels: tuple[tuple[str, str], ...]) -> str:
-    """Return what precedes the value of a sample; names of metrics and labels are plain ones."""
+    """Return a sample's line up to its value; names of metrics and labels need no escaping."""
     if not labels:
         return name
     shown = ",".join(f'{label}="{_quoted(value)}"' for label, value in sorted(labels))

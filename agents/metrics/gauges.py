@@ -20,7 +20,7 @@ _BY_SPEC = ("collection", "fingerprint")
 
 
 class PipelineCollector(Collector):
-    """Reads collections and partitions, and the newest documents of collections that we export.
+    """Reads collections and partitions, and the newest documents of exported collections.
 
     A worker exports estimates of a collection only while it owns partition 0.
     """
@@ -142,7 +142,7 @@ def _add_collection(
         missing = sum(gap.offsets for gap in replica.head.gaps)
         families["missing_offsets"].add_metric(labels, float(missing))
         if replica.head.seq:
-            # Nobody has written the one of an empty log.
+            # In an empty log there is no written commit record.
             families["state_format"].add_metric(labels, float(replica.head.format))
             families["state_reads"].add_metric(labels, float(replica.head.reads))
         families["state_cells"].add_metric(labels, float(len(replica.cells)))
@@ -158,7 +158,7 @@ def _add_lag(
     head: Head,
 ) -> None:
     end = served.end_offsets.get(partition)
-    # Only its owner follows where a partition ends.
+    # Only the owner follows a partition's end offset.
     if end is not None and partition in served.owned:
         family.add_metric(labels, float(max(0, end - head.next)))
 
@@ -211,9 +211,9 @@ def _add_document(
 
 
 class NewestFinals:
-    """The newest final of each collection, as stored in its state: known to a worker as it starts.
+    """The newest final of each collection, from its state, so that it is known after a restart.
 
-    Each is read once, when it is the newest for the first time.
+    Each is parsed once, when it first is the newest.
     """
 
     def __init__(self) -> None:

@@ -53,7 +53,7 @@ class PackMetrics:
         self._failures.labels(collection).inc()
 
     def lag(self, collection: str, partition: int, records: int | None) -> None:
-        """Set how far a partition is behind; None if it is no longer ours."""
+        """Set how far a partition is behind; None if it is no longer owned."""
         if records is not None:
             self._lag.labels(collection, str(partition)).set(records)
         else:

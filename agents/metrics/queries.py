@@ -33,7 +33,7 @@ class QueryGauge:
 def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGauge]:
     """Yield the queries of a document over a domain; none if it is withheld.
 
-    Of records those of each attribute, as `ATTRIBUTE.QUERY`.
+    For records: those of each attribute, as `ATTRIBUTE.QUERY`.
     """
     if isinstance(domain, Attributes):
         for about in document.attributes:

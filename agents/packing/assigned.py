@@ -1,6 +1,6 @@
-"""A partition that a packer reads, and what it has read of it and not packed yet.
+"""A partition that a packer reads, with what it has read and not packed yet.
 
-All records are joined at once, and only their lengths and offsets are examined.
+Records are joined all at once, looking only at their lengths and offsets.
 """
 
 import asyncio
@@ -28,16 +28,16 @@ class PackOptions:
 
 @dataclass
 class AssignedPartition:
-    """A partition of a source that is currently ours, and what has been read of it."""
+    """A source partition assigned to this packer, with what has been read from it."""
 
     collection: CollectionConfig
     source: TopicPartition
     options: PackOptions
     answers: Answers
     packed_to: int
-    """Everything below is packed; at first, where reading begins."""
+    """Everything below this offset is packed; at first, the offset where reading begins."""
     runs: list[Run] = field(default_factory=list)
-    """What has been read and not been packed yet."""
+    """What has been read and not packed yet."""
     arrived: list[Int64s] = field(default_factory=list)
     """When the records in `runs` arrived."""
     records: int = 0
@@ -48,7 +48,7 @@ class AssignedPartition:
     flight: "asyncio.Task[None] | None" = None
     given_up: bool = False
     astray: bool = False
-    """Whether our position no longer exists in the source."""
+    """Whether the position no longer exists in the source."""
 
     @property
     def named(self) -> tuple[str, int]:
@@ -61,7 +61,7 @@ class AssignedPartition:
         return self.held_bytes >= self.options.limit_bytes or self.records >= MAX_MESSAGES
 
     def due(self, now: float) -> bool:
-        """Return whether to send what waits now: it is late or full, or must be gone first."""
+        """Return whether to send what waits: it is late, full, or must be sent before others."""
         waited = (now - self.began) * 1000 >= self.options.linger_ms / 2
         soon = waited or self.astray or self.full
         return self.flight is None and bool(self.runs) and soon
@@ -69,7 +69,7 @@ class AssignedPartition:
     def read(
         self, taken: Sequence[Run], *, stop: int, end: int, steady_ms: int, now_ms: int
     ) -> None:
-        """Keep what was read, dated as a worker that reads the source itself would date it.
+        """Keep what was read, with the arrival times that a worker reading the source would find.
 
         Call it even if nothing was found: the log was read up to `stop`, and ends at `end`.
         `steady_ms` is on the clock of `answers`.

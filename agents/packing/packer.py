@@ -35,7 +35,7 @@ from ldpstream.agents.state.packed import Packed, encode_packed
 
 RECORDS_A_STEP: Final = 20_000
 FIRST_BATCHES: Final = 16
-"""How many batches the first step takes; later as many as hold about RECORDS_A_STEP."""
+"""How many batches the first step takes; later, as many as hold about RECORDS_A_STEP."""
 COMMIT_SECONDS: Final = 1.0
 LEAVE_SECONDS: Final = 3.0
 RETRY_SECONDS: Final = 1.0
@@ -78,7 +78,7 @@ class Packer(ConsumerRebalanceListener):
         self._forget()
 
     async def on_partitions_assigned(self, _assigned: Collection[TopicPartition]) -> None:
-        """Start over: others may have read further since."""
+        """Start over, because others may have read further since."""
         self._forget()
         self.on_assigned()
 
@@ -107,7 +107,7 @@ class Packer(ConsumerRebalanceListener):
                 for source in error.args[0].keys() & self._shares.keys():
                     self._shares[source].astray = True
             except (NoOffsetForPartitionError, IllegalStateError, KafkaTimeoutError) as error:
-                # Of a partition that has been sought since, that we have lost, or without a leader.
+                # The partition was sought or lost meanwhile, or has no leader.
                 log.debug("again: %r", error)
         await self._drain(LEAVE_SECONDS)
 
@@ -125,12 +125,12 @@ class Packer(ConsumerRebalanceListener):
             )
             taken = {source: runs(fetched) for source, fetched in found.items()}
             for share in open_:
-                # After a rebalance during the fetch, who is next begins at the committed offset.
+                # After a rebalance during the fetch, the next owner begins at the committed offset.
                 if not share.given_up:
                     await self._add(share, taken.get(share.source, ()))
             records = sum(len(run.offsets) for some in taken.values() for run in some)
             if records:
-                # The next step takes as many batches as held RECORDS_A_STEP records in this one.
+                # The next step takes as many batches as had RECORDS_A_STEP records in this one.
                 batches = sum(map(len, found.values()))
                 self._batches = max(1, RECORDS_A_STEP * batches // records)
         now = time.monotonic()
@@ -141,7 +141,7 @@ class Packer(ConsumerRebalanceListener):
             await self._commit()
 
     async def _take_over(self) -> None:
-        """Continue new partitions where the group has committed that they are packed."""
+        """Continue new partitions at the offsets that the group has committed as packed."""
         for source in sorted(self.consumer.assignment() - self._shares.keys()):
             if source.partition < self.by_source[source.topic].partitions:
                 await self._begin(source, await self.consumer.committed(source))
@@ -149,7 +149,7 @@ class Packer(ConsumerRebalanceListener):
     async def _begin(self, source: TopicPartition, offset: int | None) -> None:
         """Read a partition from an offset on; None for its beginning."""
         if offset is None:
-            # `seek_to_beginning` would wait for ever where a rebalance comes between.
+            # `seek_to_beginning` would wait for ever if a rebalance came in between.
             offset = (await self.consumer.beginning_offsets([source]))[source]
         self.consumer.seek(source, offset)
         answers = Answers(self.consumer.last_poll_timestamp(source), steady_ms(), offset)
@@ -186,7 +186,7 @@ class Packer(ConsumerRebalanceListener):
         )
 
     async def _to_beginnings(self) -> None:
-        """Reset partitions in which our position no longer exists to their beginnings.
+        """Reset partitions whose position no longer exists to their beginnings.
 
         What was read before may no longer be in the source, so workers must find it first.
         """

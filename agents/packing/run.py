@@ -32,10 +32,10 @@ from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import unless_stopped, until_signalled
 
 FETCH_BYTES: Final = 64 << 10
-"""The broker delays smaller answers for a while, since they cost more than they bring."""
+"""The broker delays smaller answers for a while, which cost more than they are worth."""
 _WATCH_SECONDS: Final = 2.0
 END_SECONDS: Final = 8.0
-"""How long a packer has for sending and committing when it is told to end."""
+"""How long a packer may take to send and commit when it is told to end."""
 PATIENCE_SECONDS: Final = 10.0
 """A broker that has not answered for this long is away; it is asked every two seconds."""
 
@@ -63,13 +63,13 @@ class PackerHealth:
 async def serving_health(
     address: str, worker: WorkerConfig, *, metrics: PackMetrics, health: PackerHealth
 ) -> AsyncIterator[None]:
-    """Serve /metrics, /healthz and /readyz for the duration of an `async with` block.
+    """Serve /metrics, /healthz and /readyz during an `async with` block.
 
     The metrics are for the same readers as a worker's.
 
     Raises:
-        HttpUnavailableError: if the address cannot be listened on, or others can reach it and there
-            is no valid token.
+        HttpUnavailableError: if the address cannot be used, or others can reach it and there is no
+            valid token.
     """
     access = worker_access(address, worker)
 
@@ -126,7 +126,7 @@ async def pack(
         BrokerUnavailableError: if the broker lacks what is needed.
         TopicError: if a topic contradicts the configuration.
         SourceChangedError: if a source topic is created again.
-        HttpUnavailableError: if `http` cannot be listened on, or needs a token.
+        HttpUnavailableError: if `http` cannot be used, or needs a token.
         KafkaError: if the broker does not answer, or refuses.
     """
     collections, health, kafka = packed_collections(config), PackerHealth(), config.kafka
@@ -180,7 +180,7 @@ async def _watch(identity: TopicIdentity, sources: Sequence[str], health: Packer
         try:
             await identity.check(sources, then="start pack again")
         except UnknownTopicOrPartitionError:
-            pass  # Missing for a moment, says a broker that answers.
+            pass  # The broker answers: the topic is only missing for a moment.
         except KafkaError as error:
             log.debug("no topic ids: %r", error)
             continue

@@ -1,4 +1,4 @@
-"""The live page: static files that ask the HTTP API, and nothing from any other host."""
+"""The live page: static files that use the HTTP API, and load nothing from other hosts."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

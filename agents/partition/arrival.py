@@ -37,9 +37,9 @@ _STEP: Final = 128
 class Dates:
     """The timestamps of N records, epoch milliseconds, and whether the broker has set all of them.
 
-    `before` are the timestamps of the records before them in the log, at most MEMORY, as far as
-    known. `since_ms`, on a clock of the reader's own, is when the log was last seen to end where
-    they begin, None if never.
+    `before` are the timestamps of at most MEMORY records before them in the log, as far as known.
+    `since_ms`, on the reader's own clock, is when the log was last seen to end where these records
+    begin, None if never.
     """
 
     times_ms: Sequence[int] = ()

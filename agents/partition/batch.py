@@ -69,7 +69,7 @@ def read_records(
 
 
 def _reports(spec: CollectionSpec, length: int, messages: int) -> int:
-    """Return how many reports a message of this length holds, or 0 if a matrix does not pay off."""
+    """Return how many reports a message of this length has, or 0 if a matrix does not pay off."""
     reports, rest = divmod(length - _SINGLE_BYTES, spec.report_bytes)
     return 0 if messages < _MATRIX_AT or rest else max(0, reports)
 
@@ -123,7 +123,7 @@ class _Reader:
         self.passed = 0
 
     def nulls(self, places: Sequence[int]) -> None:
-        """Take messages without a value."""
+        """Read messages without a value."""
         for place in places:
             if not self._alone and self._left(place, b""):
                 self.passed += 1

@@ -76,7 +76,7 @@ class Classified:
         return np.add.reduceat(self.good, np.cumsum(count) - count, dtype=np.int64)
 
     def counted(self, of_reports: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
-        """Yield `(pane, part)`: of something of all reports, `(N, ...)`, that of counted ones."""
+        """Yield `(pane, part)`: of an array with an entry per report, those of counted ones."""
         runs = (self.fate == COUNTED) & (self.good_count > 0)
         if not runs.any():
             return

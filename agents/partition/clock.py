@@ -77,17 +77,17 @@ class UnbrokenProbes:
     def __init__(self, gap_ms: int) -> None:
         self._gap_ms = gap_ms
         self._series: tuple[int, int] | None = None
-        # Whether a report came since the last fetch, and when the fetch was sent that brought one.
+        # Whether a report came since the last fetch, and when the fetch that brought one was sent.
         self._came = False
         self._came_ms: int | None = None
 
     def came(self) -> None:
-        """Restart the series: a report of this state came, with the fetch that is told of next."""
+        """Restart the series: a report of this state came with the fetch that `asked` notes."""
         self._came = True
         self.broken()
 
     def asked(self, asked_ms: int | None, *, at_end: bool) -> None:
-        """Note a fetch that was sent then, if that is known, and whether it left nothing unread."""
+        """Note a fetch with the time it was sent, if known, and whether it left nothing unread."""
         if self._came:
             self._came, self._came_ms = False, asked_ms
         if not at_end or asked_ms is None:
@@ -159,7 +159,7 @@ class IdleClock:
         largest = max(own, seen.largest)
         start, since_ms = self._follow or (NEVER, now_ms)
         if start == NEVER or largest > start + now_ms - since_ms:
-            # A watermark that is ahead leads from now on. Before the first watermark time stands
+            # From now on, follow the larger watermark. Before the first watermark, time stands
             # still.
             start, since_ms = self._follow = largest, now_ms
         return NEVER if start == NEVER else start + now_ms - since_ms

@@ -93,16 +93,16 @@ def store_finals(
     work = replace(work, partitions=partitions)
     if len(heads) < partitions or missing(replicas):
         return work
-    # 1. Partition 0 takes over the counts of the panes that all partitions have closed.
+    # 1. Partition 0 takes over the counts of panes that all partitions have closed.
     closed = min(head.closed for head in heads)
     if closed > work.gathered and partitions > 1 and work.format >= GATHERS:
-        # What another partition has dropped is not whole any more: a format without gathered panes
-        # lets it.
+        # Without gathered panes, other partitions drop panes by their own clock: those panes are
+        # incomplete.
         oldest = expired(replicas)
         if oldest > work.expired:
             work = expire(cells, work, oldest)
         work = gather(context, cells, work, replicas, closed)
-    # 2. Panes become parts, of which answers hold all reports or none.
+    # 2. Panes become parts; an answer has all reports of a part or none.
     if context.minimum > 1:
         work = store_parts(context, cells, work, replicas, closed)
     # 3. Windows become final.

@@ -1,4 +1,4 @@
-"""Group closed panes into parts, of which an answer holds all reports or none.
+"""Group closed panes into parts; an answer has all reports of a part or none.
 
 With `minimum` above 1 every answer is a sum of parts (and of what has been released of open panes,
 see `agents/partition/releases.py`). Parts do not overlap, each holds at least `minimum` reports,

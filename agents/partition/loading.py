@@ -23,11 +23,11 @@ from ldpstream.agents.state.windows import WindowSpec
 def loadable(
     context: Context, partition: int, replicas: Sequence[Replica], siblings: SiblingHeads
 ) -> Head | None:
-    """Return the stored head of a partition that can be loaded, and None before.
+    """Return the stored head of a partition, or None if it cannot be loaded yet.
 
-    It cannot while its replica or partition 0's has not reached its log's end, or one is behind
-    another. An added partition cannot before partition 0's head includes it, and none can before
-    all accepted states have recorded where they hand over.
+    It can be loaded once its replica and partition 0's have reached their logs' ends, none is
+    behind another, partition 0's head includes it (if it was added), and all accepted states have
+    recorded where they hand over.
     """
     first, stored = replicas[0].head, replicas[partition].head
     if first is None or partition >= max(1, first.partitions) or missing(replicas):

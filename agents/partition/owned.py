@@ -2,12 +2,12 @@
 
 - Counts of a closed pane never change, so only those of open panes are held, chunk by chunk
   (`ldpstream.agents.state.counts`).
-- Totals of all panes are held, because late reports still change them; of panes handed over to
-  partition 0 only how many reports came late.
+- Totals of all panes are held, because late reports still change them; for panes handed over to
+  partition 0 only the number of late reports.
 - Tokens of open panes are in `ldpstream.agents.state.tokens`; the head that closes a pane drops its
   tokens.
 - Parts are held, and the releases of panes that are in no part, without their statistics.
-- Of all other live cells only the epoch is known, for the lineage.
+- For all other live cells only the epoch is held, for the lineage.
 """
 
 from collections import Counter
@@ -61,7 +61,7 @@ class OwnedCells:
     ) -> None:
         self._mechanism = context.spec.mechanism
         self._epoch = epoch
-        self._closed = head.closed  # tokens and counts of the panes below are not held
+        self._closed = head.closed  # tokens and counts of lower panes are not held
         self._origin: dict[Name, int] = {}
         self._epochs: Counter[int] = Counter()
         self._index = PaneIndex(context.window)
@@ -177,7 +177,7 @@ class OwnedCells:
         self._touch(Name("final", window))
 
     def finals(self, first: int, end: int) -> list[tuple[int, bytes]]:
-        """Return the finals held of the windows in `[first, end)`, in order."""
+        """Return the finals held for the windows in `[first, end)`, in order."""
         return sorted((w, content) for w, content in self._finals.items() if first <= w < end)
 
     def forget_finals(self, published: int) -> None:
@@ -190,7 +190,7 @@ class OwnedCells:
         self._touch(Name("part", part.end - 1))
 
     def release(self, pane: int, release: Release, chunks: Mapping[int, bytes]) -> None:
-        """Replace what is released of a pane, given those of its chunks that have changed."""
+        """Replace a pane's release, given its changed chunks."""
         self.released[pane] = release
         self._touch(Name("release", pane))
         for number, value in chunks.items():
@@ -212,12 +212,12 @@ class OwnedCells:
         return n - before.n
 
     def hand_over(self, pane: int) -> int:
-        """Drop the counts of panes below this one, but not the late; return how many they held."""
+        """Drop the counts of panes below this one, except late ones; return how many they had."""
         self._handed_over = pane
         return self.drop(Firsts(kept=pane), keep_late=True)
 
     def drop(self, firsts: Firsts, *, keep_late: bool = False) -> int:
-        """Drop what is not part of the state any more; return how many counted reports that held.
+        """Drop what is no longer part of the state; return how many counted reports that had.
 
         With `keep_late` the numbers of late reports become cells of their own.
         """

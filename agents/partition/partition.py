@@ -34,7 +34,7 @@ from ldpstream.agents.state.windows import NEVER
 
 
 class Partition:
-    """What an owner holds of one partition: the state it loaded, and what it has done since."""
+    """An owner's state of one partition: what it loaded, and what it has done since."""
 
     def __init__(self, context: Context, replica: Replica, head: Head, *, epoch: int) -> None:
         self.partition = replica.partition
@@ -92,7 +92,7 @@ class Partition:
 
     @property
     def full(self) -> bool:
-        """Whether so much waits for the next flush that nothing more should be ingested before it.
+        """Whether nothing more should be ingested before the next flush, because too much waits.
 
         A call of `ingest` may exceed these limits by what its messages need. If the changelog holds
         too many dead records, a flush does not help; their deletion does.
@@ -124,9 +124,9 @@ class Partition:
             return
         self._expect(records[0][0])
         context, arrived = self._context, arrived or Arrivals.at(now_ms)
-        # 1. Read the frames, and decide what becomes of each report.
+        # 1. Read the frames, and classify each report.
         classified = self._classify(records, arrived)
-        # 2. Copy what is late or rejected. An error from here on leaves a batch half counted.
+        # 2. Copy late and rejected reports. An error from here on leaves a batch half counted.
         torn, self._torn = self._torn, True
         self._copies.add(make_copies(context, self.partition, records, classified))
         # 3. Count.
@@ -136,7 +136,7 @@ class Partition:
         work = count(self._cells, work, classified)
         self.flushes.delays += Delays.of(classified, pane_ms=context.window.pane_ms)
         self._witnessed = classified.witnessed
-        # 4. The head in memory continues after these messages.
+        # 4. Move the head in memory past these messages.
         own = len(records) > classified.batch.passed
         if own:
             self._probes.came()
@@ -169,7 +169,7 @@ class Partition:
     def skip_to(self, offset: int, *, now_ms: int) -> int:
         """Continue at an offset, because the source's retention deleted everything before it.
 
-        Returns how many are lost, but for those that another state of the collection has decided.
+        Returns how many are lost, not counting those that another state has decided.
 
         Raises:
             ValueError: if it is below `next`.
@@ -183,7 +183,7 @@ class Partition:
         return lost
 
     def pass_over(self, offset: int) -> None:
-        """Continue at an offset: those before it hold no records, and would show as lag otherwise.
+        """Continue at an offset: those before it have no records, and would show as lag otherwise.
 
         Raises:
             ValueError: if it is below `next`.
@@ -194,7 +194,7 @@ class Partition:
             self._changed = True
 
     def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
-        """Note that a fetch covering all of the source below `offset` has been taken in.
+        """Note that a fetch covering all of the source below `offset` has been ingested.
 
         `end` is where the source ended at that time: if equal, the fetch is an end-of-log probe.
         `asked_ms` is when it was sent, on the clock of `clock`, or earlier; None if not known.
@@ -214,7 +214,7 @@ class Partition:
         self._probes.broken()
 
     def _is_idle(self, idle_ms: int, now_ms: int) -> bool:
-        # The largest end that anybody saw: a new leader may not know yet how long the log is.
+        # The largest end that any owner saw: a new leader may not know the log's length yet.
         return self.work.end <= self.work.next and self._probes.last_for(idle_ms, now_ms=now_ms)
 
     def clock(
@@ -247,7 +247,7 @@ class Partition:
             if len(heads) >= self.work.partitions and self._context.minimum > 1:
                 self._changed |= self._releases.look(replicas, self.work, now_ms=now_ms)
         else:
-            # An owner that has not closed these panes itself is not the owner any more.
+            # An owner that has not closed these panes itself is no longer the owner.
             handed_over = min(heads[0].gathered, self.flushes.base.closed)
             if handed_over > self.work.gathered:
                 self.work = hand_over(self._cells, self.work, handed_over)

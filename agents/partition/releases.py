@@ -27,7 +27,7 @@ _NOTHING: Final = Release(0, 0, {})
 
 
 class Candidate(NamedTuple):
-    """What a pane held at one moment; `chunks` are, by number, `(key, value)` of each partition."""
+    """A pane at one moment; `chunks` are, by number, the `(key, value)` of each partition."""
 
     release: Release
     chunks: Mapping[int, Sequence[tuple[bytes, bytes]]]
@@ -40,13 +40,12 @@ class Releases:
         self._context = context
         self._cells = cells
         self._candidates: dict[int, Candidate] = {}
-        # For each released chunk, a hash of the keys of the cells that it was made of. Keys are
-        # unique.
+        # For each released chunk, a hash of the (unique) keys of the cells it was made from.
         self._made: dict[tuple[int, int], int] = {}
         self._looked_ms: int | None = None
 
     def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
-        """Release what is ready of panes in no part; return whether anything was released.
+        """Release what is ready in panes that are in no part; return whether anything was.
 
         `replicas` are those of all partitions, `work` the head in memory of partition 0. Does
         nothing if the last call was less than `release_ms` ago.
@@ -54,11 +53,11 @@ class Releases:
         context, minimum = self._context, self._context.minimum
         if minimum <= 1 or not context.tells_of_open or context.release_ms is None:
             return False
-        # If the clock is set back, releases must not stop.
+        # Releases must not stop if the clock is set back.
         if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < context.release_ms:
             return False
         self._looked_ms = now_ms
-        # All panes together that are gathered, and in no part, have too few reports.
+        # Gathered panes that are in no part have too few reports, even together.
         first = max(work.grouped, work.gathered, expired(replicas))
         self._forget(first)
         released = False
@@ -82,7 +81,7 @@ class Releases:
             del self._made[key]
 
     def _release(self, pane: int, candidate: Candidate) -> None:
-        """Add a release to the cells, with those of its chunks that have changed."""
+        """Add a release to the cells, with its changed chunks."""
         changed = {}
         for number, found in candidate.chunks.items():
             made_of = hash(tuple(key for key, _ in found))

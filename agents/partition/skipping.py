@@ -1,8 +1,8 @@
-"""What an owner's head becomes where the source's retention deleted messages before they were read.
+"""Move an owner's head past messages that the source's retention deleted before they were read.
 
-All panes are marked that the lost messages may have belonged to: those not closed yet, up to the
-latest time that the broker may have accepted by now, allowing for this clock being behind the
-broker's, or up to the arrival of the next message.
+All panes to which the lost messages may have belonged are marked: those not closed yet, up to the
+latest time that the broker may have accepted by now (allowing for this clock being behind the
+broker's), or up to the arrival of the next message.
 """
 
 from dataclasses import replace
@@ -22,7 +22,7 @@ def skipped(
 ) -> tuple[Head, int]:
     """Return the head that continues at an offset of at least `next`, and how many are lost.
 
-    Messages before those that this state has `decided` are another state's.
+    Messages before those that this state `decided` belong to another state.
     """
     lost = max(0, offset - max(work.next, decided.first))
     if not lost:

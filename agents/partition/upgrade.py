@@ -25,15 +25,15 @@ def reads_less(stored: Head, work: Head) -> bool:
 
 
 def reads_more(stored: Head, work: Head) -> bool:
-    """Return whether to write that an owner reads more, if nobody else writes: a switch waits."""
+    """Return whether to write that an owner reads more, because a switch waits for it."""
     return work.format < work.reads > stored.reads
 
 
 class FormatSwitch:
-    """Says in which format the owner of a partition writes next.
+    """Decides in which format the owner of a partition writes next.
 
-    Partition 0's raises it once all heads have said for long enough that their writers read a newer
-    one. A look that comes late, because the process was suspended, starts this time again: another
+    Partition 0's owner raises it once all heads have said for long enough that their writers read a
+    newer one. If the process was suspended in between, this time starts again, because another
     owner may have written meanwhile.
     """
 
@@ -46,8 +46,8 @@ class FormatSwitch:
     def look(self, work: Head, heads: Sequence[Head], *, now_ms: int) -> tuple[Head, bool]:
         """Return the next head in its format, and whether this is a switch, to be written at once.
 
-        `heads` are the winning ones of all partitions that are known. The owners of the others
-        follow partition 0's head with what they write anyway.
+        `heads` are the winning heads of all known partitions. The owners of other partitions follow
+        partition 0's head with their next write.
         """
         if self._partition and heads[0].format > work.format:
             return replace(work, format=heads[0].format), False

@@ -1,4 +1,4 @@
-"""What the state machine is told of a configured collection."""
+"""The state machine's view of a configured collection."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ _LEAST_GAP_MS: Final = 2_000
 
 
 def source_wait_ms(partitions: int) -> int:
-    """Return how long a broker may hold a fetch of this many source partitions."""
+    """Return how long a broker may delay a fetch of this many source partitions."""
     return int(scaled_interval(_SOURCE_WAIT_MS, partitions, most=_MOST_SOURCE_WAIT_MS))
 
 
@@ -33,9 +33,8 @@ def make_context(
 ) -> Context:
     """Return a collection as the state machine sees it.
 
-    `partitions` are those of all sources that are read together; `accepted` says that the
-    collection is of a spec that another one accepts. An owner may be silent for `session_ms`
-    before a state changes its format.
+    `partitions` are those of all sources that are read together; `accepted`: another collection
+    accepts this spec. An owner may be silent for `session_ms` before a state changes its format.
     """
     return Context(
         spec=collection.spec,

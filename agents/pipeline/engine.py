@@ -1,8 +1,8 @@
-"""One collection in one worker: its owned partitions, from messages read to won heads.
+"""One collection in one worker: its owned partitions, from messages to winning commit records.
 
 All decisions are made in `agents/partition`, which does no I/O. This module loads partitions,
 advances time, and sends flushes to the broker and reads them back. Faust says which partitions are
-ours; `ldpstream.agents.reading.intake` ensures that no message is left out.
+owned; `ldpstream.agents.reading.intake` ensures that no message is left out.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Engine:
       other states of the collection.
     - `title`: its name in messages: the collection's name, plus the spec for an accepted one.
     - `intake` takes what is read; `end_offsets`, by partition, are the source's last seen.
-    - `news` is set whenever a winning head may differ from the one before.
+    - `news` is set whenever there may be a new winning commit record.
     """
 
     def __init__(
@@ -172,7 +172,7 @@ class Engine:
             log.error("collection %s: %s", self.title, problem)
 
     def order(self, control: Control) -> None:
-        """Take an operator's order to close panes; `newest` limits how many wait."""
+        """Accept an operator's order to close panes; `newest` limits how many wait."""
         heads = [replica.head for replica in self.replicas]
         before = outstanding(self.context.window, self._controls, heads)
         ends = {p: end for p, end in control.ends.items() if p < len(self.replicas)}
@@ -188,9 +188,9 @@ class Engine:
     # --- periodic work --------------------------------------------------------------------------
 
     def tick(self) -> bool:
-        """Do everything that is due, without waiting; return whether windows were decided.
+        """Do everything that is due, without waiting; return whether windows became final.
 
-        A replay decides thousands of them, some at a time.
+        In a replay thousands do, some at a time.
 
         Raises:
             SourceChangedError: if a state was counted from another topic of this name.
@@ -245,11 +245,11 @@ class Engine:
     # --- what happens to held partitions --------------------------------------------------------
 
     def took(self, held: OwnedPartition) -> None:
-        """Flush what has been taken in as soon as it is due."""
+        """Schedule a flush of what has been ingested for when it is due."""
         self._flights.soon(held)
 
     def won(self, held: OwnedPartition, outcome: Outcome, seconds: float) -> None:
-        """Report a flush that won: what it added, the seconds that it took."""
+        """Record a flush that won, what it added, and how many seconds it took."""
         self.news.set()
         name, metrics = self.config.name, self._services.metrics
         if outcome.switched is not None and held.partition == 0:

@@ -33,9 +33,9 @@ log = logging.getLogger(__name__)
 class FlushPace:
     """Bounds how often a worker flushes: each flush costs about the same, however little it holds.
 
-    `PARTITIONS` flushes start as soon as they are due. With more of them in `FLUSH_SECONDS`,
-    partitions flush together, in rounds, so that they share requests to the broker and all have
-    their turn; the larger a round was, the later the next one begins.
+    Up to `PARTITIONS` flushes in `FLUSH_SECONDS` start as soon as they are due. With more,
+    partitions flush together in rounds, so that they share requests to the broker and all get their
+    turn; the larger a round was, the later the next one begins.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ class FlushPace:
 
 @dataclass(frozen=True)
 class Services:
-    """What all engines of a worker share."""
+    """The objects that all engines of a worker share."""
 
     producer: LastingProducer
     identity: TopicIdentity
@@ -106,7 +106,7 @@ class InFlightFlushes:
         if flush is not None:
             held.flushed = time.monotonic()
             self.services.pace.started(held.flushed)
-            # What is not the broker's error stops the collection: it must not seem alive.
+            # Any other error than the broker's stops the collection, which must not seem alive.
             flying = run_contained(partial(self._fly, held, flush), self.owner.fail)
             held.flight = asyncio.create_task(flying)
 
@@ -123,10 +123,10 @@ class InFlightFlushes:
         self.start(held)
 
     async def drain(self, partitions: Collection[OwnedPartition], seconds: float) -> None:
-        """Flush what has been taken in by now, for so long at most.
+        """Flush what has been ingested by now, within this many seconds.
 
-        What arrives meanwhile is left to the next owner: with a steady stream this would never end,
-        and the next flush would be cut off, its copies sent and its head not.
+        What arrives meanwhile is left to the next owner. Otherwise, with a steady stream, this
+        would never end, and the last flush would be cut off between its copies and its head.
         `partitions` may shrink meanwhile.
         """
         flushing = [asyncio.create_task(self._flush_all(held, partitions)) for held in partitions]
@@ -139,7 +139,7 @@ class InFlightFlushes:
         self, held: OwnedPartition, partitions: Collection[OwnedPartition]
     ) -> None:
         if held.flight is not None:
-            # It started before the newest data arrived.
+            # The flush in flight started before the newest data arrived.
             await asyncio.wait([held.flight])
         if any(one is held for one in partitions):
             self._start(held)
@@ -189,7 +189,7 @@ class InFlightFlushes:
         with span("flush.copies", name, partition=partition, copies=len(flush.copies)):
             await asyncio.gather(
                 *(self._copies(partition, kind, flush.copies) for kind in ("late", "rejected")),
-                # After the last message, before the head: all were from the known topic.
+                # After the last message and before the head: all were from the known topic.
                 self.check_source(),
             )
         with span("flush.send", name, partition=partition, cells=len(cells)):

@@ -64,7 +64,7 @@ class Loader:
         """
         first = self.replicas[0].head
         included = 0 if first is None else max(1, first.partitions)
-        # Whether a state is new, and begins with the newest format, all its partitions tell.
+        # A state is new, and begins with the newest format, only if no partition has a record.
         if first is not None and not first.seq and any(r.head is None for r in self.replicas):
             return []
         return [partition for partition in partitions if partition < included]

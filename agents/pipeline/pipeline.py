@@ -1,7 +1,7 @@
 """All collections of one worker process: clients, readers, engines and publishers.
 
-The pipeline knows nothing of Faust: partitions are given (`assigned`) and taken (`revoked`), and
-what is read goes through channels. `ldpstream.agents.worker` connects them.
+The pipeline does not depend on Faust: partitions come and go through `assigned` and `revoked`, and
+what is read goes through channels. `ldpstream.agents.worker` connects the two.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ def make_ranks(
 ) -> list[Rank]:
     """Return the engines of all collections.
 
-    `frames` reads all frames topics. What is read of a collection goes through its channel, by
+    `frames` reads all frames topics. What is read from a collection goes through its channel, by
     name. `session_ms` is the group's session timeout.
     """
     ranks, own = list[Rank](), dict[str, Engine]()
@@ -244,7 +244,7 @@ class Pipeline:
         self._tasks.append(asyncio.create_task(run_contained(run, failed)))
 
     def _fail(self, problem: str) -> None:
-        """Stop everything: what has failed is what all collections depend on."""
+        """Stop everything, because something that all collections depend on has failed."""
         self.failed = True
         for engine in self._all:
             engine.fail(problem)
@@ -271,7 +271,7 @@ class Pipeline:
         self._stores.close()
 
     async def _obey(self, consumer: AIOKafkaConsumer) -> None:
-        """Pass orders to close panes on; count what is no order, and log the first of a topic.
+        """Pass on orders to close panes; count invalid ones, and log the first of each topic.
 
         Applying an order again has no effect.
         """
@@ -282,7 +282,7 @@ class Pipeline:
                 order = decode_control(record.value or b"")
             except ControlError as error:
                 self.metrics.refused_order(engine.config.name)
-                # Topics are read from their beginnings at every start.
+                # Topics are read from the beginning at every start.
                 log.log(
                     logging.DEBUG if record.topic in bad else logging.WARNING,
                     "topic %s, offset %d: not an order to close panes, skipped: %s; "

@@ -28,7 +28,7 @@ from ldpstream.agents.state.view import Snapshot, add_up, windows
 from ldpstream.mechanisms.base.times import format_time
 
 PROVISIONAL_WINDOWS: Final = 8
-"""How many provisional windows one round publishes at most, the newest."""
+"""The most provisional windows that one round publishes: the newest."""
 _LOOK_SECONDS: Final = 1.0
 
 log = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ def estimate_key(fingerprint: bytes, start_ms: int, end_ms: int, *, final: bool)
 
 
 class Publisher:
-    """Publishes what an engine has decided, and what it has counted so far."""
+    """Publishes an engine's finals, and provisional documents of what it has counted so far."""
 
     def __init__(self, engine: Engine, services: Services) -> None:
         self._engine = engine
@@ -58,7 +58,7 @@ class Publisher:
         every_seconds = self._engine.config.publish_every_seconds
         due, changed = time.monotonic() + every_seconds, False
         while True:
-            # Without changes, or where others publish, look only now and then: for a retry, say.
+            # Without changes, or if another worker publishes, look only now and then, for retries.
             waits = changed and self._state() is not None
             wait = max(0.0, due - time.monotonic()) if waits else _LOOK_SECONDS
             changed |= await self._has_news(min(wait, _LOOK_SECONDS))
@@ -81,8 +81,8 @@ class Publisher:
         return None if self._engine.stopped else self._engine.first
 
     async def _has_news(self, seconds: float) -> bool:
-        """Wait at most this long until a head has won; return whether one has."""
-        # `wait_for` may lose a cancellation that comes with the news, and the worker would not end.
+        """Wait at most this long for a winning commit record; return whether there is one."""
+        # `wait_for` may lose a cancellation at the same time, and the worker would not end.
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self._engine.news.wait()

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 class Rivals:
-    """Watches whether states of the same spec with other windows are active in a changelog."""
+    """Detects active states of the same spec with other windows in a changelog."""
 
     def __init__(self, config: CollectionConfig) -> None:
         self._config = config

@@ -1,6 +1,6 @@
-"""Periodic work of all engines of a worker, each kind of it in one task.
+"""Periodic work for all engines of a worker, one task for each kind.
 
-The more partitions there are the less often it is done.
+The more partitions there are, the less often it runs.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ log = logging.getLogger(__name__)
 
 
 class Group(Protocol):
-    """The consumer group, as far as a pipeline uses it."""
+    """The consumer group, as a pipeline uses it."""
 
     @property
     def session_ms(self) -> int:
@@ -79,13 +79,13 @@ async def keep_ticking(engines: Sequence[Engine], pace: FlushPace) -> None:
 async def keep_checking_topics(engines: Sequence[Engine]) -> None:
     """Check now and then that topics are still the same, until cancelled.
 
-    A flush checks those that it needs. This is for collections at rest.
+    A flush checks those that it needs. This is for collections without flushes.
     """
     many = sum(engine.config.partitions for engine in engines)
     every_seconds = scaled_interval(_WATCH_SECONDS, many, most=_MOST_WATCH_SECONDS)
     while True:
         await asyncio.sleep(every_seconds)
-        # Whoever asks at the same time shares an answer.
+        # Concurrent checks share an answer.
         await asyncio.gather(*(engine.check_topics() for engine in engines if not engine.stopped))
 
 
@@ -119,9 +119,9 @@ async def keep_to_clock(
 
 
 class Progress:
-    """Tells the group every second which offsets the heads of assigned partitions have won.
+    """Commits to the group, every second, the offsets that assigned partitions have won.
 
-    That is for tools that watch the group only: a lost commit causes nothing but an apparent lag.
+    This is only for tools that watch the group: a lost commit causes nothing but an apparent lag.
     """
 
     def __init__(self, group: Group, engines: Sequence[Engine]) -> None:
@@ -135,7 +135,7 @@ class Progress:
         won = {
             partition: replica.head.next
             for engine in self._engines
-            if engine.settled  # What is not loaded may be of another topic of this name.
+            if engine.settled  # An unloaded partition may belong to another topic of this name.
             for replica in engine.replicas
             if (partition := TopicPartition(engine.config.topics.source, replica.partition))
             in self.assigned
@@ -156,10 +156,10 @@ class Progress:
 async def collect_tombstones(engines: Sequence[Engine], producer: LastingProducer) -> None:
     """Delete dead records from the changelogs, until cancelled.
 
-    Those of an engine every few seconds, less often if its partitions are many, but at once if one
-    has much to delete. Correctness never depends on this: deleting a dead record twice, late or
-    never does no harm. But each dead record takes memory in every worker until it is deleted, so a
-    partition with very many of them is full, and is swept at once.
+    Each engine has its turn every few seconds, less often if it has many partitions, but at once if
+    one of them has much to delete. Correctness never depends on this: deleting a dead record twice,
+    late or never does no harm. But each takes memory in every worker until it is deleted, so a
+    partition with very many of them stops ingesting, and is swept at once.
     """
     sweeps = [_Sweep(engine, producer) for engine in engines]
     async with asyncio.TaskGroup() as group:
@@ -178,7 +178,7 @@ class _Sweep:
         self._producer = producer
         self.running: asyncio.Task[None] | None = None
         self._swept = time.monotonic()
-        # What was sent, and may not have been read back yet, by partition.
+        # Deletions sent, but perhaps not read back yet, by partition.
         self._sent: dict[int, set[bytes]] = {}
 
     def due(self) -> bool:
@@ -195,10 +195,10 @@ class _Sweep:
         """Delete what is dead, up to a number of records."""
         engine, changelog = self.engine, self.engine.config.topics.changelog
         dirty = [p for p in engine.held if engine.replicas[p].dead_records]
-        # What was sent and is still dead has not been read back yet.
+        # A key that was sent and is still dead has not been read back yet.
         sent = {p: engine.replicas[p].still_dead(self._sent.get(p, set())) for p in dirty}
         self._sent = sent
-        # A partition with very many must not take the others' share.
+        # A partition with very many dead records must not take the others' share.
         share = _RECORDS_A_ROUND // max(1, len(dirty)) + 1
         due = {p: engine.replicas[p].dead(share, but=sent[p]) for p in dirty}
         try:

@@ -1,1 +1,1 @@
-"""Plans as documents, tables and pictures."""
+"""Plans as documents, tables and plots."""

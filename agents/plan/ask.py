@@ -1,4 +1,4 @@
-"""What a user asks of a plan: respondents, design shares, a workload; read and checked."""
+"""The request for a plan, read and checked: respondents, expected shares, a workload."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -29,12 +29,12 @@ ZIPF: Final = "zipf"
 
 
 class PriorError(ValueError):
-    """An invalid prior: the message names the file, the line and what was expected."""
+    """An invalid prior; the message names the file, the place and what was expected."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlanRequest:
-    """A collection with all that a plan of it needs."""
+    """A collection, and all that its plan depends on."""
 
     collection: CollectionConfig
     respondents: int
@@ -44,23 +44,23 @@ class PlanRequest:
 
     @property
     def estimand(self) -> Estimand:
-        """Whose errors are planned: of the active those of a population, which are no smaller."""
+        """The estimand of predicted errors: `population` for `active`, with errors no smaller."""
         chosen = self.collection.options.estimand
         return "population" if chosen == "active" else chosen
 
     @property
     def spec(self) -> CollectionSpec:
-        """What is planned: the collection's spec, of its values alone where weights are public."""
+        """The spec to plan: the collection's own, without public weights."""
         return _of_values(self.collection.spec)
 
     @property
     def domain(self) -> Domain:
-        """The domain that estimates are about."""
+        """The domain of the estimates."""
         return self.spec.domain.estimated
 
     @property
     def workload_text(self) -> str:
-        """Say what mechanisms are sorted by."""
+        """The queries by whose error mechanisms are sorted, in words."""
         queries = self.workload.objective(self.objective)
         if self.objective == "published" and self._published:
             return self._published
@@ -85,10 +85,10 @@ def ask(
     prior: str | Sequence[float] = UNIFORM,
     objective: Objective | None = None,
 ) -> PlanRequest:
-    """Return what is asked about a collection, its own ranges, quantiles and top filled in.
+    """Return the request for a collection, with its own ranges, quantiles and top filled in.
 
-    Without an objective the published ranges and quantiles are it; where there are none, all ranges
-    under a metric policy, which is about order, and all values under any other.
+    The default objective is the published ranges and quantiles; if there are none, all ranges under
+    a metric policy, and all values under any other.
 
     Raises:
         PriorError: for a file of counts that cannot be used.
@@ -97,7 +97,7 @@ def ask(
     domain, estimated = spec.domain.estimated, spec.domain.estimated_indices
     shares, text = read_prior(prior, domain)
     if estimated is not None:
-        # What devices give with the value is as likely as anything else they might.
+        # What devices report in addition to a value is uniform.
         shares = (shares / np.bincount(estimated))[estimated]
     workload = PlannedWorkload(
         shape=domain.shape,
@@ -116,17 +116,17 @@ def ask(
 
 
 def _of_values(spec: CollectionSpec) -> CollectionSpec:
-    """Leave public weights out: nothing hides them, so they cost no budget and no choice."""
+    """Leave public weights out: they are sent in the clear, so they do not affect the plan."""
     if not isinstance(spec.mechanism, PublicWeights):
         return spec
     return replace(spec, domain=spec.domain.estimated, mechanism=spec.mechanism.values)
 
 
 def read_prior(prior: str | Sequence[float], domain: Domain) -> tuple[Floats, str]:
-    """Return design shares, float64 `(k,)`, and what they are in words.
+    """Return expected shares, float64 `(k,)`, and a text that describes them.
 
-    `uniform`, `zipf`, the path of a file with one count a line, or the counts, in the domain's
-    order.
+    `prior` is `uniform`, `zipf`, the path of a file with one count per line, or the counts, in the
+    domain's order.
 
     Raises:
         PriorError: naming the file, the line and what was expected.
@@ -148,7 +148,7 @@ def read_prior(prior: str | Sequence[float], domain: Domain) -> tuple[Floats, st
             f"--prior: expected uniform, zipf or a readable file, got {prior}: {error.strerror}"
         ) from error
     except UnicodeDecodeError as error:
-        raise PriorError(f"{prior}: expected UTF-8, one count a line") from error
+        raise PriorError(f"{prior}: expected UTF-8, one count per line") from error
     if len(lines) != domain.size:
         raise PriorError(
             f"{prior}: expected {domain.size:,} counts, one for each value, got {len(lines):,}"

@@ -1,4 +1,4 @@
-"""Plans of records: with which probabilities attributes are drawn, and what errors that makes."""
+"""Plans of records: the probabilities of attributes, and the errors that follow from them."""
 
 import math
 
@@ -14,18 +14,18 @@ from ldpstream.mechanisms.registry.attributes import default_weights, worst_vari
 
 
 class AttributePlan(Part):
-    """One attribute: how often it is drawn, and the largest standard error of a share."""
+    """One attribute: how often it is drawn, and the largest standard error of its shares."""
 
     attribute: str
     mechanism: str
     probability: float = Field(description="As configured")
-    proposed: float = Field(description="With which all attributes have the same largest error")
-    error: float = Field(description="Standard error of a share at most, as configured")
+    proposed: float = Field(description="Probability that equalises the attributes' largest errors")
+    error: float = Field(description="Largest standard error of a share, as configured")
     proposed_error: float = Field(description="The same with the proposed probability")
 
 
 class AttributesPlan(Part):
-    """What `ldpstream plan --json` prints of a collection of records."""
+    """What `ldpstream plan --json` prints for a collection of records."""
 
     collection: str
     respondents: int
@@ -39,7 +39,7 @@ class AttributesPlan(Part):
 def plan_attributes(collection: CollectionConfig, respondents: int) -> AttributesPlan:
     """Return the plan of a collection of records for this many respondents of all attributes.
 
-    Errors are those of the population, for whatever values devices have.
+    Errors are for the population estimand, in the worst case over devices' values.
     """
     mechanism = collection.spec.mechanism
     assert isinstance(mechanism, Sampled)
@@ -64,7 +64,7 @@ def plan_attributes(collection: CollectionConfig, respondents: int) -> Attribute
 
 
 def expected_respondents(collection: CollectionConfig, attribute: str, respondents: int) -> int:
-    """Return how many of the respondents are asked about an attribute on average, at least 1."""
+    """Return how many respondents report about an attribute on average, at least 1."""
     mechanism = collection.spec.mechanism
     assert isinstance(mechanism, Sampled)
     units = mechanism.probabilities[mechanism.names.index(attribute)]

@@ -1,4 +1,4 @@
-"""From a comparison to the plan document."""
+"""Build the plan document from a comparison."""
 
 import math
 from statistics import NormalDist
@@ -43,9 +43,9 @@ def build_plan(
     width: float | None,
     limit_seconds: float,
 ) -> PlanDocument:
-    """Return the plan document of a comparison of at least one candidate, made within a limit.
+    """Return the plan document of a comparison with at least one candidate.
 
-    With what respondents bounds of a wanted width need.
+    `width` asks how many respondents bounds of this width need; `limit_seconds` was the time limit.
     """
     best = comparison.candidates[0]
     return PlanDocument(
@@ -75,7 +75,7 @@ def build_plan(
 
 
 def epsilon_of(mechanism: Mechanism) -> Json:
-    """Return what a mechanism spends, as its key `epsilon` would say; None where it has none."""
+    """Return the value of a mechanism's key `epsilon`; None if it has none."""
     return mechanism.parameters().get("epsilon")
 
 
@@ -177,9 +177,9 @@ def _summary(variances: Floats, queries: QuerySets, n: int) -> Summary:
 
 
 def _total_variation(asked: PlanRequest, one: Candidate) -> float:
-    """Return half the sum of all values' standard errors: Jensen bounds their mean distances.
+    """Return half the sum of all values' standard errors, an upper bound by Jensen's inequality.
 
-    Where the values are a sample of a large domain, its mean stands for the others'.
+    In a large domain the mean over a sample of values stands for the others.
     """
     queries, variances = asked.workload.values, one.predictions.values
     if asked.estimand == "population":
@@ -188,7 +188,7 @@ def _total_variation(asked: PlanRequest, one: Candidate) -> float:
 
 
 def _cost(cost: Cost, spec: CollectionSpec) -> CostPart:
-    # Whatever the mechanism, a report is followed by its token where there is one.
+    # With `one_report`, a token follows each report, whatever the mechanism.
     token_bytes = spec.report_bytes - spec.mechanism.report_bytes
     return CostPart(
         report_bits=cost.report_bits,

@@ -1,4 +1,4 @@
-"""What `ldpstream plan` computes, writes and prints, once its options are read."""
+"""Run `ldpstream plan`: compute, write and print, once its options are read."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ from ldpstream.mechanisms.families.weights.private import WeightedDomain
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """The options of the command, read; `budget` counts where `windows` are given."""
+    """The options of the command; `budget` only matters with `windows`."""
 
     respondents: int
     attribute: str | None
@@ -53,7 +53,7 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
     """Compare the mechanisms for a collection, write the files that were asked for, and print.
 
     Raises:
-        Refused: naming the option that is impossible.
+        Refused: naming the impossible option.
     """
     if collection.attributes and wanted.attribute is None:
         _plan_records(collection, wanted)
@@ -62,7 +62,7 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
     optimise, plot = wanted.optimise, wanted.plot
     if optimise is not None:
         _check_design(collection)
-    # Thousands of values take a while; on a terminal one sees what it is at.
+    # Thousands of values take a while: show the progress on a terminal.
     with Console(stderr=True).status(f"planning: {collection.name}") as status:
         plan = _plan(collection, wanted, status.update)
         document = plan.document
@@ -70,7 +70,7 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
             life = _life(plan, wanted.windows, wanted.budget, status.update)
             document = document.model_copy(update={"life": life})
         swept = None if plot is None else _swept(plan, status.update)
-    # Files first: a reader of the output, such as `head`, may go away before its end.
+    # Files first: a reader of the output, such as `head`, may exit before its end.
     if optimise is not None and plan.optimum is not None:
         _write(plan.optimum, optimise)
     if plot is not None:
@@ -84,11 +84,11 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
 
 
 def _about(collection: CollectionConfig, wanted: Wanted) -> tuple[CollectionConfig, Wanted]:
-    """Return the attribute that is asked about as a collection, with its own respondents."""
+    """Return the requested attribute as a collection, with its expected respondents."""
     if wanted.attribute is None:
         return collection, wanted
     if wanted.attribute not in collection.attributes:
-        known = ", ".join(collection.attributes) or "none, because values are no records"
+        known = ", ".join(collection.attributes) or "none, because values are not records"
         raise Refused(f"--attribute: expected {known}, got {wanted.attribute}")
     n = expected_respondents(collection, wanted.attribute, wanted.respondents)
     return collection.attributes[wanted.attribute], replace(wanted, respondents=n)
@@ -105,7 +105,7 @@ def _plan_records(collection: CollectionConfig, wanted: Wanted) -> None:
     for option, value in given.items():
         if value is not None:
             known = ", ".join(collection.attributes)
-            raise Refused(f"{option}: expected --attribute NAME with it, one of {known}")
+            raise Refused(f"{option}: expected --attribute NAME as well, one of {known}")
     plan = plan_attributes(collection, wanted.respondents)
     if wanted.as_json:
         click.echo(plan.to_json())
@@ -129,7 +129,7 @@ def _plan(collection: CollectionConfig, wanted: Wanted, say: Callable[[str], obj
     except PriorError as error:
         raise Refused(str(error)) from error
     except NothingComparedError as error:
-        raise Refused(f"--limit: expected more seconds: {error}") from error
+        raise Refused(f"--limit: expected a longer time: {error}") from error
     except (DesignError, SpecError) as error:
         raise Refused(f"--optimise: {error}") from error
 
@@ -141,24 +141,24 @@ def _life(plan: Planned, windows: int, budget: Fraction, say: Callable[[str], ob
     except SpecError as error:
         raise Refused(f"--windows: {error}") from error
     if life is None:
-        raise Refused("--windows: expected a policy with epsilon as a parameter")
+        raise Refused("--windows: expected a mechanism whose policy has a parameter epsilon")
     return life
 
 
 def _check_design(collection: CollectionConfig) -> None:
-    """Refuse a channel that no collection of mechanism optimal over these values could use."""
+    """Refuse a channel that no collection with mechanism optimal over these values could use."""
     domain = collection.spec.domain
     if isinstance(domain, WeightedDomain):
         raise Refused(
-            f"--optimise: collection.{collection.name}.weights: expected none, because the "
-            "mechanism optimal takes no weights: leave them out, or use the best mechanism "
-            "that the plan names without --optimise"
+            f"--optimise: collection.{collection.name}.weights: expected none, because mechanism "
+            "optimal takes no weights: remove them, or use the best mechanism that the plan names "
+            "without --optimise"
         )
     if isinstance(domain, RoundedInterval):
         raise Refused(
             f"--optimise: collection.{collection.name}.domain.rounding: expected none, because a "
-            "channel proves its policy for the edges, not for the numbers between them: leave "
-            "rounding out and have bins, or use the best mechanism that the plan names without "
+            "channel proves its policy for the edges, not for the numbers between them: remove "
+            "rounding to use bins, or use the best mechanism that the plan names without "
             "--optimise"
         )
 
@@ -171,8 +171,8 @@ def _write(optimum: Optimum, file: str) -> None:
     except (DesignError, SpecError) as error:
         raise Refused(f"--optimise: {error}") from error
     use = (
-        f'to use it, write mechanism = "optimal" and channel = "{Path(file).name}" in place of '
-        "mechanism and its settings (epsilon, policy, strategy)"
+        f"to use it, replace mechanism and its settings (epsilon, policy, strategy) by mechanism = "
+        f'"optimal" and channel = "{Path(file).name}"'
     )
     click.echo(f"{file}: written, {channel.outputs} reports; {use}", err=True)
 

@@ -1,4 +1,4 @@
-"""What a budget for many windows buys: reports in every window, or better ones in some of them."""
+"""Plans of a budget over many windows: report in every window, or with less noise in some."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from ldpstream.mechanisms.policies.spending import largest_loss
 
 @dataclass(frozen=True, kw_only=True)
 class _Way:
-    """In how many windows a device reports, and what each report or draw loses, and all of them.
+    """One way to spend a budget: the windows with reports, the loss of each and of all together.
 
-    `factor` takes the policy's budgets to those of one report's channel.
+    `factor` scales the policy's budgets to those of one report's channel.
     """
 
     reports: int
@@ -40,15 +40,14 @@ def plan_life(
     budget: Fraction,
     say: Callable[[str], object] = str,
 ) -> LifePart | None:
-    """Return the errors of one window by how many of them a device reports in; at least 2 windows.
+    """Return the error of one window by the number of windows in which a device reports.
 
-    A device that reports in w of W windows spends the w-th part of the budget on each, and w/W of
-    all devices report in a window. Errors are those of the share among all of them: noise, and the
-    sampling of a known part (`ldpstream.estimators.bounds.sampling`), which no device's report is
-    without but where all report. With `hold` all report in all windows, and an epoch's draw costs
-    what a report would: the fewer epochs, the better, and the older the values that they tell of.
-    The collection's own way may leave some of the budget, and with `hold` exceed it.
-    None where the policy's budgets are no parameters. `say` is told what goes on.
+    A device that reports in w of W windows spends 1/w of the budget on each, and w/W of all devices
+    report in a window. Errors are those of shares among all devices: noise and, unless all report,
+    sampling (`ldpstream.estimators.bounds.sampling`). With `hold` all report in all windows, and an
+    epoch's draw costs as much as a report: with fewer epochs, errors are smaller and values older.
+    The collection's own way may leave some of the budget unspent and, with `hold`, exceed it.
+    None where the policy's budgets are not parameters. `say` is called with the progress.
     """
     planned = _ways(asked, windows=windows, budget=budget)
     swept = sweep(
@@ -92,7 +91,7 @@ def plan_life(
 
 
 def _ways(asked: PlanRequest, *, windows: int, budget: Fraction) -> list[_Way]:
-    """Return reports of the windows, of few to all of them, and then draws that are held."""
+    """Return the ways to compare: reports in few to all windows, then draws that are held."""
     spec = asked.collection.spec
     loss = largest_loss(asked.spec.mechanism.policy)
     own = min(windows, int(budget / loss))
@@ -109,7 +108,7 @@ def _ways(asked: PlanRequest, *, windows: int, budget: Fraction) -> list[_Way]:
                 configured=reports == own and spec.hold is None,
             )
         )
-    # This many epochs are touched at most, wherever a device's begin.
+    # `length` is such that the windows touch at most this many epochs, wherever these begin.
     for epochs in (2, 4, 12):
         if epochs < windows:
             each, length = budget / epochs, -(-(windows - 1) // (epochs - 1))
@@ -132,7 +131,7 @@ def _ways(asked: PlanRequest, *, windows: int, budget: Fraction) -> list[_Way]:
 
 
 def show_life(life: LifePart, respondents: int, console: Console) -> None:
-    """Print the ways to spend a budget, and which is best."""
+    """Print the ways to spend a budget, and the best one."""
     within = [way for way in life.ways if way.total <= life.budget]
     now = [way for way in within if way.hold is None]
     best, held = (min(ways, key=lambda way: way.error) for ways in (now, within))
@@ -146,15 +145,15 @@ def show_life(life: LifePart, respondents: int, console: Console) -> None:
         if way.total > life.budget:
             also += f" The configured hold = {way.hold:,} may lose {way.total:.3g}, above it."
     console.print(
-        f"A budget of {life.budget:g} for {life.windows:,} windows, {respondents:,} devices: least "
-        f"error of a window where each reports in {best.reports:,} of them: {best.error:.3g}."
+        f"A budget of {life.budget:g} for {life.windows:,} windows, {respondents:,} devices: the "
+        f"error of a window is least if each reports in {best.reports:,} of them: {best.error:.3g}."
         f"{also}",
         markup=False,
         soft_wrap=True,
     )
     table = FittingTable()
     table.add_column("way", no_wrap=True)
-    for column in ("reports of a device", "loss of each", "of all", "devices a window", "error"):
+    for column in ("reports per device", "loss of each", "of all", "devices per window", "error"):
         table.add_column(column, justify="right")
     table.add_column("mechanism", no_wrap=True)
     for way in life.ways:

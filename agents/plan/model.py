@@ -1,7 +1,7 @@
 """The plan document: what `ldpstream plan --json` prints.
 
 Errors are standard errors of shares at the document's number of respondents, for both estimands.
-They are predicted exactly for the design shares; `decode_ms` alone is a measurement.
+They are predicted exactly for the expected (design) shares; only `decode_ms` is measured.
 """
 
 from typing import Literal
@@ -21,35 +21,35 @@ class Errors(Part):
 
 
 class RangeErrors(Errors):
-    """Those of a published range."""
+    """The errors of a published range."""
 
     name: str
 
 
 class ValueErrors(Errors):
-    """Those of one of the most frequent values."""
+    """The errors of one of the most frequent values."""
 
     value: JsonValue = Field(description="The user's own label")
     share: float = Field(description="Its design share")
 
 
 class QuantileErrors(Errors):
-    """Those of the cumulative distribution where it reaches p."""
+    """The errors of the cumulative distribution where it reaches p."""
 
     p: float
     value: JsonValue = Field(description="The quantile of the design shares, a label")
     bound: Number = Field(
-        description="What no prefix errs by more than, all at once, with the confidence; a priori"
+        description="A-priori bound on the errors of all prefixes at once, with the confidence"
     )
 
 
 class Summary(Part):
-    """Errors of many queries: root mean square and worst, for the respondents' estimand."""
+    """Errors of many queries, root mean square and worst, for the estimand respondents."""
 
     mean: float
     worst: float
-    predicted: int = Field(description="Number of queries that were predicted")
-    total: int = Field(description="Number of queries that they stand for")
+    predicted: int = Field(description="Number of predicted queries")
+    total: int = Field(description="Number of queries of which they are a sample")
 
 
 class CostPart(Part):
@@ -57,19 +57,20 @@ class CostPart(Part):
 
     report_bits: int
     report_bytes: int
-    message_bytes: int = Field(description="A message with one report")
-    statistic: int = Field(description="Exact integers in a pane")
+    message_bytes: int = Field(description="Size of a message with one report")
+    statistic: int = Field(description="Number of exact integers in a pane")
     state_bytes: int = Field(description="Their bytes, in one pane of one partition")
-    decode_ms: float = Field(description="Measured in this run: all values of one statistic")
+    decode_ms: float = Field(description="Time to decode all values, measured in this run")
 
 
 class OptimumPart(Part):
-    """The best channel for the policy, the workload and the design shares that was found."""
+    """The best channel found for the policy, the workload and the design shares."""
 
-    error: float = Field(description="Its root mean square standard error of the workload")
-    bound: float = Field(description="What no channel of the policy is below, as status says")
+    error: float = Field(description="Its root mean square standard error over the workload")
+    bound: float = Field(description="Lower bound on the error of any channel; see status")
     status: Literal["proved", "searched", "unfinished"] = Field(
-        description="All extreme rays were looked at; no better column was found; time was up"
+        description="proved: from all extreme rays; searched: no better column was found; "
+        "unfinished: time was up"
     )
     reports: int = Field(description="Number of its possible reports")
 
@@ -79,20 +80,20 @@ class ProposalPart(Part):
 
     mechanism: str = Field(description="Permanent id")
     variant: str = Field(description="Which of several with this id; may be empty")
-    epsilon: JsonValue = Field(description="What it would spend, as its own key epsilon; or null")
+    epsilon: JsonValue = Field(description="The value for its key epsilon, or null")
 
 
 class MechanismPlan(ProposalPart):
     """A mechanism that satisfies the policy."""
 
     configured: bool
-    error: float = Field(description="Root mean square standard error of the workload")
+    error: float = Field(description="Root mean square standard error over the workload")
     width: float = Field(
-        description="Of the workload's bounds with the confidence, low to high: twice the normal "
-        "quantile times the error; wider where few reports carry the variance"
+        description="Width of the workload's bounds (high - low): twice the normal quantile times "
+        "the error; wider where few reports carry the variance"
     )
-    ratio: Number = Field(description="The error over the best one's; null over no error")
-    of_optimum: Number = Field(description="The error over the optimum's; null where unknown")
+    ratio: Number = Field(description="The error divided by the best one's; null if that is 0")
+    of_optimum: Number = Field(description="The error divided by the optimum's; null if unknown")
     respondents_for_1_percent: int | None = Field(
         description="Respondents for a standard error of 0.01 of the workload; null above 2^53"
     )
@@ -100,8 +101,8 @@ class MechanismPlan(ProposalPart):
         default=None, description="Respondents for bounds of the wanted width; null above 2^53"
     )
     total_variation: float = Field(
-        description="What the mean total-variation distance of all values' shares is at most; "
-        "about so much where `values` are a sample"
+        description="Upper bound on the mean total-variation distance of all shares; approximate "
+        "if `values` are a sample"
     )
     ranges: list[RangeErrors]
     quantiles: list[QuantileErrors]
@@ -116,12 +117,12 @@ class RefusedPart(ProposalPart):
 
     value: JsonValue = Field(description="The pair's first value, a label")
     other: JsonValue = Field(description="The pair's second value")
-    allowed: Number = Field(description="Budget of the pair; null is infinite")
-    taken: Number = Field(description="What the mechanism would spend; null is infinite")
+    allowed: Number = Field(description="Budget of the pair; null if infinite")
+    taken: Number = Field(description="Loss of the mechanism; null if infinite")
 
 
 class UnsuitedPart(Part):
-    """A mechanism that has nothing to propose for the policy and domain."""
+    """A mechanism that does not suit the policy and domain."""
 
     mechanism: str
     needs: str
@@ -131,19 +132,19 @@ class LifeWay(Part):
     """One way to spend a budget over many windows."""
 
     way: Literal["fresh", "spread", "hold"] = Field(
-        description="Every window, some (a spread ledger), or all of them from a few draws"
+        description="fresh: report in every window; spread: in some; hold: in all, from few draws"
     )
     reports: int = Field(description="Windows in which a device reports")
     hold: int | None = Field(
-        default=None, description="Windows of an epoch, whose reports follow from one draw"
+        default=None, description="Windows of an epoch, whose reports come from one draw"
     )
-    loss: float = Field(description="Of each of its reports, or draws, for the worst pair")
-    total: float = Field(description="Of all of them, at most; the budget, if it spends that")
+    loss: float = Field(description="Loss of each report or draw, for the worst pair")
+    total: float = Field(description="Most loss of all of them together")
     mechanism: str = Field(description="The best one at this budget")
     variant: str
     respondents: float = Field(description="Devices that report in a window, on average")
-    error: float = Field(description="Standard error of a window, of all devices' shares")
-    configured: bool = Field(description="Whether its reports are those of the collection")
+    error: float = Field(description="Standard error of a window's shares, of all devices")
+    configured: bool = Field(description="Whether the collection is configured this way")
 
 
 class LifePart(Part):
@@ -158,24 +159,26 @@ class PlanDocument(Part):
     """Mechanisms for one collection's policy, best first."""
 
     collection: str
-    fingerprint: str = Field(description="Of the spec as it is configured, in hexadecimal")
+    fingerprint: str = Field(description="Fingerprint of the configured spec, in hexadecimal")
     respondents: int
-    estimand: Estimand = Field(description="Of the errors that mechanisms are sorted by")
-    confidence: float = Field(description="Of the widths, and of quantiles' a-priori bounds")
-    wanted_width: float | None = Field(default=None, description="As it was asked for")
+    estimand: Estimand = Field(description="Estimand of the errors that sort the mechanisms")
+    confidence: float = Field(description="Confidence of widths and quantiles' a-priori bounds")
+    wanted_width: float | None = Field(default=None, description="The requested width of bounds")
     policy: dict[str, JsonValue]
     prior: str = Field(description="The design shares")
     workload: Objective
-    workload_text: str = Field(description="What mechanisms are sorted by, in words")
-    verdict: str = Field(description="The winner, in one or a few plain sentences")
-    optimum: OptimumPart | None = Field(description="Null where it was not searched")
+    workload_text: str = Field(description="The workload in words")
+    verdict: str = Field(description="The winner, in a few plain sentences")
+    optimum: OptimumPart | None = Field(description="Null if it was not searched for")
     mechanisms: list[MechanismPlan]
     refused: list[RefusedPart]
     unsuited: list[UnsuitedPart]
     unreached: list[ProposalPart] = Field(
         default=[], description="Mechanisms that were not compared, because the time was up"
     )
-    limit_seconds: float | None = Field(default=None, description="That time; null if none is left")
+    limit_seconds: float | None = Field(
+        default=None, description="The time limit; null if all were compared"
+    )
     life: LifePart | None = Field(default=None, description="Only with --windows and --budget")
 
     def to_json(self) -> str:

@@ -1,6 +1,6 @@
-"""A plan as a picture: error against respondents, and against the budget.
+"""A plan as a plot: error against respondents, and against the budget.
 
-Needs matplotlib, which the extra `plots` brings: import this module only where it is asked for.
+Needs matplotlib, from the extra `plots`: import this module only for a plot.
 """
 
 from pathlib import Path

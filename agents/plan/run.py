@@ -1,4 +1,4 @@
-"""A whole plan of a collection: what is asked, the comparison, the best channel, the document."""
+"""Make a plan of a collection: the request, the comparison, the best channel, the document."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ from ldpstream.estimators.planning.progress import Progress
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.words import Words
 
-UNKNOWN_WORDS: Final = "{}: expected values that are known: each round asks about other words"
+UNKNOWN_WORDS: Final = "{}: expected known values, got words: each round asks about other ones"
 
 
 class NothingComparedError(ValueError):
-    """A plan of nothing: the message says within how many seconds."""
+    """The time was too short to compare even one mechanism."""
 
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A plan with all that it was made of; `optimum` is None where it was not searched."""
+    """A plan and what it was made from; `optimum` is None if it was not searched for."""
 
     asked: PlanRequest
     comparison: Comparison
@@ -50,23 +50,23 @@ def make_plan(
     limit_seconds: float = LIMIT_SECONDS,
     say: Callable[[str], object] = str,
 ) -> Planned:
-    """Return the plan of a collection for this many respondents; `ask` says what the rest is.
+    """Return the plan of a collection for this many respondents; see `ask` for the options.
 
-    The best channel of any kind is searched for `search_seconds`, 0 for not at all; by default
-    where that is soon done, or where `channel` says that it is needed. With a `width` of bounds the
-    plan says how many respondents it needs. What is not compared within `limit_seconds` is left out
-    by name. `say` is told what goes on.
+    The search for the best channel of any kind takes `search_seconds`; 0 skips it. By default it
+    runs if it is fast, or if `channel` needs it. With `width`, the plan says how many respondents
+    bounds of this width need. Mechanisms not compared within `limit_seconds` are only named. `say`
+    is called with the progress.
 
     Raises:
-        PriorError: for a file of counts that cannot be used.
+        PriorError: for an invalid file of counts.
         NothingComparedError: where the time was too short for any mechanism.
         DesignError, SpecError: where the channel is needed, and there is none.
-        ValueError: for a collection of records, of which one attribute at a time is planned, and
-            for one of unknown words.
+        ValueError: for a collection of unknown words, or of records, whose attributes are planned
+            one at a time.
     """
     if collection.attributes:
         known = ", ".join(collection.attributes)
-        raise ValueError(f"{collection.name}: expected one attribute of records: of {known}")
+        raise ValueError(f"{collection.name}: expected one attribute of the records: {known}")
     unknown = isinstance(collection.spec.domain, Words)
     if unknown:
         raise ValueError(UNKNOWN_WORDS.format(collection.name))
@@ -79,7 +79,7 @@ def make_plan(
     )
     if not comparison.candidates:
         raise NothingComparedError(f"no mechanism was compared within {limit_seconds:g} s")
-    say(f"searching the best channel: {collection.name}")
+    say(f"searching for the best channel: {collection.name}")
     optimum = _search(asked, search_seconds, needed=channel)
     document = build_plan(asked, comparison, optimum, width, limit_seconds)
     return Planned(asked, comparison, optimum, document)

@@ -24,7 +24,7 @@ _MOST_TOP: Final = 5
 
 
 def show_plan(document: PlanDocument, console: Console) -> None:
-    """Print a plan: the verdict, all mechanisms, the best ones' errors query by query."""
+    """Print a plan: the verdict, all mechanisms, and the best ones' errors by query."""
     console.print(f"{document.collection}: {document.verdict}", markup=False, soft_wrap=True)
     console.print(
         f"standard errors of shares, {document.estimand}; design shares {document.prior}; "
@@ -42,8 +42,8 @@ def show_plan(document: PlanDocument, console: Console) -> None:
         reason = f"no: {unsuited.mechanism}: needs {unsuited.needs}"
         console.print(reason, markup=False, soft_wrap=True)
     exact = (
-        "* is the configured one; decode is measured in this run, ~ is of a fixed sample; "
-        "all else is exact"
+        "* is the configured one; decode was measured in this run, ~ is from a fixed sample; "
+        "everything else is exact"
     )
     console.print(exact, markup=False, soft_wrap=True)
 
@@ -105,7 +105,7 @@ def _rows(shown: Sequence[MechanismPlan]) -> Iterator[tuple[str, list[Errors]]]:
         yield name, [one.quantiles[place] for one in shown]
     count = len(first.top)
     if count > _MOST_TOP and len({value.share for value in first.top}) == 1:
-        # No few of them are the most frequent.
+        # No few of them stand out: all have the same share.
         which = "any value" if count == first.values.total else f"any of {count:,} values"
         worst = [max(one.top, key=lambda value: value.respondents) for one in shown]
         yield f"{which}, share {first.top[0].share:.3g}, at most", list[Errors](worst)
@@ -120,8 +120,8 @@ def _refusal(refused: RefusedPart) -> str:
     allowed, taken = (_budget(budget) for budget in (refused.allowed, refused.taken))
     name = title(refused.mechanism, refused.variant)
     return (
-        f"{name} of {_epsilon(refused.epsilon)}: "
-        f"from {pair} the policy allows {allowed}, and it spends {taken}"
+        f"{name} with {_epsilon(refused.epsilon)}: "
+        f"from {pair} the policy allows {allowed}, but it spends {taken}"
     )
 
 
@@ -142,7 +142,7 @@ def _mean(summary: Summary | None) -> str:
 
 
 def _distance(one: MechanismPlan) -> str:
-    # No two distributions are further apart than 1, whichever values were predicted.
+    # The distance of two distributions is at most 1.
     if one.total_variation >= 1.0:
         return "1"
     return f"{_sampled(one.values)}{_number(one.total_variation)}"

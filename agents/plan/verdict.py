@@ -16,16 +16,16 @@ def named(candidate: Candidate) -> str:
 
 
 def title(mechanism_id: str, variant: str) -> str:
-    """Return a mechanism's id with its variant, where it has one."""
+    """Return a mechanism's id, with its variant if it has one."""
     return f"{mechanism_id}, {variant}" if variant else mechanism_id
 
 
 def verdict(
     asked: PlanRequest, comparison: Comparison, optimum: Optimum | None, limit_seconds: float
 ) -> str:
-    """Say which mechanism is best for what, by how much, and which nearly is for less.
+    """Say which mechanism is best, by how much, and which costs less for nearly the same error.
 
-    And which were not reached within the limit.
+    Also names the mechanisms that were not compared within the limit.
     """
     sentences = [*_sentences(asked, comparison)]
     if comparison.unreached:
@@ -51,14 +51,14 @@ def _sentences(asked: PlanRequest, comparison: Comparison) -> Iterator[str]:
         if candidate.configured:
             yield f"The configured one, {named(candidate)}, has {times(candidate, best)}."
     for rival in islice(cheaper_rivals(comparison.candidates), 1):
-        bits = f"{rival.cost.report_bits:,} instead of {best.cost.report_bits:,} bits a report"
+        bits = f"{rival.cost.report_bits:,} instead of {best.cost.report_bits:,} bits per report"
         yield f"{named(rival)} needs {bits}, for {times(rival, best)}."
 
 
 _FOUND: Final = {
     "proved": "has an error of {error:.3g}",
     "searched": "has an error of {error:.3g}, as far as a search can tell",
-    "unfinished": "found in the time has an error of {error:.3g}, and none is below {bound:.3g}",
+    "unfinished": "found in time has an error of {error:.3g}, and none is below {bound:.3g}",
 }
 
 

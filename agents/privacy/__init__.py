@@ -1,7 +1,7 @@
 """What a collection's policy means, in plain words.
 
-`privacy_statement` says it in sentences with exact factors, rounded outward: what a report may tell
-is never made to look smaller than it is.
+`privacy_statement` says it in sentences with exact factors, rounded outward, so that no loss looks
+smaller than it is.
 """
 
 from ldpstream.agents.privacy.central import Central, central

@@ -1,4 +1,4 @@
-"""Policies that go by distance: the farther two values are apart, the less is hidden."""
+"""Policies by distance: the farther two values are apart, the less they are hidden."""
 
 import math
 from fractions import Fraction
@@ -59,10 +59,10 @@ def _of_numbers(policy: MetricPolicy, unit: Fraction) -> str:
         return (
             "Numbers are rounded at random to one of the two nearest values, so any two of "
             f"them one width apart ({widths}) are indistinguishable up to a factor "
-            f"{factor_text(for_width)}, nearer ones by as much less."
+            f"{factor_text(for_width)}, nearer ones up to a proportionally smaller one."
         )
     return (
-        f"Values are bins of width {widths}: two numbers on the two sides of an edge are a whole "
+        f"Values are bins of width {widths}: two numbers on different sides of an edge are a whole "
         "step apart, however near they are; those in one bin are indistinguishable."
     )
 
@@ -79,7 +79,7 @@ def say_graph(policy: GraphPolicy, domain: Domain) -> list[str]:
         ),
     ]
     if policy.directed:
-        said.append("Edges are directed: the two directions of a pair may have other factors.")
+        said.append("Edges are directed: the two directions of a pair may have different factors.")
     if policy.unprotected_pairs:
         said.append(
             f"{policy.unprotected_pairs:,} ordered pairs have no path: they are not hidden."

@@ -1,4 +1,4 @@
-"""Localized information privacy: what a report adds to what is known beforehand."""
+"""Localized information privacy: what a report adds to prior knowledge."""
 
 from fractions import Fraction
 
@@ -9,7 +9,7 @@ from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 
 def say_lip(policy: LipPolicy, domain: Domain) -> list[str]:
-    """Say the odds that a report changes for whoever knows the prior, and the LDP it implies."""
+    """Say how far a report moves the odds for those who know the prior, and the implied LDP."""
     del domain
     epsilons = sorted({level.epsilon for level in policy.levels})
     factors = [factor_text(epsilon) for epsilon in epsilons]
@@ -35,7 +35,7 @@ def say_lip(policy: LipPolicy, domain: Domain) -> list[str]:
 
 
 def say_prior(policy: PriorPolicy, domain: Domain) -> list[str]:
-    """Say the same of any number of values under one prior."""
+    """Say the same for any number of values with one prior."""
     del domain
     implied: Fraction = 2 * policy.budget
     return [

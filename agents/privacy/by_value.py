@@ -1,4 +1,4 @@
-"""Policies that go by the values themselves: blocks, sensitive ones, two values, matrices."""
+"""Policies by value: blocks, sensitive values, two values, matrices."""
 
 from fractions import Fraction
 
@@ -10,7 +10,7 @@ from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, High
 
 
 def say_blocks(policy: BlockPolicy, domain: Domain) -> list[str]:
-    """Say by what factor a report may favour one value of a block, and that blocks are told."""
+    """Say by what factor a report may favour a value of a block, and that blocks are disclosed."""
     factor, what = factor_text(budget(policy.epsilon)), name_of_values(domain)
     likelier = f"no report is more than {factor} times likelier for one than for the other"
     sizes = policy.blocks.sizes
@@ -67,7 +67,7 @@ def _direction(entry: Fraction | None, value: str, other: str) -> str:
 
 
 def say_matrix(policy: MatrixPolicy, domain: Domain) -> list[str]:
-    """Say between which factors the protected pairs are."""
+    """Say the range of the factors of protected pairs."""
     pairs = [policy.entry(x, other) for x, other in policy.pairs()]
     entries = [entry for entry in pairs if entry is not None]
     what = name_of_values(domain)

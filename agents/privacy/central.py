@@ -1,6 +1,6 @@
-"""What a report loses against those who see published documents alone, where that is less.
+"""What a report loses against those who see only published documents, where that is less.
 
-Documents tell sums of at least this many reports: one of them hides among the others
+Documents publish sums of at least a minimum of reports, so each hides among the others
 (docs/theory.md, section 10).
 """
 
@@ -16,16 +16,16 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 DELTA: Final = 1e-8
 TRUST: Final = (
-    "That is against those alone who see nothing but published documents. Whoever reads the topic, "
-    "its copies or the changelog, or runs broker, gateway or workers, sees single reports, and "
-    "learns what they tell. Forged reports, and those of devices that the reader knows, hide "
-    "nobody: the number is that of the others."
+    "That holds only against those who see nothing but published documents. Whoever reads the "
+    "topic, its copies or the changelog, or runs broker, gateway or workers, sees single reports, "
+    "and learns what they tell. Forged reports, and those of devices that the reader knows, hide "
+    "nobody: only the others count."
 )
 
 
 @dataclass(frozen=True)
 class Central:
-    """What one of at least this many `reports` loses, by budget; at least one entry."""
+    """What one of at least `reports` reports loses, by budget; at least one entry."""
 
     reports: int
     delta: float
@@ -33,7 +33,7 @@ class Central:
 
     @property
     def epsilon(self) -> float:
-        """The largest loss of two values that the policy protects from each other by itself."""
+        """The largest loss of any two values that the policy protects from each other."""
         return max(one.epsilon for one in self.losses)
 
     def to_json(self) -> Json:
@@ -50,18 +50,19 @@ class Central:
         exponent = Fraction(self.epsilon)
         return (
             (
-                f"What is published tells of {self.reports:,} reports together or more, so of one "
-                f"of them it tells less: of two values that a report hides up to a factor of "
-                f"{factor_text(budget)}, up to a factor of {factor_text(exponent)} (epsilon "
-                f"{round_up(exponent, 4)}), but for a probability of {self.delta:g}. {TRUST}"
+                f"Published documents are about {self.reports:,} or more reports together, so they "
+                "tell less about each: two values that a report hides up to a factor of "
+                f"{factor_text(budget)} are hidden up to a factor of {factor_text(exponent)} "
+                f"(epsilon {round_up(exponent, 4)}), except with probability {self.delta:g}. "
+                f"{TRUST}"
             ),
         )
 
 
 def central(mechanism: Mechanism, *, reports: int, delta: float = DELTA) -> Central | None:
-    """Return what one of this many reports of one disclosed block loses in their sum.
+    """Return what one of this many reports, all of one disclosed block, loses in their sum.
 
-    None where nothing is known, as of channels of more than 64 values of most families.
+    None where no bound is known: for most families, channels with more than 64 values.
     """
     losses = tuple(
         amplified(blankets, budget=budget, reports=reports, delta=delta)

@@ -1,4 +1,4 @@
-"""The budget of one report in a few words: the number, and what it is the number of."""
+"""The budget of one report in a few words: the number and its unit."""
 
 import math
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ _LARGEST_ENUMERATED = 256
 
 
 def epsilon_text(policy: Policy) -> str:
-    """Return the configured budget as text, with its unit where it is not that of any two values.
+    """Return the configured budget as text, with its unit unless it holds for any two values.
 
     >>> epsilon_text(MetricPolicy(0.4, (50,), widths=(2.0,)))
     '0.4 for each 2'
@@ -47,7 +47,7 @@ def epsilon_text(policy: Policy) -> str:
 
 
 def _by_steps(policy: MetricPolicy) -> str:
-    # Numbers that are rounded at random lose the mean of the two values next to them.
+    # Numbers rounded at random lose the mean of their two neighbours.
     epsilon = math.expm1(policy.epsilon) if policy.rounded else policy.epsilon
     widths = set(policy.widths or ())
     return f"{epsilon:g} {f'for each {widths.pop():g}' if len(widths) == 1 else 'a step'}"

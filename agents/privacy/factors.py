@@ -1,4 +1,4 @@
-"""Factors `e^budget` as people read them, rounded up; decided between rationals."""
+"""Factors `e^budget` as text, rounded up in exact arithmetic."""
 
 from decimal import ROUND_DOWN, Context
 from fractions import Fraction
@@ -7,7 +7,7 @@ from typing import Final
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 
 LARGEST_BUDGET: Final = 1000
-"""Larger budgets are told as above their factor: they hide nothing that anybody could measure."""
+"""Factors of larger budgets are only said to be above this one's: they hide nothing anyway."""
 _DIGITS: Final = 3
 _PLAIN: Final = 1_000_000
 _SIX_DIGITS: Final = Context(prec=6, rounding=ROUND_DOWN)
@@ -16,8 +16,8 @@ _SIX_DIGITS: Final = Context(prec=6, rounding=ROUND_DOWN)
 def factor_text(budget: Fraction) -> str:
     """Return a decimal number at or above `e^budget`, as text.
 
-    Three significant digits, for factors next to 1 two digits of what is above 1, and in the form
-    `1.2e+30` from a million on. A budget above `LARGEST_BUDGET` is `more than 1.9e+434`.
+    Three significant digits; near 1, two digits of the excess over 1; from a million on, in the
+    form `1.2e+30`. A budget above `LARGEST_BUDGET` is `more than 1.9e+434`.
 
     Raises:
         ValueError: for a negative budget.
@@ -38,7 +38,7 @@ def factor_text(budget: Fraction) -> str:
 
 
 def _decimals(factor: Fraction) -> int:
-    """Return how many decimals show a factor above 1: fewer the larger it is."""
+    """Return how many decimals to show of a factor above 1: fewer for larger ones."""
     if factor < Fraction(11, 10):
         decimals, excess = 2, factor - 1
         while excess * 10 ** (decimals - 1) < 1:
@@ -48,9 +48,9 @@ def _decimals(factor: Fraction) -> int:
 
 
 def round_up(number: Fraction, decimals: int) -> str:
-    """Return the smallest decimal number of this many decimals that is not below a number >= 0.
+    """Round a number >= 0 up to this many decimals.
 
-    Zeros at the end are left out.
+    Trailing zeros are left out.
     """
     scaled = -((-number.numerator * 10**decimals) // number.denominator)
     whole, rest = divmod(scaled, 10**decimals)
@@ -59,7 +59,7 @@ def round_up(number: Fraction, decimals: int) -> str:
 
 
 def width_text(width: float) -> str:
-    """Return at most six digits of a width above 0, rounded down: what is farther is hidden less.
+    """Return a width above 0 with at most six digits, rounded down: wider would promise more.
 
     >>> width_text(2 / 3), width_text(2.3), width_text(1234567.0)
     ('0.666666', '2.3', '1.23456e+06')

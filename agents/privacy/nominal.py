@@ -1,4 +1,4 @@
-"""Budgets so large that the protection is nominal: proved, kept, and worth next to nothing."""
+"""Budgets so large that the protection is nominal: proved, but worth next to nothing."""
 
 import math
 from collections.abc import Iterator
@@ -16,14 +16,14 @@ from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
 
 LARGEST_MEANT: Final = 10
-"""With this a report may be 22,027 times likelier for one value than for any other."""
+"""With this budget a report may be 22,027 times likelier for one value than for any other."""
 
 
 def nominal_warning(name: str, policy: Policy) -> str | None:
-    """Return what to tell of a collection whose least budget is above `LARGEST_MEANT`, or None.
+    """Return a warning about a collection whose least budget is above `LARGEST_MEANT`, or None.
 
-    The least one counts: under a policy some values may be protected from few others, and under a
-    metric far ones from none. Budgets that are infinite by design are not among them.
+    The least one counts, since a policy may protect some values only from few others, and a metric
+    does not protect distant ones. Budgets that are infinite by design are ignored.
     """
     if isinstance(policy, AttributesPolicy):
         each = zip(policy.names, policy.parts, strict=True)
@@ -46,7 +46,7 @@ def nominal_warning(name: str, policy: Policy) -> str | None:
 
 
 def _budgets(policy: Policy) -> Iterator[Fraction]:
-    """Yield the least budget of a policy, or several among which it is."""
+    """Yield the least budget of a policy, or several that include it."""
     match policy:
         case PublicWeightPolicy():
             yield from _budgets(policy.values)
@@ -65,7 +65,7 @@ def _budgets(policy: Policy) -> Iterator[Fraction]:
 
 
 def _steps(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Return a step in each dimension that has any."""
+    """Return one step in each dimension of more than one value."""
     return [
         tuple(int(axis == other) for other in range(len(shape)))
         for axis, extent in enumerate(shape)

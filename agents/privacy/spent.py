@@ -1,4 +1,4 @@
-"""What a device has spent, in words: how much, of whom, and against whom."""
+"""What a device has spent, in words: how much, for which collections, and against whom."""
 
 from collections import Counter
 from fractions import Fraction
@@ -8,7 +8,7 @@ from ldpstream.mechanisms.ledger.spent import Spent
 
 
 def spent_sentences(spent: Spent, stretch: str) -> tuple[str, ...]:
-    """Return what the reports of a stretch of time, "the past year" for one, have lost together."""
+    """Return sentences about what all reports in a time, such as "the past year", have lost."""
     if not spent.windows:
         return (f"In {stretch} this device has reported nothing.",)
     reports: Counter[str] = Counter()
@@ -31,7 +31,7 @@ def spent_sentences(spent: Spent, stretch: str) -> tuple[str, ...]:
         ),
         (
             "That is against whoever has the single reports and knows that they are this device's: "
-            "the operators of broker, gateway and workers, and whoever they show the topic to. Who "
-            "sees published estimates alone learns no more than that."
+            "the operators of broker, gateway and workers, and whoever they show the topic to. "
+            "Whoever sees only published estimates learns no more than that."
         ),
     )

@@ -1,4 +1,4 @@
-"""The privacy statement of a collection: its policy in sentences that anybody can read."""
+"""The privacy statement of a collection: its policy in plain sentences."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _YEAR_MS: Final = 365 * 86_400_000
 
 @dataclass(frozen=True)
 class PrivacyStatement:
-    """What is promised, what is not, and what leaves in the clear; sentences of plain text."""
+    """What is promised, what is not, and what leaves in the clear, as plain sentences."""
 
     epsilon: str
     protected: tuple[str, ...]
@@ -43,11 +43,11 @@ class PrivacyStatement:
 
 
 def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
-    """Return what the policy of a collection means. Pure, and quick for every policy."""
+    """Return what the policy of a collection means; fast for every policy."""
     policy = spec.mechanism.policy
     unprotected = policy.unprotected
     if isinstance(policy, AttributesPolicy):
-        # Which attribute is drawn tells nothing of a record.
+        # Which attribute is drawn says nothing about a record.
         said = zip(policy.names, policy.parts, strict=True)
         own = [f"{name}: {part.unprotected}" for name, part in said if part.unprotected]
         unprotected = "; ".join(own) or None
@@ -65,27 +65,27 @@ def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
 def minimum_sentences(
     minimum: int, minimum_block: int | None, *, attributes: bool = False
 ) -> tuple[str, ...]:
-    """Return what `minimum` promises of the answers about a collection; nothing up to 1.
+    """Return what `minimum` promises about a collection's answers; nothing up to 1.
 
-    `minimum_block` is None where there is no such choice.
+    `minimum_block` is None where it does not apply.
     """
     if minimum <= 1:
         return ()
-    promise = f"Whatever answers are combined, they tell of no fewer than {minimum:,} reports."
+    promise = f"No combination of answers is about fewer than {minimum:,} reports."
     if attributes:
-        return (f"{promise} Those are about all attributes together: of one they are fewer.",)
+        return (f"{promise} Those are about all attributes together: about one there are fewer.",)
     if minimum_block is not None and minimum_block > 1:
         return (
             (
-                f"{promise} Of reports in a disclosed block they tell of no fewer than "
-                f"{minimum_block:,}: smaller blocks are merged. Which blocks are merged is told."
+                f"{promise} In a disclosed block it is about no fewer than {minimum_block:,}: "
+                "smaller blocks are merged. Documents say which blocks are merged."
             ),
         )
     off = "" if minimum_block is None else " minimum_block, which would merge small blocks, is off."
     return (
         (
-            f"{promise} That holds for panes of time; among that many a single report may still be "
-            f"the only one of what it tells in the clear.{off}"
+            f"{promise} That holds for panes of time; among that many, a single report may still "
+            f"be the only one with what it discloses.{off}"
         ),
     )
 
@@ -93,10 +93,10 @@ def minimum_sentences(
 def spread_sentences(
     *, reports: int, windows: int, horizon_ms: int, rolling: bool, loss: Fraction
 ) -> tuple[str, ...]:
-    """Return what devices lose in time that take part in some windows of each horizon.
+    """Return what devices lose over time that take part in some windows of each horizon.
 
-    `loss` is that of one report. Any year touches one period more than it holds, unless the same
-    windows come in every period.
+    `loss` is that of one report. A year may touch one period more than it contains, unless the
+    windows are the same in every period.
     """
     periods = -(-_YEAR_MS // horizon_ms)
     yearly = min((periods + (not rolling)) * reports, -(-_YEAR_MS * windows // horizon_ms))
@@ -106,7 +106,7 @@ def spread_sentences(
     return (
         (
             f"A device whose ledger spreads its budget reports in {among} of each {each}, drawn "
-            "from a secret of its own, whatever its values are. Against whoever reads the topic "
+            "from its secret, whatever its values are. Against whoever reads the topic "
             f"and knows which reports are its own, those of one {each} lose at most "
             f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of a "
             f"year {round_up(year, 2)}."
@@ -115,7 +115,7 @@ def spread_sentences(
 
 
 def hold_sentences(spec: CollectionSpec, hold: Hold, window_ms: int) -> tuple[str, ...]:
-    """Return what devices lose in time whose reports follow from one draw an epoch."""
+    """Return what devices lose over time whose reports follow from one draw per epoch."""
     loss = largest_loss(spec.charged)
     each = format_duration(hold.windows * window_ms)
     epochs = hold.epochs(-(-_YEAR_MS // window_ms))
@@ -123,8 +123,8 @@ def hold_sentences(spec: CollectionSpec, hold: Hold, window_ms: int) -> tuple[st
     return (
         (
             f"A device's ledger draws one report in {hold.windows:,} windows ({each}), of its "
-            f"value in the first of them, and {sent} in the others: what changes meanwhile is not "
-            "told. Against whoever reads the topic and knows which reports are its own, all of one "
+            f"value in the first of them, and {sent} in the others: later values are not reported. "
+            "Against whoever reads the topic and knows which reports are its own, all of one "
             f"{each} lose at most {round_up(loss, 2)} together (a factor of {factor_text(loss)}), "
             f"and those of a year {round_up(epochs * loss, 2)}, from at most {epochs:,} draws."
         ),
@@ -132,18 +132,18 @@ def hold_sentences(spec: CollectionSpec, hold: Hold, window_ms: int) -> tuple[st
 
 
 def words_sentence(spec: CollectionSpec, words: Words) -> str:
-    """Return what devices lose in all whose unknown words are found in rounds."""
+    """Return what devices lose in total if unknown words are found in rounds."""
     loss = largest_loss(spec.charged)
     return (
         f"A device's ledger takes part in one of the {words.rounds:,} rounds of a run, drawn from "
-        "a secret of its own, whatever its word is. Whatever that round asks about, all that the "
+        "its secret, whatever its word is. Whatever that round asks about, all that the "
         f"device sends in a run is one report, which loses at most {round_up(loss, 2)} (a factor "
         f"of {factor_text(loss)}); with a budget of as much it never sends another."
     )
 
 
 def _sentences(policy: Policy, domain: Domain) -> list[str]:
-    """Return what a policy means; one of a kind that is not known here by its pairs."""
+    """Return what a policy means; for other kinds of policies, from its pairs."""
     if isinstance(policy, PublicWeightPolicy):
         return [*_sentences(policy.values, domain.estimated), *_OF_PUBLIC_WEIGHTS]
     if isinstance(policy, AttributesPolicy) and isinstance(domain, Attributes):

@@ -16,9 +16,9 @@ _NOISY: Final = ("aiokafka", "faust", "mode", "asyncio", "aiohttp", "ldpstream.a
 
 
 def set_up_logging(*, verbose: bool = False) -> None:
-    """Send the worker's own events to stderr, one line each, and silence the libraries.
+    """Log the worker's own events to stderr, one line each, and silence the libraries.
 
-    The worker reports what matters to an operator (a broker that does not answer) in its own words.
+    The worker itself reports what matters to an operator, such as a broker that does not answer.
     `verbose` shows everything, with tracebacks.
     """
     handler = logging.StreamHandler(sys.stderr)
@@ -35,7 +35,7 @@ def set_up_logging(*, verbose: bool = False) -> None:
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        # Tracebacks are only for debugging.
+        # Only debug messages keep their traceback.
         return text if record.levelno == logging.DEBUG else text.splitlines()[0]
 
 

@@ -13,8 +13,8 @@ _LEAVE_SECONDS: Final = 1.0
 def run_and_leave(task: Coroutine[Any, Any, int]) -> int:
     """Run a task on a new event loop and return its result, an exit code.
 
-    While the broker is away Faust does not release its threads and tasks. Then the process exits
-    here, at once, with that code: the task has cleaned up everything of ours.
+    While the broker is away Faust does not release its threads and tasks. The process then exits
+    here at once, with that code: the task has cleaned up everything of ours.
     """
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)

@@ -1,4 +1,4 @@
-"""Run a command until a signal ends it; if it cannot run, print one line on standard error."""
+"""Run a command until a signal ends it; if it fails, print one line on standard error."""
 
 import asyncio
 import signal
@@ -19,13 +19,13 @@ Result = TypeVar("Result")
 
 
 class StoppedError(Exception):
-    """The signal came before the awaited result."""
+    """A signal came before the awaited result."""
 
 
 async def unless_stopped(running: Coroutine[Any, Any, Result], stop: asyncio.Event) -> Result:
     """Return what `running` returns; cancel it if `stop` is set first.
 
-    For what may wait long for others: a broker that does not answer, a group's first partitions.
+    For waits that depend on others: a broker that does not answer, a group's first assignment.
 
     Raises:
         StoppedError: if `stop` was set first.
@@ -54,8 +54,8 @@ async def until_signalled(
     """Run until SIGTERM or SIGINT sets the event passed to `run`, and return an exit code.
 
     The code is what `run` returns (0 for None), 0 if it raises StoppedError, and 1 if it raises an
-    error whose message is for the user: one of `refused`, of the broker, of an address, or of the
-    settings of clients.
+    error with a message for the user: about the broker, an address, a client's settings, or one of
+    `refused`.
     """
     told: tuple[type[Exception], ...] = (
         BrokerUnavailableError,
@@ -79,5 +79,5 @@ async def until_signalled(
 
 
 def announce_ready(url: str) -> None:
-    """Print on standard output that a command serves."""
+    """Print on standard output that a command serves at a URL."""
     print("ready", url, flush=True)

@@ -1,1 +1,1 @@
-"""The Python face: what `import ldpstream as ldp` offers, each in a few lines."""
+"""The public functions of `import ldpstream as ldp`."""

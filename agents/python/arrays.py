@@ -1,6 +1,6 @@
-"""Values and times as users hold them: lists, arrays of numpy, columns of pandas, pyarrow, polars.
+"""Values and times as users have them: lists, numpy arrays, columns of pandas, pyarrow, polars.
 
-None of these libraries is imported but numpy: objects are asked for what they offer.
+Only numpy is imported: the other libraries' objects convert themselves.
 """
 
 from collections.abc import Sequence
@@ -20,14 +20,13 @@ Labels: TypeAlias = Sequence[Any] | NDArray[Any]
 
 
 def to_labels(given: Any, domain: Domain) -> Labels:
-    """Return n values as a domain takes them: a list, or an array `(n,)` or `(n, D)`.
+    """Return n values in the form a domain takes: a list, or an array `(n,)` or `(n, D)`.
 
-    A table has a column for each dimension, in its order, and of records a mapping or a table has
-    one for each attribute, by its name; whole numbers may come as floats, as they
-    do in a column where one is missing.
+    A table has one column per dimension, in the domain's order; for records, a table or a mapping
+    has one per attribute, by name. Whole numbers may be floats, as in a column with missing cells.
 
     Raises:
-        TypeError: for what is no sequence, a single text among others.
+        TypeError: for anything but a sequence; a single text is refused, too.
     """
     if isinstance(given, list | tuple | range):
         return given
@@ -38,12 +37,12 @@ def to_labels(given: Any, domain: Domain) -> Labels:
         array = array[:, 0]
     if array.dtype.kind == "f" and isinstance(domain, Lattice):
         return _whole(array)
-    # Rows of mixed objects are sequences to a domain, not arrays.
+    # A domain takes rows of mixed objects as sequences, not as arrays.
     return array.tolist() if array.dtype == object and array.ndim > 1 else array
 
 
 def _records(given: Any, domain: Attributes) -> Columns:
-    """Return the columns of a mapping or a table, found by the names of the attributes."""
+    """Return the attributes' columns of a mapping or a table, by name."""
     names = getattr(given, "columns", given)
     missing = [name for name in domain.given if name not in names]
     if missing:
@@ -61,12 +60,12 @@ def _array(given: Any) -> NDArray[Any]:
     else:
         raise TypeError(f"expected a list, an array or a column of values, got {type(given)}")
     if array.ndim == 0:
-        raise TypeError("expected a list, an array or a column of values, got a single one")
+        raise TypeError("expected a list, an array or a column of values, got a single value")
     return array
 
 
 def _whole(array: NDArray[Any]) -> Labels:
-    """Return floats that are whole numbers as integers; the others stay, to be refused."""
+    """Return whole floats as integers; leave others for the domain to refuse."""
     if np.all(np.abs(array) < 2.0**53) and np.all(array == np.floor(array)):
         return array.astype(np.int64)
     if array.ndim == 1:
@@ -77,10 +76,10 @@ def _whole(array: NDArray[Any]) -> Labels:
 def to_times_ms(given: Any, n: int) -> Integers:
     """Return n times as epoch milliseconds, int64 `(n,)`.
 
-    They come as RFC 3339 texts, datetimes with a zone, `datetime64` (in UTC), or milliseconds.
+    They may be RFC 3339 texts, datetimes with a zone, `datetime64` (in UTC), or milliseconds.
 
     Raises:
-        ValueError: naming the position of what is no time; for not one time for each value.
+        ValueError: naming the position of an invalid time; or if there is not one per value.
     """
     array = np.asarray(given, dtype=object) if isinstance(given, list | tuple) else _array(given)
     if array.dtype.kind == "M":

@@ -1,4 +1,4 @@
-"""What is asked of estimates, as keywords: the fields of `EstimateRequest`, declared there."""
+"""Query options as keywords: the fields of `EstimateRequest`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +12,7 @@ from ldpstream.agents.query.options import EstimateOptions, EstimateRequest
 
 
 def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:
-    """Return a request, with keywords in place of its fields.
+    """Return a request with some fields replaced by keywords.
 
     Raises:
         ValueError: naming the keyword that is wrong, and what was expected.
@@ -22,11 +22,11 @@ def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> 
         if name not in EstimateRequest.model_fields:
             raise ValueError(f"{name}: {unknown_key(name, list(EstimateRequest.model_fields))}")
     try:
-        # As JSON says it, where a tuple is a list.
+        # Validated as from JSON, so tuples become lists.
         return EstimateRequest.model_validate({**given, **_plain(options)})
     except ValidationError as error:
         detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        # What follows the field is pydantic's own way through its types.
+        # What follows the field is pydantic's path through its types.
         where = detail["loc"][0]
         raise ValueError(f"{where}: {detail['msg'][:1].lower()}{detail['msg'][1:]}") from None
 
@@ -34,14 +34,14 @@ def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> 
 def asked_options(
     collection: CollectionConfig, asked: EstimateRequest | None, options: Mapping[str, Any]
 ) -> EstimateOptions:
-    """Return what a collection publishes, and in its place what is asked of all its reports.
+    """Return a collection's options, replaced where something else is asked for.
 
     Raises:
         ValueError: naming the option that is impossible, or does not fit the collection.
     """
     request = asked_request(asked, options)
     if request.start is not None or request.end is not None:
-        raise ValueError("start: expected none, because the reports are taken all together")
+        raise ValueError("start: expected none, because all reports are estimated together")
     return request_options(collection.options, collection.spec, request)
 
 

@@ -1,4 +1,4 @@
-"""Asking a running worker from a program or a notebook that awaits nothing."""
+"""Synchronous queries to a running worker, for programs and notebooks."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -22,9 +22,9 @@ def query(
 ) -> EstimateDocument:
     """Return the estimates of a collection's newest window, from the worker at a URL.
 
-    What is asked is a request, or its fields as keywords: `start` and `end` for another span of
-    whole panes, `top=5`, `ranges=["3..9"]`, `quantiles=[0.5]`, `confidence=0.9`. Programs that
-    await use `ldpstream.agents.client`, which has every answer of a worker.
+    Give a request, or its fields as keywords: `start` and `end` for another span of whole panes,
+    `top=5`, `ranges=["3..9"]`, `quantiles=[0.5]`, `confidence=0.9`. Asynchronous programs use
+    `ldpstream.agents.client`, which covers the whole API.
 
     Raises:
         ValueError: for a keyword that is impossible.
@@ -66,6 +66,6 @@ def _ask(
         async with connect(url, token=token) as worker:
             return await ask(worker)
 
-    # Where an event loop runs in this thread, as in a notebook, another thread has to wait.
+    # In another thread: in a notebook this one already runs an event loop.
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(asyncio.run, connected()).result()

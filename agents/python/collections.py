@@ -1,4 +1,4 @@
-"""Collections, out of a configuration file or defined in place."""
+"""Collections, from a configuration file or defined in place."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ def load_collection(path: str | Path, name: str) -> CollectionConfig:
     """Return one collection of a configuration file.
 
     Raises:
-        ConfigError: naming the file, the key and what was expected; a ValueError.
+        ConfigError: a ValueError that names the file, the key and what was expected.
     """
     collections = load_config(path).collections
     if name not in collections:
@@ -22,16 +22,16 @@ def load_collection(path: str | Path, name: str) -> CollectionConfig:
 
 
 def define_collection(name: str, **keys: Any) -> CollectionConfig:
-    """Return a collection of the keys of a `[collection.NAME]` table.
+    """Return a collection, with the keys of a `[collection.NAME]` table as keywords.
 
     >>> define_collection("modes", mechanism="high-low", epsilon=1.0, sensitive=["bus"],
     ...     domain={"values": ["bus", "car"]}).spec.domain.size
     2
 
-    Files that keys name are relative to the working directory.
+    Paths in keys are relative to the working directory.
 
     Raises:
-        ConfigError: naming the key and what was expected; a ValueError.
+        ConfigError: a ValueError that names the key and what was expected.
     """
     config = read_config({"collection": {name: keys}}, base=Path(), environment={})
     return config.collections[name]

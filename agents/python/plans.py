@@ -1,4 +1,4 @@
-"""Before any report: what a collection's guarantee is, and what its estimates will be worth."""
+"""Before any report: prove a collection's guarantee, and predict its estimates' errors."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,9 +13,9 @@ from ldpstream.mechanisms.channels.certificate import Certificate
 
 
 def certify(collection: CollectionConfig) -> Certificate:
-    """Prove what the mechanism leaks, in exact arithmetic; `passed` says whether it may.
+    """Prove what the mechanism leaks, in exact arithmetic; `passed` if the policy allows it.
 
-    `collection.spec.disclosed()` says all that leaves a device in the clear.
+    `collection.spec.disclosed()` lists what leaves a device in the clear.
     """
     return collection.spec.mechanism.certify()
 
@@ -32,15 +32,15 @@ def plan(
 ) -> PlanDocument:
     """Compare all mechanisms that satisfy the collection's policy, as `ldpstream plan` does.
 
-    `prior` are the design shares: `uniform`, `zipf`, the path of a file of counts, or the counts
-    themselves, in the domain's order. `objective` is what mechanisms are sorted by, by default what
-    the collection publishes. The best channel of any kind is searched for `search_seconds`, 0 for
-    not at all. With a `width` of bounds, low to high, the plan says how many respondents it needs.
-    Mechanisms that are not compared within `limit_seconds` are named in `unreached`.
+    `prior` are the expected shares: `uniform`, `zipf`, the path of a file of counts, or the counts
+    themselves, in the domain's order. Mechanisms are sorted by their error in `objective`, by
+    default in what the collection publishes. The search for the best channel of any kind takes
+    `search_seconds`; 0 skips it. With `width`, the plan says how many respondents bounds of this
+    width (high - low) need. Mechanisms not reached in `limit_seconds` are named in `unreached`.
 
     Raises:
-        ValueError: for no respondents or width, a prior that cannot be used, or a limit within
-            which no mechanism is compared.
+        ValueError: for `respondents` or a `width` not above 0, an invalid prior, or a limit too
+            short to compare even one mechanism.
     """
     _check(respondents)
     if width is not None and not width > 0.0:
@@ -65,18 +65,18 @@ def write_channel(
     objective: Objective | None = None,
     search_seconds: float = SEARCH_SECONDS,
 ) -> PlanDocument:
-    """Search the best channel for the collection's policy, write it to a file; return the plan.
+    """Search for the best channel under the collection's policy, and write it to a file.
 
-    A collection of `mechanism="optimal"` and `channel=file` uses it.
+    A collection with `mechanism="optimal"` and `channel=file` uses it. Returns the plan.
 
     Raises:
-        ValueError: for no respondents or seconds, a prior that cannot be used, a policy or domain
-            for which there is no such channel.
+        ValueError: for `respondents` or `search_seconds` not above 0, an invalid prior, or a policy
+            or domain for which no such channel exists.
         OSError: where the file cannot be written.
     """
     _check(respondents)
     if search_seconds <= 0.0:
-        raise ValueError(f"search_seconds: expected some, got {search_seconds}")
+        raise ValueError(f"search_seconds: expected a number above 0, got {search_seconds}")
     planned = make_plan(
         collection,
         respondents=respondents,

@@ -1,4 +1,4 @@
-"""Reports as one object: drawn from values, kept in files, added up, estimated from."""
+"""Reports as one object: draw them from values, save and read them, add and estimate them."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -28,10 +28,11 @@ _CHUNK = 100_000
 
 @dataclass(frozen=True, eq=False)
 class ReportSet:
-    """Reports of one collection, in any number; sets add up, from `privatize(collection, [])` on.
+    """Any number of reports of one collection; sets can be added.
 
-    `reports` are n rows as the mechanism has them, `times_ms` their times where all have one.
-    `skipped` values were left out as bad and `clamped` moved into the domain when they were drawn.
+    `reports` are the mechanism's own n rows, `times_ms` their times if all have one. When they were
+    drawn, `skipped` values were left out as bad, and `clamped` were moved into the domain.
+    `privatize(collection, [])` is the empty set.
     """
 
     collection: CollectionConfig
@@ -45,7 +46,7 @@ class ReportSet:
         return len(self.reports)
 
     def __add__(self, other: "ReportSet") -> "ReportSet":
-        """Return the reports of both; times are kept where both have them, or one has no reports.
+        """Return the reports of both; times are kept if all non-empty sets have them.
 
         Raises:
             ValueError: for reports of another spec.
@@ -53,7 +54,7 @@ class ReportSet:
         own, others = self.collection.spec, other.collection.spec
         if own.fingerprint != others.fingerprint:
             raise ValueError(
-                f"expected reports with fingerprint {own.fingerprint.hex()}, got some of another "
+                f"expected reports with fingerprint {own.fingerprint.hex()}, got some from another "
                 "spec: was the collection's mechanism, epsilon, domain or precision changed?"
             )
         timed = [one.times_ms for one in (self, other) if len(one)]
@@ -71,14 +72,14 @@ class ReportSet:
         return f"<{len(self):,} reports of {self.collection.name}>"
 
     def to_lines(self) -> bytes:
-        """Return the lines that `ldpstream privatize` would have written."""
+        """Return the reports as lines, as `ldpstream privatize` writes them."""
         return write_lines(self.collection.spec, self.reports, self.times_ms)
 
     def save(self, path: str | Path) -> None:
-        """Write these lines to a file, for `read_reports`, and for `ldpstream estimate` and `send`.
+        """Write the lines to a file, for `read_reports`, `ldpstream estimate` and `send`.
 
         Raises:
-            OSError: where that is impossible.
+            OSError: where the file cannot be written.
         """
         Path(path).write_bytes(self.to_lines())
 
@@ -94,25 +95,25 @@ def privatize(
 ) -> ReportSet:
     """Randomise n values into reports, one each, with the operating system's randomness.
 
-    Values are labels, numbers, or rows with one number a dimension: a list, an array of numpy, a
-    column or a table of pandas, pyarrow or polars. Records are a table, or a mapping, with a column
+    Values are labels, numbers, or rows with one number per dimension: a list, a numpy array, a
+    column or a table of pandas, pyarrow or polars. Records are a table or a mapping with a column
     for each attribute by its name, or a list of mappings. `times` are RFC 3339 texts, datetimes,
-    `datetime64` or epoch milliseconds; they are cut to the collection's precision when they leave.
-    `clamp` moves numbers outside the domain to its nearest end; `skip_bad` leaves bad values out.
-    A seeded `entropy` is for tests alone.
+    `datetime64` or epoch milliseconds; they are cut to the collection's precision when written or
+    sent. `clamp` moves numbers outside the domain to its nearest end; `skip_bad` leaves bad values
+    out. A seeded `entropy` is only for tests.
 
     Raises:
         ValueOutsideDomainError: naming the position of the first bad value, never the value.
-        ValueError: for not one time for each value; for `clamp` where values have no ends; for a
-            collection with `one_report`, whose devices send by themselves.
-        TypeError: for what is no sequence of values.
+        ValueError: if there is not one time for each value; for `clamp` if values are not numbers;
+            for a collection with `one_report`, whose devices send for themselves.
+        TypeError: for anything but a sequence of values.
     """
     spec, source = collection.spec, entropy or SystemEntropy()
     domain = spec.domain
     if spec.one_report is not None:
         raise ValueError(f"{collection.name}: expected a collection without one_report")
     if clamp and not has_ends(domain):
-        raise ValueError(f"clamp: expected a collection of numbers alone, got {collection.name}")
+        raise ValueError(f"clamp: expected a collection with only numbers, got {collection.name}")
     labels = to_labels(values, domain)
     times_ms = None if times is None else to_times_ms(times, len(labels))
     found = fit(
@@ -139,7 +140,7 @@ def _move(collection: CollectionConfig, label: Any) -> Number | list[Number] | N
 
 
 def read_reports(collection: CollectionConfig, path: str | Path) -> ReportSet:
-    """Return the reports of a file as `save` and `ldpstream privatize` write it.
+    """Return the reports of a file that `save` or `ldpstream privatize` wrote.
 
     Raises:
         ValueError: naming the line, for anything but a report of this collection.
@@ -161,9 +162,8 @@ def estimate(
 ) -> EstimateDocument:
     """Return the estimates that all reports together give, as `ldpstream estimate` prints them.
 
-    What the document holds is as the collection publishes it, but for what is asked: by a request,
-    or by its fields as keywords, such as `top=5`, `ranges=["3..9"]`, `quantiles=[0.5]` or
-    `confidence=0.9`.
+    The document holds what the collection publishes, unless a request, or its fields as keywords,
+    ask for something else: `top=5`, `ranges=["3..9"]`, `quantiles=[0.5]` or `confidence=0.9`.
 
     Raises:
         ValueError: naming the option that is impossible, or does not fit the collection.

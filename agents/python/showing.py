@@ -1,4 +1,4 @@
-"""Documents as tables and pictures: one, several windows of a collection, or a plan."""
+"""Documents as tables and plots: one, several windows of a collection, or a plan."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 Document = EstimateDocument | PlanDocument | Sequence[EstimateDocument]
 
 FOLLOWED: Final = 5
-"""Of several windows the course of this many entries is drawn: the first of the newest one."""
+"""How many entries of the newest window are drawn over several windows."""
 _PLAN: Final = ("mechanism", "variant", "error", "ratio", "respondents_for_1_percent")
 
 
 def to_frame(document: Document, part: Part = "values") -> "pd.DataFrame":
-    """Return the entries of a document as a table of pandas: labels, share, low, high and the rest.
+    """Return a document's entries as a pandas table: labels, share, low, high and the rest.
 
-    Of several windows the entries stand below each other, after the `start` and `end` of theirs;
-    of a plan there is a row for each mechanism.
+    Entries of several windows are stacked, with the `start` and `end` of theirs; a plan has a row
+    per mechanism.
 
     Raises:
-        ImportError: naming what to install, where pandas is not.
-        ValueError: for a part that there is not.
+        ImportError: naming what to install, where pandas is missing.
+        ValueError: for an unknown part.
     """
     if isinstance(document, PlanDocument):
         rows = document.mechanisms
@@ -48,14 +48,14 @@ def to_frame(document: Document, part: Part = "values") -> "pd.DataFrame":
 
 
 def plot(document: Document, part: Part = "values", *, axes: "Axes | None" = None) -> "Axes":
-    """Draw a document, and return the axes of matplotlib.
+    """Draw a document, and return the matplotlib axes.
 
-    Estimates with their bounds; of several windows their course, for the first entries of the
-    newest; of a plan the error of each mechanism against the number of respondents.
+    One window: estimates with their bounds. Several: the first entries of the newest one over
+    time. A plan: the error of each mechanism against the number of respondents.
 
     Raises:
-        ImportError: naming what to install, where matplotlib is not.
-        ValueError: for a part that there is not, or no document.
+        ImportError: naming what to install, where matplotlib is missing.
+        ValueError: for an unknown part, or no document.
     """
     if isinstance(document, EstimateDocument):
         return document.plot(part, axes=axes)
@@ -77,7 +77,7 @@ def plot(document: Document, part: Part = "values", *, axes: "Axes | None" = Non
 
 
 def _at(columns: dict[str, list[Any]], label: Any, of: str, what: str) -> tuple[Any, Any, Any]:
-    """Return estimate, low and high of an entry; a gap where a window has none of it."""
+    """Return an entry's estimate, low and high; Nones if a window does not have it."""
     if label not in columns[of]:
         return None, None, None
     place = columns[of].index(label)

@@ -1,1 +1,1 @@
-"""What may be asked of a collection: one declaration, from which every way of asking follows."""
+"""What may be asked of a collection: one declaration, from which all interfaces follow."""

@@ -1,4 +1,4 @@
-"""Refusals of what is asked and configured: what was expected, and what was there."""
+"""Errors of queries and configurations: what was expected, and what was found."""
 
 import json
 import math
@@ -13,8 +13,8 @@ REFUSED: Final = "refused"
 class QueryError(ValueError):
     """A query that the collection cannot answer.
 
-    `name` is the word of an address or option ("range", "quantile", "top", ...), `entry` the user's
-    own name of one of several queries; the text is `NAME: expected ...`.
+    `name` is the parameter or option ("range", "quantile", "top", ...), `entry` the user's name for
+    one of several queries; the message is `NAME: expected ...`.
     """
 
     def __init__(self, name: str, expected: str, *, entry: str | None = None) -> None:
@@ -34,7 +34,7 @@ def shown(value: object) -> str:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     written = json.dumps(value, ensure_ascii=False, default=str)
-    # JSON leaves characters as they are that end a line, U+0085 or U+2028.
+    # JSON does not escape all characters that end a line, such as U+0085 or U+2028.
     text = "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in written)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

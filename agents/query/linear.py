@@ -1,4 +1,4 @@
-"""Linear queries: the mean of a function of the value, given by a weight for every value."""
+"""Linear queries: the mean of a function of the value, given as one weight per value."""
 
 import hashlib
 import re
@@ -14,7 +14,7 @@ from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.parse import Domain
 
 LARGEST_WEIGHT: Final = 1e30
-"""Larger weights have squares that are no numbers any more."""
+"""Squares of larger weights may overflow."""
 
 _WRITTEN: Final = re.compile(r"(?:([A-Za-z0-9._-]{1,40}):)?(.*)", re.DOTALL)
 
@@ -33,17 +33,17 @@ class Linear:
         return hash(self.name)
 
     def __repr__(self) -> str:
-        """Return a text that differs wherever a weight does: tags are made of it."""
+        """Return a text that differs whenever a weight does: ETags are made from it."""
         return f"Linear({self.name!r}, {hashlib.sha256(self.weights.tobytes()).hexdigest()})"
 
 
 def parse_linear(text: str, domain: Domain, position: int) -> Linear:
-    """Return the query that `[NAME:]W,W,...` writes, one weight a value of the domain.
+    """Parse `[NAME:]W,W,...`, with one weight per value of the domain.
 
-    Without a name it is called `linear-1`, by its position from 1 on.
+    Without a name it is called `linear-1`, and so on, by its position from 1.
 
     Raises:
-        QueryError: for another text, or another number of weights than the domain has values.
+        QueryError: for any other text, or a wrong number of weights.
     """
     match = _WRITTEN.fullmatch(text)
     assert match is not None, "the pattern takes every text"
@@ -57,19 +57,18 @@ def parse_linear(text: str, domain: Domain, position: int) -> Linear:
 def make_linear(
     name: str, weights: Sequence[float] | Mapping[str, float], domain: Domain
 ) -> Linear:
-    """Return the query with these weights: one a value in the domain's own order, or by label.
+    """Return the query with these weights: one per value in the domain's order, or by label.
 
-    Labels that are left out weigh 0. On several dimensions the last runs fastest, as in a list of
-    all values.
+    Missing labels weigh 0. With several dimensions the last runs fastest.
 
     Raises:
-        QueryError: for a number that is not finite or too large, another number of weights than
-            the domain has values, or a label that it does not have.
+        QueryError: for a number that is not finite or too large, a wrong number of weights, or an
+            unknown label.
     """
     given = list(weights.values() if isinstance(weights, Mapping) else weights)
     if not (isinstance(weights, Mapping) or len(given) == domain.size):
         raise QueryError("linear", f"{domain.size} weights, one for each value, got {len(given)}")
-    # Of numbers as they were given: an integer may be too large for a float.
+    # Checked before conversion: an integer may be too large for a float.
     if not all(map(LARGEST_WEIGHT.__ge__, map(abs, given))):
         raise QueryError("linear", f"finite weights of at most {LARGEST_WEIGHT:g}")
     numbers = np.array(given, dtype=np.float64)
@@ -81,7 +80,7 @@ def make_linear(
 
 
 def _indices(labels: Sequence[str], domain: Domain) -> list[int]:
-    """Return where these labels stand; what that takes does not grow with the domain."""
+    """Return the labels' indices, in time that does not grow with the domain."""
     if isinstance(domain.label(0), list):
         raise QueryError("linear", "a list of weights; only labels and numbers can be named")
     return [_index(label, domain) for label in labels]
@@ -92,7 +91,7 @@ def _index(label: str, domain: Domain) -> int:
         index = int(domain.parse_columns([[label]])[0])
     except ValueOutsideDomainError:
         index = -1
-    # Devices may write a number in several ways, and add to it; here it has one name.
+    # Devices may write a number in several ways; here only the canonical one is a name.
     if index < 0 or str(domain.label(index)) != label:
         raise QueryError("linear", f"labels of the domain, got {label[:40]!r}")
     return index

@@ -1,4 +1,4 @@
-"""What is asked of a collection, as its options: refused by name what it does not offer."""
+"""Turn a query into options of a collection, and refuse what the collection does not offer."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -17,13 +17,13 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 def read_options(
     defaults: EstimateOptions, spec: CollectionSpec, asked: Mapping[str, Sequence[str]]
 ) -> EstimateOptions:
-    """Return `defaults` with what was asked for put in its place.
+    """Return `defaults`, replaced where something else was asked for.
 
-    `asked` holds texts as users write them, by their word ("range", "top"); other words are passed
-    over. Ranges and quantiles, if there are any, replace all of the defaults'.
+    `asked` holds the texts that users write, by parameter ("range", "top"); unknown ones are
+    ignored. Ranges and quantiles, if there are any, replace all those of the defaults.
 
     Raises:
-        QueryError: naming the word, for an invalid text, or one that does not fit the collection.
+        QueryError: naming the parameter, if it is invalid or does not fit the collection.
     """
     known = [(WORDS[word], texts) for word, texts in asked.items() if word in WORDS and texts]
     return _with(defaults, spec, [(one, one.read(texts)) for one, texts in known])
@@ -32,10 +32,10 @@ def read_options(
 def request_options(
     defaults: EstimateOptions, spec: CollectionSpec, asked: EstimateRequest
 ) -> EstimateOptions:
-    """Return the same of a request; an empty list of queries asks for none.
+    """Return the same for a request; an empty list of queries asks for none.
 
     Raises:
-        QueryError: naming the word, for what does not fit the collection.
+        QueryError: naming the parameter that does not fit the collection.
     """
     given = [(one, getattr(asked, one.name)) for one in SETTINGS]
     return _with(defaults, spec, [(one, value) for one, value in given if value is not None])
@@ -55,23 +55,23 @@ def _with(
 
 
 def _asked_about(spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]) -> CollectionSpec:
-    """Return the spec of the attribute that is asked about; of no records the collection's own.
+    """Return the spec of the attribute that is asked about, or else the collection's own.
 
     Raises:
-        QueryError: for an attribute that there is not, and for queries of a domain without any.
+        QueryError: for an unknown attribute, and for queries that need one.
     """
     asked = {one.name: (one, value) for one, value in given}
     known = spec.attributes
     _, name = asked.get("attribute", (None, None))
     if name is not None and name not in known:
-        what = f"one of {', '.join(known)}" if known else "no attribute: values are no records"
+        what = f"one of {', '.join(known)}" if known else "no attribute: values are not records"
         raise QueryError("attribute", f"{what}, got {str(name)[:40]!r}")
     if name is not None:
         return known[name]
     for one in ("ranges", "quantiles", "linear", "areas") if known else ():
         setting, value = asked.get(one, (None, None))
         if setting is not None and value:
-            raise QueryError(setting.word, f"attribute=NAME with it, one of {', '.join(known)}")
+            raise QueryError(setting.word, f"attribute=NAME as well, one of {', '.join(known)}")
     return spec
 
 
@@ -79,8 +79,8 @@ def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
     if options.method in ANYTIME and options.estimand == "respondents":
         raise QueryError(
             "method",
-            f"padded or another, or estimand = population with it, got {options.method}: who is "
-            "asked about an attribute is drawn from those who report, of whom there are ever more",
+            f"another method, such as padded, or estimand = population, got {options.method}: each "
+            "attribute is reported by a random part of the respondents, whose number still grows",
         )
     known = spec.attributes
     for name in known if options.attribute is None else [options.attribute]:
@@ -93,10 +93,10 @@ def likelihood_offered(spec: CollectionSpec) -> bool:
 
 
 def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
-    """Refuse areas and likelihoods where the mechanism has none, and a power law where it errs.
+    """Refuse areas, likelihoods and power laws where the mechanism does not support them.
 
     Raises:
-        QueryError: naming `method`, `project` or `areas`, what they are for, and what to ask
+        QueryError: naming `method`, `project` or `areas`, what it is for, and what to ask for
             instead.
     """
     if spec.attributes:
@@ -105,11 +105,11 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
     if options.project == "power" and _values_alone(spec).id in CORRELATED:
         raise QueryError(
             "project",
-            f"simplex or another, got power, which is for values whose noise is their own: not for "
+            f"simplex or another, got power, which needs independent noise for each value: not for "
             f"{', '.join(CORRELATED)}",
         )
     if options.areas and _values_alone(spec).size != spec.domain.estimated.size:
-        raise QueryError("areas", "a collection whose devices give values alone; ask for top=all")
+        raise QueryError("areas", "a collection of values without weights; ask for top=all")
     asked = {"project": options.project == "likelihood", "method": options.method in OTHERWISE}
     instead = {
         "project": "simplex",
@@ -126,8 +126,8 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
     if asked["project"] and options.method == "normal":
         raise QueryError(
             "method",
-            "profile or another with project = likelihood, got normal, whose bounds are of the "
-            "unbiased estimate alone",
+            "profile or another with project = likelihood, got normal, whose bounds hold only for "
+            "the unbiased estimate",
         )
 
 

@@ -1,9 +1,9 @@
-"""The one declaration of what may be asked of a collection, and of what a document holds.
+"""The one declaration of what may be asked of a collection, and of what a document contains.
 
-A field of `EstimateRequest` with a `Setting` is at once a key of a request's body, a parameter of
+A field of `EstimateRequest` with a `Setting` is a key of a request's body, a parameter of
 `GET .../estimate`, an option of `query` and `estimate`, a keyword of the Python client, and a part
-of `/openapi.json`. The field of `EstimateOptions` of the same name holds what it resolves to, is a
-part of the ETag, and with a `Key` it is configured.
+of `/openapi.json`. The field of `EstimateOptions` with the same name holds the resolved value and
+is part of the ETag; with a `Key` it can be configured.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,37 +37,37 @@ from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling
 from ldpstream.mechanisms.domains.parse import Domain
 
 QUERIES_LIMIT: Final = 100
-"""Ranges, quantiles, and linear queries, of each, in one request."""
+"""The most ranges, quantiles and linear queries, of each kind, in one request."""
 TOP_LIMIT: Final = 1_000
 SHARPEST_LIMIT: Final = 1_000_000_000_000
 
 Projection = Literal["none", "simplex", "blocks", "power", "likelihood"]
-"""`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total.
-`power`: means under a power law that is fitted to all shares, then `blocks`. `likelihood`: the
-smoothest that the reports do not contradict, where there is a likelihood."""
+"""`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total. `power`:
+means under a power law fitted to all shares, then `blocks`. `likelihood`: the smoothest
+distribution that the reports do not contradict, where there is a likelihood."""
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Time = Annotated[str, Field(max_length=40)] | int
 _Many = Field(max_length=QUERIES_LIMIT)
 
 
 class Asked(BaseModel):
-    """Base of what is asked: closed, so that a word that is misspelt is not ignored."""
+    """Base of requests: unknown keys are refused, so that none is misspelt and ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class NamedQuery(Asked):
-    """A query with a name of its own."""
+    """A named query."""
 
     name: str = Field(min_length=1, max_length=100)
 
 
 class BoxRequest(NamedQuery):
-    """A range with a name of its own."""
+    """A named range."""
 
     bounds: list[Annotated[list[Finite], Field(min_length=2, max_length=2)]] = Field(
         min_length=1,
-        description="[low, high], both included, or edges of bins; one pair a dimension",
+        description="[low, high], both included, or edges of bins; one pair per dimension",
     )
 
 
@@ -75,8 +75,8 @@ class LinearRequest(NamedQuery):
     """A function of the value, whose mean is estimated."""
 
     weights: list[Finite] | dict[str, Finite] = Field(
-        description="One weight a value in the domain's own order (the last dimension fastest), or "
-        "by label, where those that are left out weigh 0"
+        description="One weight per value in the domain's order (the last dimension fastest), or "
+        "by label, where missing ones weigh 0"
     )
 
 
@@ -104,7 +104,7 @@ def _linear(asked: Sequence[str | LinearRequest], domain: Domain) -> tuple[Linea
 
 def _listed(top: Any) -> Any:
     if top == "all":
-        # How many values there are is not known here, and documents that are sent are bounded.
+        # The number of values is not known here, and published documents are bounded.
         what = f"a whole number up to {TOP_LIMIT:,}, such as the number of values"
         raise refused(f"{what} (`query --top all` lists any)", top)
     return top
@@ -118,7 +118,7 @@ def _weights(given: Any) -> Any:
 
 
 class EstimateRequest(Asked):
-    """What is asked of a span; what is left out is as the collection publishes it."""
+    """What is asked about a span; missing fields are as the collection publishes them."""
 
     start: Time | None = Field(default=None, description="First moment of whole panes; with end")
     end: Time | None = Field(default=None, description="First moment after it")
@@ -126,14 +126,14 @@ class EstimateRequest(Asked):
         Annotated[str, Field(max_length=64)] | None,
         Setting(
             text=spelled("NAME"),
-            help="Of records: the attribute that all else is about; by default each",
+            help="Of records: the attribute to estimate; by default each",
         ),
     ] = None
     top: Annotated[
         Annotated[int, Field(ge=0)] | Literal["all"] | None,
         Setting(
             text=TOP,
-            help="The largest N shares, or all values in the domain's own order",
+            help="The N largest shares, or all values in the domain's order",
             resolve=_top,
         ),
     ] = None
@@ -141,8 +141,8 @@ class EstimateRequest(Asked):
         Annotated[list[Annotated[str, Field(max_length=1000)] | BoxRequest], _Many] | None,
         Setting(
             text=spelled("LO..HI[,LO..HI]"),
-            help="The share between two values, both included, or of an interval between two edges "
-            "of bins; one pair a dimension",
+            help="The share between two values, both included, or on an interval between two edges "
+            "of bins; one pair per dimension",
             each="range",
             resolve=_ranges,
         ),
@@ -160,7 +160,7 @@ class EstimateRequest(Asked):
         Annotated[list[LinearRequest], _Many] | None,
         Setting(
             text=spelled("[NAME:]W,W,..."),
-            help="The mean of a weight for each value, in the domain's own order",
+            help="The mean of a weight given for each value, in the domain's order",
             each="linear",
             resolve=_linear,
         ),
@@ -169,7 +169,7 @@ class EstimateRequest(Asked):
         bool | None,
         Setting(
             text=FLAG,
-            help="Shares of all blocks, and of areas inside that differ from what surrounds them",
+            help="Shares of all blocks, and of areas in them that differ from their surroundings",
             resolve=check_areas,
         ),
     ] = None
@@ -177,19 +177,19 @@ class EstimateRequest(Asked):
         Estimand | None,
         Setting(
             text=choice(Estimand),
-            help="Shares among those who report, or in the population that they are drawn from",
+            help="Shares among those who report, or in the population they are drawn from",
         ),
     ] = None
     method: Annotated[
         Method | None,
         Setting(
             text=choice(Method),
-            help="How bounds are made; anytime: at every moment of a window at once; profile: by "
-            "likelihood, of l1-geometric in one dimension",
+            help="How bounds are made; anytime: they hold at every moment of a window at once; "
+            "profile: by likelihood, for l1-geometric in one dimension",
         ),
     ] = None
     simultaneous: Annotated[
-        bool | None, Setting(text=FLAG, help="Wider bounds: all listed ones are right at once")
+        bool | None, Setting(text=FLAG, help="Wider bounds, which all hold at once")
     ] = None
     confidence: Annotated[
         Unit | None,
@@ -200,21 +200,21 @@ class EstimateRequest(Asked):
         Setting(
             text=choice(Projection),
             help="Post-process shares into a distribution; blocks: keep each disclosed total; "
-            "power: that after a pull towards a power law, for the least total variation; "
-            "likelihood: of l1-geometric in one dimension",
+            "power: shrink towards a power law first, for the least total variation; "
+            "likelihood: for l1-geometric in one dimension",
         ),
     ] = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class EstimateOptions:
-    """What an estimate document holds, and how it is bounded.
+    """What an estimate document contains, and how its bounds are made.
 
-    `top` is the length of the list of values, None for the whole domain in its own order, 0 for no
-    list. `ranges`, `quantiles` and `linear` keep their order. `sharpest` cannot be asked for:
-    anytime bounds hold where it was fixed before looking. Nor can `sampling`, which follows from
-    the span and from what the collection says of its devices. `of_attributes` are those of
-    attributes of records that have other ones.
+    `top` is the length of the list of values: None for the whole domain in its own order, 0 for no
+    list. `ranges`, `quantiles` and `linear` keep their order. `sharpest` cannot be asked for,
+    because anytime bounds require it to be fixed before looking; nor can `sampling`, which follows
+    from the span and the collection. `of_attributes` are the options of attributes of records that
+    have their own.
     """
 
     estimand: Annotated[Estimand, Key(table="collection")] = "respondents"
@@ -235,7 +235,7 @@ class EstimateOptions:
         Key(
             table="publish",
             type=Annotated[int, Field(ge=0, le=TOP_LIMIT), BeforeValidator(_listed)],
-            help="The largest N shares; the number of values lists them all",
+            help="The N largest shares; the number of values lists them all",
         ),
     ] = 20
     ranges: Annotated[
@@ -266,11 +266,11 @@ class EstimateOptions:
     sampling: Sampling = ONE_REPORT_EACH
 
     def about(self, attribute: str | None) -> "EstimateOptions":
-        """Return the options of an attribute of records, where it has any of its own."""
+        """Return the options of an attribute of records: its own if it has any."""
         return dict(self.of_attributes).get(attribute or "", self)
 
     def keywords(self) -> OptionKeywords:
-        """Return how estimates are bounded, as their keywords."""
+        """Return how bounds are made, as the estimators' keyword arguments."""
         return {
             "confidence": self.confidence,
             "method": self.method,
@@ -287,14 +287,14 @@ SETTINGS: Final = tuple(
     for setting in key.metadata
     if isinstance(setting, Setting)
 )
-"""All that may be asked, in the order in which it is listed."""
+"""All that may be asked, in the order of help texts."""
 
 WORDS: Final = {setting.word: setting for setting in SETTINGS}
-"""The same by the words of addresses and commands."""
+"""The same, by parameter of URLs and option of commands."""
 
 KEYS: Final[Mapping[str, Key]] = {
     name: replace(key, type=key.type or hint.__origin__, default=getattr(EstimateOptions, name))
     for name, hint in get_type_hints(EstimateOptions, include_extras=True).items()
     for key in getattr(hint, "__metadata__", ())
 }
-"""All that is configured, by name."""
+"""All that can be configured, by name."""

@@ -1,4 +1,4 @@
-"""Ranges, areas and quantiles: what a domain has of them, as texts and as numbers."""
+"""Ranges, areas and quantiles: parse them, and check that they fit the domain."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,29 +11,29 @@ from ldpstream.agents.query.errors import QueryError
 from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
 
 AREAS_LIMIT: Final = 100_000
-"""Values of a domain whose areas are told."""
+"""The most values of a domain for areas."""
 _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
 
-_LARGEST: Final = 1e300  # of an end: larger ones are in no domain, and their differences no numbers
+_LARGEST: Final = 1e300  # of an end: differences of larger ones may overflow
 
 
 @dataclass(frozen=True)
 class Range:
-    """A box of values: `bounds` holds one `(first, last)` a dimension, 0-based, both included."""
+    """A box of values: `bounds` has one `(first, last)` per dimension, 0-based, both included."""
 
     name: str
     bounds: tuple[tuple[int, int], ...]
 
 
 def parse_range(text: str, domain: Domain) -> Range:
-    """Return the range that `LO..HI[,LO..HI]` writes, named by that text.
+    """Parse `LO..HI[,LO..HI]`; the range is named by this text.
 
     Raises:
-        QueryError: for another text, or one that does not fit the domain.
+        QueryError: for any other text, or one that does not fit the domain.
     """
     pairs = [part.split("..") for part in text.split(",")]
     if any(len(pair) != 2 for pair in pairs):
-        raise QueryError("range", f"LO..HI, one pair a dimension with commas between, got {text!r}")
+        raise QueryError("range", f"LO..HI, one per dimension, separated by commas, got {text!r}")
     try:
         ends = [tuple(map(float, pair)) for pair in pairs]
     except ValueError:
@@ -42,14 +42,14 @@ def parse_range(text: str, domain: Domain) -> Range:
 
 
 def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
-    """Return the range with these ends, both included: one pair a dimension.
+    """Return the range with these ends, both included: one pair per dimension.
 
-    In one dimension a pair alone will do. On intervals the ends are edges of bins, and the range is
-    the bins between them, without the upper edge unless it is the interval's end; where numbers are
-    rounded to the edges, these are the values.
+    In one dimension `pairs` may be the pair itself. On intervals the ends are edges of bins, and
+    the range is the bins between them, without the upper edge unless it is the interval's end;
+    where numbers are rounded to edges, the edges are the values.
 
     Raises:
-        QueryError: where the domain has no ranges, or the pairs do not fit it.
+        QueryError: where the domain has no order, or the pairs do not fit it.
     """
     if not domain.ordered:
         raise QueryError("range", "a domain with an order; labels have none")
@@ -71,7 +71,7 @@ def check_areas(asked: bool, domain: Domain) -> bool:
     """Return whether areas are asked for.
 
     Raises:
-        QueryError: where a domain has too many values.
+        QueryError: where the domain has too many values.
     """
     if asked and domain.size > AREAS_LIMIT:
         raise QueryError("areas", f"a domain of at most {AREAS_LIMIT} values, got {domain.size}")
@@ -82,7 +82,7 @@ def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, 
     """Return the quantiles, which need one ordered dimension.
 
     Raises:
-        QueryError: where the domain has no quantiles, or one is asked for twice.
+        QueryError: for any other domain, or a quantile that is asked for twice.
     """
     if quantiles and not (domain.ordered and len(domain.shape) == 1):
         raise QueryError("quantile", "a domain of one ordered dimension")

@@ -1,7 +1,7 @@
-"""What declares a setting of a query: its texts, its key in a file, and what options hold of it.
+"""How a setting of a query is declared: as text, in a configuration file, and in options.
 
-Addresses and command lines are made of texts, bodies of JSON, configurations of TOML. A `Setting`
-says how the first two become a value of the options, a `Key` how the third does.
+URLs and command lines are text, request bodies JSON, configurations TOML. A `Setting` says how text
+and JSON become a value of the options, a `Key` how TOML does.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,23 +16,23 @@ from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.domains.parse import Domain
 
 Resolve = Callable[[Any, Domain], Any]
-"""What options hold of a value over a domain; raises QueryError where it does not fit it."""
+"""Turns a value into that of the options; raises QueryError if it does not fit the domain."""
 
-_DIGITS: Final = 18  # of a whole number: no list is longer, and reading more takes long
+_DIGITS: Final = 18  # of a whole number: reading very long ones is slow
 _SHOWN: Final = 40  # characters of a text in a refusal
 
 
 def as_it_is(value: Any, _: Domain) -> Any:
-    """Return a value that needs no domain."""
+    """Return the value unchanged."""
     return value
 
 
 @dataclass(frozen=True, kw_only=True)
 class Text:
-    """How one value is written in an address or on a command line.
+    """How one value is written in a URL or on a command line.
 
     `schema` is the JSON Schema of the text, `form` its shape in help texts. `read` returns the
-    value as JSON has it, and raises ValueError for a text that is not what is `expected`.
+    value as in JSON, and raises ValueError for a text that is not as `expected`.
     """
 
     schema: Mapping[str, Json]
@@ -45,7 +45,7 @@ class Text:
 class Setting:
     """One thing that may be asked; `name` is its key in a body and its field in the options.
 
-    With `each` any number may be asked, each in a text of its own under that word.
+    With `each` it may be repeated: `each` is the parameter's name, with one text per value.
     """
 
     text: Text
@@ -56,20 +56,20 @@ class Setting:
 
     @property
     def word(self) -> str:
-        """The parameter of an address, and with two dashes the option of a command."""
+        """The parameter of a URL, and with two dashes the option of a command."""
         return self.each or self.name
 
     @property
     def description(self) -> str:
-        """What the parameter is, with the form of a text that has no other schema."""
+        """The parameter's help, after its form if the schema does not say it."""
         spelled = self.text.form is not None and self.text.schema == {"type": "string"}
         return f"{self.text.form}: {self.help}" if spelled else self.help
 
     def read(self, texts: Sequence[str]) -> Any:
-        """Return the value that one or more texts write, as a body would hold it.
+        """Return the value of one or more texts, in the form that a body has it.
 
         Raises:
-            QueryError: for a text that is not as expected.
+            QueryError: for an invalid text.
         """
         values = []
         for text in texts:
@@ -83,17 +83,17 @@ class Setting:
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
-        """Return the schema of the key in a body, described."""
+        """Return the schema of the key in a body, with its description."""
         return {**handler(core), "description": self.help}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Key:
-    """Where an option is configured: in a collection's table, or in its `publish`.
+    """How an option is configured: in a collection's table, or in its `publish`.
 
-    `type` is what TOML gives, by default the option's own type. What is not configured holds the
-    option's own `default`. `help` is for what cannot be asked, which no `Setting` describes;
-    `example` a value as TOML gives it, for what is nothing by default.
+    `type` is the type in TOML, by default the option's own. `default` is the option's own, too.
+    `help` is for options that cannot be asked for, which no `Setting` describes; `example` is a
+    value in TOML, for options that are empty by default.
     """
 
     table: Literal["collection", "publish"]
@@ -105,7 +105,7 @@ class Key:
 
 
 def choice(names: Any) -> Text:
-    """Return how one of the names of a `Literal` is written."""
+    """Return the text form of a `Literal`."""
     known = get_args(names)
     return Text(
         schema={"type": "string", "enum": list(known)},
@@ -115,12 +115,12 @@ def choice(names: Any) -> Text:
 
 
 def spelled(form: str) -> Text:
-    """Return how a text of this form is written, which is read with the domain at hand."""
+    """Return a text of this form that is parsed later, when the domain is known."""
     return Text(schema={"type": "string"}, read=str, form=form)
 
 
 def each_named(make: Callable[[str, Any, Domain], Any]) -> Resolve:
-    """Return how a table of queries by name is resolved, where `make` resolves one of them."""
+    """Return the resolver of a table of named queries; `make` resolves one of them."""
 
     def resolve(table: Mapping[str, Any], domain: Domain) -> tuple[Any, ...]:
         found = []
@@ -170,4 +170,4 @@ TOP: Final = Text(
     form="N|all",
 )
 Unit = Annotated[float, AfterValidator(_open_unit), WithJsonSchema(dict(UNIT.schema))]
-"""The same number in JSON and TOML."""
+"""A number above 0 and below 1, in JSON and TOML."""

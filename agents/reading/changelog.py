@@ -35,9 +35,8 @@ class ChangelogReader:
     - `on_read(partition)` is called whenever a replica has been evaluated.
     - `on_broken(partition, why)` is called when a log can no longer be trusted; it is not read any
       more.
-    - `resumed` has the offsets at which replicas continue that a local store has restored. If such
-      a replica does not match its log or does not add up, the log is read once from its beginning
-      instead.
+    - `resumed` has the offsets at which replicas restored from a local store continue. If such a
+      replica does not match its log or does not add up, the log is read from its beginning instead.
     """
 
     def __init__(
@@ -117,7 +116,7 @@ class ChangelogReader:
             self._give_up(partition, f"its end went back from {before} to {end}")
             return
         if end < self._resumed.get(partition, 0):
-            return  # Nobody has confirmed yet that the log reaches the stored offset.
+            return  # It is not confirmed yet that the log reaches the stored offset.
         end = max(end, before)
         if not found and self._seen.get(partition) == (position, end):
             return
@@ -135,14 +134,14 @@ class ChangelogReader:
     def _went_back(self, partition: TopicPartition, *, end: int, known: int) -> bool:
         """Distinguish a log that was cut from one whose new leader does not know its end yet.
 
-        What we have read was committed, so a new leader has it; its high watermark catches up once
+        What was read had been committed, so a new leader has it; its high watermark catches up once
         its followers have fetched. A leader that lacks it refuses the fetch as out of range.
         """
         fetched_ms = self._consumer.last_poll_timestamp(partition)
         if end >= known or fetched_ms is None:
             self._short_since_ms.pop(partition, None)
             return False
-        # Timed by the fetches themselves: while nobody answers, nothing is learnt.
+        # Timed by the fetches themselves, because without answers nothing is learnt.
         since_ms = self._short_since_ms.setdefault(partition, fetched_ms)
         return bool(fetched_ms - since_ms > _SHORT_MS)
 

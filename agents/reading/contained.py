@@ -1,4 +1,4 @@
-"""Contain an error within the collection that it concerns."""
+"""Contain errors within the collection that they concern."""
 
 import logging
 from collections.abc import Awaitable, Callable, Iterator
@@ -18,14 +18,14 @@ log = logging.getLogger(__name__)
 def contained(failed: Callable[[str], None]) -> Iterator[None]:
     """Call `failed` with the error if the block raises one, and continue after it.
 
-    The text of an error that tells operators what has happened to a topic is passed on as it is.
-    For code that a reader of several collections runs for one of them, so that the others continue.
+    An error that tells operators what has happened to a topic is passed on with its own text. Use
+    this where code for several collections works on one of them, so that the others continue.
     """
     try:
         yield
     except (RecordError, SourceChangedError) as error:
         failed(str(error))
-    except Exception as error:  # whatever it is, others have no part in it
+    except Exception as error:  # whatever it is, it must not affect other collections
         log.debug("a part of the pipeline failed", exc_info=error)
         failed(f"internal error: {error!r}"[:_MOST_CHARACTERS])
 

@@ -1,4 +1,4 @@
-"""Contiguity: every message of a held partition is ingested once, whatever is lost on the way.
+"""Contiguity: every message of an owned partition is ingested once, even if calls are lost.
 
 A partition is read in sessions from its next offset on. What a session has read waits in it, and a
 call to take the next item goes through a channel, which may lose calls or deliver one twice. Known
@@ -42,17 +42,17 @@ class Frames:
     """The offset of the source up to which something is missing before the next message."""
     hole_since: float = 0.0
     at_end: bool = False
-    """Whether all of it has been read."""
+    """Whether the frames topic has been read to its end."""
     unknown: float | None = None
     """Since when the broker has reported it as unknown."""
     packed: int | None = None
     """The source offset up to which the last packed message went; None before the first."""
     heard: float = 0.0
-    """When packed messages last brought something new, or were about to."""
+    """When packed messages last brought, or were about to bring, something new."""
     own: float = 0.0
-    """When a report or a rejection of this state was last taken in, from whichever topic."""
+    """When a report or a rejection of this state was last ingested, from either topic."""
     decided: int = 0
-    """How many had been then."""
+    """How many there were at that time."""
 
 
 @dataclass
@@ -63,15 +63,15 @@ class OwnedPartition:
     session: Session | None = None
     """The session in which the source is read."""
     frames: Frames = field(default_factory=Frames)
-    """The same of packed messages."""
+    """The reading of packed messages."""
     flushed: float = 0.0
     """When its last flush began."""
     flight: "asyncio.Task[None] | None" = None
-    """The flush under way."""
+    """The flush in flight."""
     timer: asyncio.TimerHandle | None = None
     """The scheduled next flush."""
     leaving: bool = False
-    """Whether it is about to be dropped, or has been: neither flushes nor reading begin."""
+    """Whether it is being dropped: no flush or reading begins any more."""
     read: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when its replica has been evaluated."""
 
@@ -81,7 +81,7 @@ class OwnedPartition:
         return self.state.partition
 
     def note_own(self, now: float) -> None:
-        """Note whether reports or rejections of this state have been taken in by now."""
+        """Note whether reports or rejections of this state have been ingested by now."""
         head, before = self.state.work, self.frames.decided
         self.frames.decided = head.n + head.late + sum(head.rejected.values())
         if self.frames.decided > before:
@@ -89,23 +89,23 @@ class OwnedPartition:
 
 
 class Owner(Protocol):
-    """Who holds partitions, and is told what happens to them: an engine."""
+    """Owns partitions, and is told what happens to them: an engine."""
 
     def fail(self, problem: str) -> None:
         """Stop for good: only an operator can fix this problem."""
 
     def took(self, held: OwnedPartition) -> None:
-        """Note that something has been taken in that the next flush may write."""
+        """Note that something has been ingested that the next flush may write."""
 
     def won(self, held: OwnedPartition, outcome: Outcome, seconds: float) -> None:
-        """Note a flush that won: what it added, and the seconds that it took."""
+        """Note a flush that won, what it added, and how many seconds it took."""
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""
 
 
 class Channel(Protocol):
-    """The queue between a reader and the consumer of what it reads, who must make each call."""
+    """A queue of calls from a reader to its consumer, which makes them in order."""
 
     def offer(self, call: Callable[[], None]) -> None:
         """Append a call, without waiting."""
@@ -116,7 +116,7 @@ class Channel(Protocol):
 
 @dataclass(eq=False)
 class Intake:
-    """Takes in what is read of one collection's held partitions."""
+    """Ingests what is read from one collection's owned partitions."""
 
     config: CollectionConfig
     reader: SourceReader
@@ -138,13 +138,13 @@ class Intake:
             held.session = None
 
     def look(self, held: OwnedPartition) -> None:
-        """Call for what waits if the partition was full or a call was lost; do so at every tick."""
+        """Call for waiting items if the partition was full or a call was lost; at every tick."""
         for session in (held.session, held.frames.session):
             if session is not None:
                 session.next(lost=self.channel.empty())
 
     def take(self, held: OwnedPartition, session: Session) -> None:
-        """Take what has waited longest in a session, if there is room for it."""
+        """Take the item that has waited longest in a session, if there is room for it."""
         session.called = False
         with contained(self.owner.fail):
             if session.waiting and not self._blocked(held, session):
@@ -218,7 +218,7 @@ class Intake:
     def _call(self, held: OwnedPartition, session: Session) -> None:
         first = session.waiting[0]
         if isinstance(first, Batch) and not first.records:
-            # Of thousands of partitions at rest each is probed every second or two.
+            # With thousands of idle partitions, each is still probed every second or two.
             self.take(held, session)
         else:
             self.channel.offer(partial(self.take, held, session))

@@ -1,7 +1,7 @@
 """Scale the interval of periodic work with the number of partitions, to bound its cost per second.
 
-A consumer asks the broker about all of its partitions at every fetch, a tick visits all that are
-held, and every flush writes a head for each. For a hundred partitions this is negligible. For
+A consumer asks the broker about all of its partitions at every fetch, a tick visits all owned ones,
+and every flush writes a commit record for each. For a hundred partitions this is negligible. For
 thousands, at the same interval, it would take all of a process's time.
 """
 

@@ -1,4 +1,4 @@
-"""Contiguity with packed messages: the source's offsets decide, and the source fills every gap.
+"""Contiguity with packed messages: source offsets decide, and the source fills every gap.
 
 The frames topic is read without a group, from the position in the head on. What a packed message
 repeats is dropped. If one begins above the next offset, or none has brought anything new for a
@@ -76,7 +76,7 @@ class PackedIntake(Intake):
         self.metrics.pack_lag(self.config.name, held.partition, None)
 
     def look(self, held: OwnedPartition) -> None:
-        """Call for what waits; read the source if packed messages bring nothing of this state."""
+        """Call for waiting items; read the source if packed messages have nothing of this state."""
         super().look(held)
         frames, now = held.frames, self.clock.seconds()
         if frames.session is not None and frames.session.waiting and frames.hole is None:
@@ -113,7 +113,7 @@ class PackedIntake(Intake):
         held.frames.at_end = batch.stop >= batch.end
 
     def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
-        """Take what was read of the source; resume packed messages once a gap is filled."""
+        """Ingest what was read from the source; resume packed messages once a gap is filled."""
         frames, state, now = held.frames, held.state, self.clock.seconds()
         before, hole = state.next, frames.hole
         super()._ingest(held, batch)

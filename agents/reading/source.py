@@ -110,7 +110,7 @@ class Session:
     called: bool = False
     """Whether a call is under way."""
     short_since: float | None = None
-    """Since when its log has ended before its position."""
+    """The time since which its log ends before its position."""
 
     @property
     def full(self) -> bool:
@@ -118,25 +118,25 @@ class Session:
         return len(self.waiting) >= _SLICES
 
     def give(self, *items: Batch | Outside) -> None:
-        """Let items wait, and call for the first."""
+        """Queue items, and call for the first."""
         self.waiting.extend(items)
         self.next()
 
     def next(self, *, lost: bool = False) -> None:
-        """Call if something waits and no call is under way, or that one is `lost`."""
+        """Call if something waits and no call is under way, or if that one is `lost`."""
         if self.waiting and (lost or not self.called):
             self.called = True
             self.call(self)
 
     def take(self) -> Batch | Outside:
-        """Return what has waited longest."""
+        """Return the item that has waited longest."""
         self.reader.room.set()
         return self.waiting.popleft()
 
     def short_for(self, batch: Batch, now: float) -> float:
-        """Return for how long its log has ended before its position; negative if it does not.
+        """Return how long its log has ended before its position; negative if it does not.
 
-        In seconds, as `now` is. This is tolerated for a while: the log's leader may be new.
+        In seconds, like `now`. This is tolerated for a while, because the log's leader may be new.
         """
         if batch.end >= batch.start:
             self.short_since = None
@@ -266,7 +266,7 @@ class SourceReader:
     async def _batch(
         self, session: Session, found: Sequence[ConsumerRecord[bytes, bytes]]
     ) -> Batch | None:
-        """Return what an answer has brought of a partition; None if its end is not known."""
+        """Return what an answer brought for a partition; None if its end is not known."""
         partition = session.partition
         end = self._consumer.highwater(partition)
         if end is None:

@@ -1,1 +1,1 @@
-"""What HTTP, metrics and an app read of a running worker: its collections, clock and health."""
+"""The state of a running worker for HTTP, metrics and apps: collections, clock and health."""

@@ -1,9 +1,9 @@
-"""The clock by which a worker decides: the wall clock, as long as the broker agrees with it.
+"""The clock by which a worker decides: the wall clock, while the broker agrees with it.
 
-Setting a wall clock makes it jump, and what is decided before anybody notices would be final. So
-after a jump time continues by the monotonic clock until the broker's next timestamp shows which
-clock is right (`ldpstream.agents.state.skew`). A jump to the right time is then followed, one to a
-wrong time never.
+Setting a wall clock makes it jump, and decisions made before anybody notices would be final. So
+after a jump, time continues on the monotonic clock until the broker's next timestamp shows which
+clock is right (`ldpstream.agents.state.skew`). Then a jump to the right time is followed, and one
+to a wrong time is not.
 """
 
 import logging
@@ -72,8 +72,8 @@ class WorkerClock:
         if not self.stepped and abs(ahead_ms - self._ahead_ms) > _STEP_MS:
             self.stepped = True
             log.warning(
-                "this machine's clock has been set by %+.1f s: the worker goes on by its monotonic "
-                "clock until the broker's timestamps show which is right",
+                "this machine's clock has jumped by %+.1f s: the worker uses its monotonic clock "
+                "until the broker's timestamps show which is right",
                 (ahead_ms - self._ahead_ms) / 1000,
             )
         if not self.stepped:
@@ -89,11 +89,11 @@ class WorkerClock:
         return True
 
     def sent(self) -> int:
-        """Return the wall clock's time of sending something, for `acknowledged`."""
+        """Return the wall clock's time, to pass to `acknowledged` later."""
         return self._wall_ms()
 
     def acknowledged(self, sent_ms: int, appended_ms: int) -> None:
-        """Note the broker's timestamp of what was sent at `sent_ms` and is acknowledged now."""
+        """Note the broker's timestamp of a message sent at `sent_ms` and acknowledged now."""
         was_wrong, now_ms = self.wrong, self._wall_ms()
         if now_ms < sent_ms:
             return  # The clock was set back in between.
@@ -121,7 +121,7 @@ class WorkerClock:
         seconds = self.skew.least_ms / 1000
         side = "ahead of" if seconds > 0 else "behind"
         return (
-            f"this machine's clock is {abs(seconds):,.1f} s {side} the broker's, and may be off by "
-            f"{self._limit_ms / 1000:g} s: the worker leaves its partitions to others until it is "
-            "set right"
+            f"this machine's clock is {abs(seconds):,.1f} s {side} the broker's, more than the "
+            f"{self._limit_ms / 1000:g} s allowed: the worker leaves its partitions to others "
+            "until the clock is corrected"
         )

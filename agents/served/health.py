@@ -1,4 +1,4 @@
-"""Log one warning when the broker stops answering and one line when it is back, not every error."""
+"""Log once when the broker stops answering, and once when it is back, instead of every error."""
 
 import asyncio
 import logging
@@ -19,21 +19,21 @@ class BrokerWatch:
 
     def __init__(self) -> None:
         self.silent = False
-        """Whether it has not answered for five seconds."""
+        """Whether the broker has not answered for five seconds."""
         self._last: int | None = None
         self._heard = 0.0
 
     async def run(self, consumer: AIOKafkaConsumer, bootstrap: str) -> None:
-        """Watch for how long a consumer's fetches have been unanswered, until cancelled.
+        """Watch how long a consumer's fetches have been unanswered, until cancelled.
 
-        `consumer` must fetch continuously: with nothing to read it gets an answer every half
+        `consumer` must fetch continuously: even with nothing to read it gets an answer every half
         second.
         """
         while True:
             slept = time.monotonic()
             await asyncio.sleep(_STEP_SECONDS)
             now = time.monotonic()
-            # Otherwise this process itself was suspended.
+            # If it slept longer, this process itself was suspended.
             if now - slept <= 2 * _STEP_SECONDS:
                 answered = [consumer.last_poll_timestamp(p) for p in consumer.assignment()]
                 self.look(
@@ -59,5 +59,5 @@ class BrokerWatch:
 
 
 def note_error(error: KafkaError) -> None:
-    """Log a reader's error, from which it recovers by itself."""
+    """Log an error from which a reader recovers by itself."""
     log.debug("the broker refused or did not answer: %r", error)

@@ -23,7 +23,7 @@ class Described(Protocol):
 
     @property
     def ready(self) -> bool:
-        """Whether it can be asked."""
+        """Whether it can be queried."""
 
     @property
     def accepted(self) -> Sequence["Described"]:

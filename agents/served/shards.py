@@ -1,4 +1,4 @@
-"""Where the workers of all shards answer, as the topic of their addresses tells."""
+"""The addresses of workers of all shards, from the topic where they publish them."""
 
 import hashlib
 import json
@@ -11,7 +11,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.shard import Shard, is_advertised
 
 MISSED_RENEWALS: Final = 3
-"""A worker is forgotten that has not renewed its address while this one has this many times."""
+"""A worker is forgotten if this one renews its address this many times and the other does not."""
 
 log = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ class _Known:
 
 @dataclass(frozen=True)
 class Elsewhere:
-    """A collection of another shard: as configured, and whether any worker answers for it."""
+    """A collection of another shard as configured, and whether any worker answers for it."""
 
     config: CollectionConfig
     shard: Shard
@@ -32,12 +32,12 @@ class Elsewhere:
 
     @property
     def accepted(self) -> "tuple[Elsewhere, ...]":
-        """The same under the specs that it accepts."""
+        """The same, under the specs that it accepts."""
         return tuple(Elsewhere(one, self.shard, self.ready) for one in self.config.accept)
 
     @property
     def problem(self) -> str:
-        """What is wrong where no worker answers."""
+        """What to say if no worker answers."""
         return f"{self.config.name}: shard {self.shard} has no worker that answers"
 
 
@@ -45,8 +45,8 @@ class Elsewhere:
 class Shards:
     """One worker's shard and address, all collections, and the addresses of other workers.
 
-    Ages are counted in this worker's own renewals, which are on the same topic: no clock is
-    compared with another one, and while the broker is away nobody is forgotten.
+    Ages are counted in this worker's own renewals on the same topic. So no clocks are compared, and
+    while the broker is away no worker is forgotten.
     """
 
     own: Shard
@@ -55,18 +55,18 @@ class Shards:
     _known: dict[str, _Known] = field(default_factory=dict)
 
     def record(self) -> tuple[bytes, bytes]:
-        """Return the key and value by which this worker tells its shard and address."""
+        """Return the key and value by which this worker publishes its shard and address."""
         return self.address.encode(), json.dumps({"shard": str(self.own)}).encode()
 
     def read(self, key: bytes | None, value: bytes | None) -> None:
-        """Take in a record of the topic; what is no address is left out."""
+        """Read a record of the topic; ignore what is not an address."""
         address = (key or b"").decode(errors="replace")
         if address == self.address:
             self._age()
         elif value is None:
             self._known.pop(address, None)
         elif (shard := _read_shard(value)) is None or not self._may_learn_tokens(address):
-            log.warning("ignored an invalid address of a worker, or one without HTTPS")
+            log.warning("ignored a worker's address that is invalid or not HTTPS")
         else:
             self._known[address] = _Known(shard)
 
@@ -77,7 +77,7 @@ class Shards:
                 del self._known[address]
 
     def _may_learn_tokens(self, address: str) -> bool:
-        """Return whether readers' tokens may be sent there: no less safely than to this worker."""
+        """Return whether readers' tokens may be sent there: it is as secure as this worker."""
         return is_advertised(address) and address.startswith(("https:", self.address.split("/")[0]))
 
     def elsewhere(self, name: str) -> bool:
@@ -85,9 +85,9 @@ class Shards:
         return name in self.collections and not self.own.holds(name)
 
     def addresses(self, name: str) -> list[str]:
-        """Return where workers answer for a collection: all in an order that is this worker's.
+        """Return the addresses of workers that run a collection, in an order of this worker's own.
 
-        So each worker keeps to one of them, and different workers to different ones.
+        So each worker sticks to one of them, and different workers to different ones.
         """
         found = [address for address, one in self._known.items() if one.shard.holds(name)]
         return sorted(found, key=self._rank)

@@ -1,8 +1,8 @@
 """A read-only windowed table of a collection, for the surrounding app.
 
-It shows what winning heads have counted. It is indexed by window, like Faust's own windowed tables.
-Its values are exact, and the same in all workers, because each reads the changelogs of all
-partitions. A report counts once, and only as part of a head that has won.
+It is indexed by window, like Faust's own windowed tables, and shows what winning commit records
+have counted, each report once. Its values are exact, and the same in all workers, because each
+reads the changelogs of all partitions.
 """
 
 import time
@@ -32,7 +32,7 @@ class _Spans(Mapping[int, WindowTotals]):
     replicas: Sequence[Replica]
 
     def __getitem__(self, start_ms: int) -> WindowTotals:
-        """Return the totals of the span that starts then."""
+        """Return the totals of the span that starts at `start_ms`."""
         if start_ms not in self._starts():
             raise KeyError(start_ms)
         return totals(self.context, self.replicas, start_ms, start_ms + self.size_ms)
@@ -72,7 +72,7 @@ class WindowedTable(_Spans):
     """
 
     def __repr__(self) -> str:
-        """Return what is in it, by start."""
+        """Return the numbers of reports, by start."""
         try:
             counts = ", ".join(f"{format_time(start)}: {one.n:,}" for start, one in self.items())
         except NotReadyError as error:

@@ -1,4 +1,4 @@
-"""Where a replica keeps the values of cells: in memory, or in a store that outlives the process.
+"""Where a replica keeps the values of cells: in memory, or in a store that survives the process.
 
 The changelog is the state. A store is only a copy of what a replica has evaluated, and can be
 deleted at any time. The replica holds each cell's key and the first bytes of its value, which are
@@ -103,4 +103,4 @@ class CellStore(Protocol):
         """
 
     def clear(self) -> None:
-        """Forget everything: the log is about to be read from its beginning."""
+        """Discard everything: the log is about to be read from its beginning."""

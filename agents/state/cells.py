@@ -79,7 +79,7 @@ def encode_few(counts: Mapping[int, int], length: int) -> bytes:
 def _unpack(
     layout: struct.Struct, data: bytes, what: str, *, whole: bool = True
 ) -> tuple[int, ...]:
-    """Return the numbers of a value's layout, but for the format version.
+    """Return the numbers of a value's layout, without the format version.
 
     Raises:
         RecordError: if the value is of another version, too short, or longer where it is `whole`.

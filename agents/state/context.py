@@ -97,7 +97,7 @@ class Context:
 
     @property
     def tells_of_open(self) -> bool:
-        """Whether answers hold anything of open panes."""
+        """Whether answers contain anything of open panes."""
         return self.minimum_block <= 1 and self.release_ms is not None
 
     @property

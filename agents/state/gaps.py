@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from ldpstream.agents.state.windows import NEVER
 
 GAPS_LIMIT: Final = 8
-"""Most gaps in a head: beyond that the two nearest are merged."""
+"""The most gaps in a head; with more, the two nearest are merged."""
 LISTED_PANES: Final = 1_000
 """Only the first panes of a gap, this many, get documents if nothing else is left of them."""
 

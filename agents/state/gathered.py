@@ -4,7 +4,7 @@
    partition 0 adds them up, and its next head *gathers* the pane: it stores the sums as its own
    cells, and `gathered` says up to which pane. Until this head wins, and if it never does, nothing
    has happened; afterwards every reader takes the counts of these panes from partition 0 alone.
-2. The owner of another partition *hands over* a pane once it reads such a head, as a winning one:
+2. The owner of another partition *hands over* a pane once it reads such a winning head:
    its own next head names the same `gathered`, and from that head on its counts of the pane are
    dead. Whoever takes over from it, or from the owner of partition 0, continues from winning heads.
 3. How many reports came late stays with the partition that counted them, in cells of their own,
@@ -28,7 +28,7 @@ class BehindError(RuntimeError):
 
 
 def missing(replicas: Sequence[Replica]) -> range:
-    """Return the panes that have been handed over to partition 0, which does not show them yet.
+    """Return the panes that were handed over to partition 0, but are not shown by it yet.
 
     The range begins with the first pane of which every partition shows its own counts; those of the
     panes below are partition 0's.
@@ -54,7 +54,7 @@ def check_between(replicas: Sequence[Replica], first: int, end: int) -> int:
 
 
 def counted(replicas: Iterable[Replica], first: int, end: int) -> Counter[int]:
-    """Return, by pane of `[first, end)`, how many reports these replicas show; none has none."""
+    """Return, by pane of `[first, end)`, how many reports these replicas show, if any."""
     found: Counter[int] = Counter()
     for replica in replicas:
         for pane in replica.panes(first, end):

@@ -41,8 +41,8 @@ class OtherStates:
     def note(self, key: bytes, value: bytes | None, *, since: bool) -> None:
         """Note a record of another state, in the log's order; unreadable ones are ignored.
 
-        What arrives `since` the log's end was first reached was written under a later
-        configuration, which knows of our state, or by a worker that still has another one.
+        Records that arrive `since` the log's end was first reached come from a later configuration,
+        which includes this state, or from a worker that still has another one.
         """
         state = key[: len(self._prefix)]
         try:

@@ -1,4 +1,4 @@
-"""Index the names of cells by pane, so that a pane that leaves the state costs what it holds."""
+"""Index the names of cells by pane, so that dropping a pane costs only as much as it has."""
 
 from collections.abc import Collection
 from heapq import heappop, heappush

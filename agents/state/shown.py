@@ -13,7 +13,7 @@ from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 
 DEAD_LIMIT: Final = 40_000
-"""With this many records to delete, counting pauses: each takes memory until it is deleted, and a
+"""With this many records to delete, ingesting pauses: each takes memory until it is deleted, and a
 flush leaves as many dead records as it writes."""
 
 

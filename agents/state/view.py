@@ -1,6 +1,6 @@
 """Add up all partitions' replicas to the exact totals of any span of whole panes.
 
-Any worker can answer, whichever partitions it owns, because it replicas all of them.
+Any worker can answer, whichever partitions it owns, because it has replicas of all of them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,1 +1,1 @@
-"""Where the values of a worker's state are kept: in memory, or in RocksDB."""
+"""Stores for the values of a worker's state: memory, or RocksDB."""

@@ -1,4 +1,4 @@
-"""Which store the replicas of a worker keep their values in: memory, or RocksDB under `data`."""
+"""Choose the store of a worker's replicas: memory, or RocksDB in `data`."""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FOLDER: Final = "rocksdb"
 _MISSING: Final = (
-    'store = "rocksdb" under [worker] needs a package that is not installed: '
+    'worker.store: "rocksdb" needs a package that is not installed: '
     "pip install 'ldpstream[rocksdb]'"
 )
 
@@ -63,7 +63,7 @@ class Stores:
         """Give every replica its store; return the offsets from which replicas continue, if not 0.
 
         `topic_id` returns the id of a topic, empty if the broker has none. Stored values of these
-        collections and of `others` are kept, all else is dropped.
+        collections and of `others` are kept; everything else is dropped.
 
         Raises:
             StoreError: if the store cannot be opened.
@@ -72,7 +72,7 @@ class Stores:
             return {}
         if why := why_no_store(self._worker):
             raise StoreError(why)
-        # Imported only here, because the package is an extra.
+        # Imported here, because the package is an extra.
         from ldpstream.agents.stores.rocks import RocksDatabase
         from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica, drop_others
 

@@ -1,7 +1,8 @@
 """The database of a worker's local store: RocksDB, in its own directory.
 
-It is a copy of what the changelogs hold and can be deleted at any time. So a damaged database, or
-one of another format, is discarded. `ldpstream.agents.stores.rocks_store` specifies its contents.
+It is only a copy of what is in the changelogs, and can be deleted while no worker runs. So a
+damaged database, or one of another format, is discarded. `ldpstream.agents.stores.rocks_store`
+specifies its contents.
 """
 
 import logging
@@ -44,11 +45,11 @@ class RocksDatabase:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"{path.parent} cannot be made: {error.strerror}") from error
+            raise StoreError(f"cannot create {path.parent}: {error.strerror}") from error
         self._database = self._open()
         found = self.get(b"format")
         if found not in (None, FORMAT):
-            self._destroy(f"it is of format {found!r}, and this release writes {FORMAT!r}")
+            self._destroy(f"it has format {found!r}, and this release writes {FORMAT!r}")
         self.write_pairs([(b"format", FORMAT)])
 
     def _open(self) -> Rdict:
@@ -58,17 +59,16 @@ class RocksDatabase:
             said = str(error)
             if "lock" in said.lower():
                 raise StoreError(
-                    f"{self._path} is in use by another worker: each needs a folder of its own, "
-                    "data under [worker]"
+                    f"{self._path} is in use by another worker: give each its own worker.data"
                 ) from error
             if not said.startswith(("Corruption", "Invalid argument")):
-                raise StoreError(f"{self._path} cannot be opened: {said}") from error
-            log.warning("%s is damaged and starts over from the changelogs: %s", self._path, said)
+                raise StoreError(f"cannot open {self._path}: {said}") from error
+            log.warning("%s is damaged, and rebuilt from the changelogs: %s", self._path, said)
         self._remove()
         return self._guarded(lambda: Rdict(str(self._path), _options()))
 
     def _destroy(self, why: str) -> None:
-        log.warning("%s starts over from the changelogs: %s", self._path, why)
+        log.warning("%s is rebuilt from the changelogs: %s", self._path, why)
         self._database.close()
         self._remove()
         self._database = self._open()
@@ -106,14 +106,14 @@ class RocksDatabase:
         self._guarded(lambda: self._database.write(batch))
 
     def write_pairs(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
-        """Write some keys atomically."""
+        """Write keys with their values atomically."""
         batch = Batch(raw_mode=True)
         for key, value in pairs:
             batch.put(key, value)
         self.write(batch)
 
     def close(self) -> None:
-        """Close it, after which another worker may open it; may be called twice."""
+        """Close the database, so that another worker may open it; may be called twice."""
         with suppress(DbClosedError):
             self._database.close()
 
@@ -124,7 +124,7 @@ def after(start: bytes) -> bytes:
 
 
 def _options() -> Options:
-    """Return options that bound memory; anything not synced is in the changelog."""
+    """Return options that bound memory; writes need no sync, since the changelog has them."""
     options, tables = Options(raw_mode=True), BlockBasedOptions()
     tables.set_block_cache(Cache(_CACHE_BYTES))
     tables.set_bloom_filter(10, block_based=False)

@@ -1,17 +1,17 @@
 """Store a replica's cells in a worker's database, and the offset up to which they were evaluated.
 
-Each replica is stored with the topic (by its id), the state and the offset that it belongs to. Data
-of another topic or state, or of no current replica, is dropped and read again. One atomic batch has
-everything that an evaluation changed, and its offset. Only values may be written earlier, while a
-long log is read: nothing refers to them yet.
+Each replica is stored with its topic's id, its state and its offset. Data of another topic or
+state, or of no current replica, is dropped and read again. One atomic batch contains everything
+that an evaluation changed, and its offset. Only values may be written earlier, while a long log is
+read: nothing refers to them yet.
 
 Keys: `format`; then, by a replica's digest of 8 bytes:
 
-- `p`: its point, that is, what it belongs to and up to where it was evaluated;
+- `p`: its point: topic, state, and the offset up to which it was evaluated;
 - `s`: present while values have been written ahead of their batch;
 - `m` and the record's key without its state: the value's length and first bytes, or nothing for a
   dead record;
-- `v` and the same: the whole value, if `m` does not hold all of it.
+- `v` and the same: the whole value, if `m` does not have all of it.
 """
 
 import json
@@ -43,12 +43,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, kw_only=True)
 class StoredReplica:
-    """What a replica's stored values belong to."""
+    """The identity of a replica's stored values."""
 
     topic: str
     partition: int
     topic_id: str
-    """Of the changelog, in hexadecimal; empty if the broker has none."""
+    """The changelog's id, in hexadecimal; empty if the broker has none."""
     state: str
     """The prefix of the state's keys, in hexadecimal."""
 
@@ -66,8 +66,8 @@ def drop_others(database: RocksDatabase, replicas: Iterable[StoredReplica]) -> N
         if key[1:] not in wanted:
             was = json.loads(point)
             log.warning(
-                "the stored state of %s[%d] is dropped: it belongs to a topic, window or "
-                "specification that no collection uses any more",
+                "the stored state of %s[%d] is dropped: no collection uses its topic, windows and "
+                "specification any more",
                 *(was["topic"], was["partition"]),
             )
             _drop(database, key[1:])
@@ -113,8 +113,7 @@ class RocksStore:
         for key, stored in self._database.scan(b"m" + self._digest):
             record = prefix + key[9:]
             if stored == _DEAD:
-                # Only records of our own state are stored, so the prefix is exactly what was cut
-                # off.
+                # Only records of this state are stored, so the prefix is exactly what was cut off.
                 known[record] = None
             else:
                 size = int.from_bytes(stored[:_LENGTH_BYTES], "little")
@@ -124,9 +123,9 @@ class RocksStore:
 
     def _why_not(self, point: dict[str, Any]) -> str:
         if not self._replica.topic_id:
-            return "the broker gives topics no ids, so the stored one may be of another topic"
+            return "topics of this broker have no ids, so the stored one may be of another topic"
         if point["topic_id"] != self._replica.topic_id:
-            return "the stored one is of another topic of this name"
+            return "the stored one is of another topic with this name"
         if {name: point[name] for name in asdict(self._replica)} != asdict(self._replica):
             return "the stored one is of another partition or specification"
         return ""
@@ -167,7 +166,8 @@ class RocksStore:
         if value is None or len(value) != held.size_bytes:
             raise StoreError(
                 "the store lacks a value of "
-                f"{self._replica.topic}[{self._replica.partition}]: delete it while no worker runs"
+                f"{self._replica.topic}[{self._replica.partition}]: delete the folder rocksdb in "
+                "worker.data while no worker runs"
             )
         return value
 
@@ -178,7 +178,7 @@ class RocksStore:
         changed: Iterable[bytes],
         keys: Mapping[bytes, CellRecord | None],
     ) -> None:
-        """Write what has changed and the point in one batch."""
+        """Write all changes and the point in one batch."""
         batch = self._batch
         for key in changed:
             cell = keys.get(key)

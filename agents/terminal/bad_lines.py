@@ -1,4 +1,4 @@
-"""The bad lines of an input: all of them counted, the first ones named."""
+"""The bad lines of an input: all are counted, the first are named."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -6,33 +6,33 @@ from typing import Final
 from ldpstream.agents.terminal.errors import Refused
 
 _NAMED: Final = 3
-"""This many bad lines are named."""
 _ENOUGH: Final = 10_000
-"""After this many the rest of a file is not read: each costs some 30 us."""
+"""After this many bad lines the rest of a file is not read: each costs some 30 us."""
 
 
 @dataclass
 class BadLines:
-    """Of the input `name`, of which `read` lines were read; what stood there is never kept."""
+    """The bad lines among the `read` lines of the input `name`; their text is never kept."""
 
     name: str
     read: int = 0
     count: int = 0
     ended: bool = True
-    """Whether `read` are all lines of the input."""
+    """Whether the input was read to its end."""
     first: list[tuple[int, str]] = field(default_factory=list)
-    """The first ones, and what was expected there."""
+    """The number of each of the first bad lines, and what was expected there."""
 
     def note(self, line: int, expected: str) -> None:
-        """Note one; lines come in their order, from 1 on."""
+        """Count a bad line; lines come in order, from 1 on."""
         self.count += 1
         if len(self.first) < _NAMED:
             self.first.append((line, expected))
 
     def enough(self, lines: int, chunk: int, *, whole: bool) -> bool:
-        """Return whether to stop after the last `lines` of at most `chunk`, some of them bad.
+        """Return whether to stop after a chunk of `lines` lines, some of them bad.
 
-        A pipe may never end, and is no `whole`; a file that is bad throughout is not worth reading.
+        Only a `whole` input is read on, to count its bad lines: a pipe may never end. A file that
+        is bad throughout is not worth reading.
         """
         if whole and self.count < _ENOUGH:
             return False
@@ -46,7 +46,7 @@ class BadLines:
         return f"line {line}: expected {expected}"
 
     def refusal(self, way_out: str = "") -> Refused:
-        """Return the refusal of the input, which has a bad line; `way_out` says what to do."""
+        """Return the refusal of an input with bad lines; `way_out` says what to do."""
         if self.count == 1:
             return Refused(f"{self.name}: {self.said}{way_out}")
         others = ", ".join(f"{line:,}" for line, _ in self.first[1:])

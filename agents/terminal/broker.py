@@ -1,4 +1,4 @@
-"""Commands that talk to a broker: clients that are closed again, and its errors as messages."""
+"""Kafka clients for commands: closed at the end of a block, with errors as messages."""
 
 import asyncio
 import logging
@@ -30,7 +30,7 @@ def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig, config_file: str)
 
     Raises:
         Failed: where a broker does not answer or refuses.
-        Refused: where `[kafka]` holds what no client takes.
+        Refused: where the Kafka clients do not accept a setting of `[kafka]`.
     """
     # The clients log what they also raise; one message is enough.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
@@ -60,11 +60,11 @@ async def admin(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
 async def producer(
     kafka: KafkaConfig, *, transactional_id: str | None = None
 ) -> AsyncIterator[AIOKafkaProducer]:
-    """Return a started producer, of transactions where it has an id for them.
+    """Return a started producer, stopped at the end of the block.
 
-    It is stopped at the end of the block.
+    With a `transactional_id` it is transactional.
     """
-    # Longer than the clients' default: a broker that is away for a minute loses nothing.
+    # Longer than the clients' default, so that a broker may be away for a minute.
     options = {"request_timeout_ms": PATIENCE_MS, **kafka.options}
     with _refusing_options():
         client = clients.producer(kafka.bootstrap, options, transactional_id=transactional_id)
@@ -93,12 +93,12 @@ async def _started(start: _Call, stop: _Call, kafka: KafkaConfig) -> AsyncIterat
 
 @contextmanager
 def _refusing_options() -> Iterator[None]:
-    """Turn whatever a client says about impossible settings into one kind of error."""
+    """Turn all errors of a client about its settings into one kind."""
     try:
         yield
     except clients.ClientOptionError:
         raise
     except (ValueError, TypeError, RuntimeError, OSError) as error:
         raise clients.ClientOptionError(
-            f"kafka: expected settings that the Kafka client takes: {error}"
+            f"kafka: the Kafka client does not accept these settings: {error}"
         ) from error

@@ -1,4 +1,4 @@
-"""Reports in the order of the input's lines, and the frames that they go in."""
+"""Reports in the order of the input's lines, and the frames that hold them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """n reports with their times in epoch milliseconds; tokens where `one_report` asks for them."""
+    """n reports with their times in epoch milliseconds, and tokens where `one_report` is set."""
 
     reports: Reports
     times_ms: Integers
@@ -30,7 +30,7 @@ class Chunk:
 
 
 class Kept:
-    """The reports of a ledger that have not arrived yet, each window's once."""
+    """The reports of a ledger that are not acknowledged yet, one per window."""
 
     def __init__(
         self,
@@ -74,14 +74,14 @@ class Kept:
         return Chunk(reports, times_ms, self._spec.tokens(self._ledger.secret, times_ms))
 
     def mark_sent(self) -> None:
-        """Say that all that was yielded has arrived."""
+        """Record in the ledger that all yielded reports have arrived."""
         self._ledger.mark_sent(self._spec, self._starts)
 
 
 def from_values(
     stream: BinaryIO, collection: CollectionConfig, reading: Reading, *, size: int
 ) -> Iterator[Chunk]:
-    """Yield the reports of value lines, drawn here.
+    """Draw and yield the reports of value lines.
 
     Raises:
         Refused: as `read_values`.
@@ -98,7 +98,7 @@ def from_reports(
     """Yield the reports that `privatize` wrote.
 
     Raises:
-        Refused: as `read_reports`; and where `times` are asked for and missing.
+        Refused: as `read_reports`; and where `times` were asked for and are missing.
     """
     for lines in read_reports(stream, collection.spec, chunk=size, near=reading.near):
         if reading.times and lines.times_ms is None:
@@ -115,7 +115,7 @@ def _or_now(times_ms: Integers | None, n: int) -> Integers:
 def frames(
     spec: CollectionSpec, chunk: Chunk, batch: int
 ) -> Iterator[tuple[bytes, int, int | None]]:
-    """Yield frames, their number of reports, and the partition where it is not any.
+    """Yield frames, their numbers of reports, and the partition where tokens determine it.
 
     A frame holds at most `batch` reports.
     """

@@ -1,4 +1,4 @@
-"""Asking a running worker from a command: its refusals as messages."""
+"""A worker's client for commands: its errors as messages."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,8 +14,8 @@ async def connect(url: str, *, token: str | None = None) -> AsyncIterator[Client
     """Return a client of the worker at a URL, closed at the end of the block.
 
     Raises:
-        Refused: where the worker refuses a request, with its own words, or the URL is none.
-        Failed: where it does not answer, or answers something else.
+        Refused: where the worker refuses a request, in its own words, or the URL is invalid.
+        Failed: where it does not answer, or is not a worker.
     """
     try:
         async with connect_client(url, token=token) as client:

@@ -1,4 +1,4 @@
-"""Tables of Parquet and Arrow as rows of texts, which are read as those of CSV are.
+"""Parquet and Arrow tables as rows of texts, read in the same way as rows of CSV.
 
 A file is recognised by its first bytes, whatever its name, so pipes work too.
 """
@@ -13,28 +13,28 @@ from ldpstream.mechanisms.base.lazy import imported
 _PARQUET: Final = b"PAR1"
 _ARROW_FILE: Final = b"ARROW1"
 _ARROW_STREAM: Final = b"\xff\xff\xff\xff"
-_EXTRA: Final = ("parquet", "a table of Parquet or Arrow")
+_EXTRA: Final = ("parquet", "a Parquet or Arrow table")
 
 
 def begins_table(first: bytes) -> bool:
-    """Return whether an input that begins with these bytes, 6 or more, is a table."""
+    """Return whether an input that begins with these bytes, at least 6, is a table."""
     return first.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM))
 
 
 class ColumnarRows(Iterator[list[str]]):
-    """The rows of a table, `line_num` of which have been read: the names of its columns are none.
+    """The rows of a table; `line_num` of them have been read, not counting column names.
 
-    Whole numbers, even where a column holds them as floats, are written without a fraction. Times
-    are written as RFC 3339, those without a zone as UTC, and a missing cell as an empty text.
+    Whole numbers have no fraction, even in a column of floats. Times become RFC 3339, UTC where
+    they have no zone, and missing cells become empty texts.
     """
 
     def __init__(self, stream: BinaryIO, columns: Sequence[str], *, name: str, chunk: int) -> None:
-        """Open the table of an input, which `name` is called in messages.
+        """Open the table in an input, called `name` in messages.
 
-        `columns` are read, in their order; all of them if empty. A pipe is kept in memory.
+        Reads `columns`, in this order; all if empty. A pipe is kept in memory.
 
         Raises:
-            Refused: where a column is not there once, or the input is no whole table.
+            Refused: where a column is missing or occurs twice, or the table is incomplete.
             Failed: where pyarrow is not installed.
         """
         self.line_num = 0
@@ -80,13 +80,13 @@ class ColumnarRows(Iterator[list[str]]):
         try:
             texts: list[str] = compute.fill_null(cells.cast(arrow.string()), "").to_pylist()
         except arrow.ArrowException:
-            # Its own text may repeat a cell.
+            # Arrow's own message may quote a cell.
             what = "expected texts, numbers or times"
             raise Refused(f"{self._name}: column {column!r}: {what}") from None
         return texts
 
     def _broken(self) -> Refused:
-        return Refused(f"{self._name}: expected a whole table of Parquet or Arrow")
+        return Refused(f"{self._name}: expected a complete Parquet or Arrow table")
 
 
 def _opened(stream: BinaryIO, columns: Sequence[str], chunk: int) -> tuple[Any, Iterator[Any]]:
@@ -97,7 +97,7 @@ def _opened(stream: BinaryIO, columns: Sequence[str], chunk: int) -> tuple[Any, 
     source.seek(begin)
     if first.startswith(_PARQUET):
         file = imported("pyarrow.parquet", *_EXTRA).ParquetFile(source)
-        # Columns that nobody asks for are not decoded.
+        # Do not decode columns that nobody asked for.
         wanted = list(columns) or None
         return file.schema_arrow, file.iter_batches(batch_size=chunk, columns=wanted)
     ipc = imported("pyarrow.ipc", *_EXTRA)

@@ -1,4 +1,4 @@
-"""What several commands share: the configuration option, the collection, inputs and outputs."""
+"""What several commands share: options, the configuration and its collections, refusals."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
@@ -16,7 +16,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 SHARD_VARIABLE: Final = "LDPSTREAM_SHARD"
 CHUNK: Final = 100_000
-"""Lines that are read and handled at once."""
+"""Lines that are read and processed at once."""
 
 
 def config_option(command: Command) -> Command:
@@ -35,7 +35,7 @@ def config_option(command: Command) -> Command:
 def number_option(
     flag: str, least: int, most: int, *, default: int, text: str, metavar: str = "N"
 ) -> Callable[[Command], Command]:
-    """Add a whole number between two limits, both included, with a default; `text` is its help."""
+    """Add an option for a whole number between two limits, both included; `text` is its help."""
     return click.option(
         flag,
         type=click.IntRange(least, most),
@@ -47,14 +47,14 @@ def number_option(
 
 
 class ShardParameter(click.ParamType):
-    """A shard and their number on the command line, such as `2/4`."""
+    """A shard out of a number of them on the command line, such as `2/4`."""
 
     name = "shard"
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Shard:
-        """Return the shard; wrong use where the text is none."""
+        """Return the shard, or fail with usage help."""
         try:
             return Shard.parse(str(value))
         except ValueError as error:
@@ -75,8 +75,8 @@ def shard_option(command: Command) -> Command:
 
 
 def verbose_option(command: Command) -> Command:
-    """Add `--verbose`, of a process that runs on."""
-    return click.option("--verbose", is_flag=True, help="Log what the Kafka clients say, too.")(
+    """Add `--verbose`, for long-running processes."""
+    return click.option("--verbose", is_flag=True, help="Also log what the Kafka clients say.")(
         command
     )
 
@@ -89,7 +89,7 @@ class AddressParameter(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Return the address; wrong use where the text is none."""
+        """Return the address, or fail with usage help."""
         host, _, port = str(value).rpartition(":")
         if not host or not port.isdecimal() or int(port) > 0xFFFF:
             self.fail(f"expected HOST:PORT, such as 127.0.0.1:6067, got {value}", param, ctx)
@@ -109,16 +109,16 @@ def load(config_file: str) -> Config:
 
 
 def load_shard(config_file: str, shard: Shard) -> Config:
-    """Load the configuration of a worker of a shard: all collections.
+    """Load the configuration, with all collections, for a worker of a shard.
 
     Raises:
-        Refused: as `load`, and where nobody could forward questions to that worker.
+        Refused: as `load`, and where workers of other shards could not forward requests to it.
     """
     config = load(config_file)
     if shard.total > 1 and config.worker.advertise is None:
         raise Refused(
             f"{config_file}: worker.advertise: expected this worker's address for those of other "
-            'shards, such as "http://worker-2:6066", got none; LDPSTREAM_ADVERTISE gives it, too'
+            'shards, such as "http://worker-2:6066", got none; or set LDPSTREAM_ADVERTISE'
         )
     return config
 
@@ -137,7 +137,7 @@ def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConf
 
 
 def warn_of_nominal(collections: Iterable[CollectionConfig]) -> None:
-    """Say on standard error which of these, or of what they accept, protect in name only."""
+    """Say on standard error which of these, or of the specs they accept, protect in name only."""
     for warning in nominal_warnings(collections):
         click.echo(warning, err=True)
 
@@ -146,7 +146,7 @@ def refuse_one_report(collection: CollectionConfig, what: str) -> None:
     """Refuse a collection with `one_report` where devices cannot be distinguished.
 
     Raises:
-        Refused: naming the key, with `what` is expected instead.
+        Refused: naming the key, and `what` is expected instead.
     """
     if collection.spec.one_report is not None:
         raise Refused(f"collection.{collection.name}.one_report: expected {what}")
@@ -156,7 +156,7 @@ def refuse_words(collection: CollectionConfig) -> None:
     """Refuse a collection of unknown words where nothing keeps a device to one round.
 
     Raises:
-        Refused: naming the key, and the command that does.
+        Refused: naming the key, and the command to use.
     """
     if isinstance(collection.spec.domain, Words):
         raise Refused(

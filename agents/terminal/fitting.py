@@ -1,4 +1,4 @@
-"""Tables that never cut a number: where a row is too wide, it is written as a sentence."""
+"""Tables that never cut a number: rows that are too wide become sentences."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,18 +11,18 @@ from rich.text import Text
 _NAME_COLUMNS: Final = 12
 """Names are folded, and get at least this many columns of the terminal."""
 _BORDER: Final = 3
-"""A column's line, and a space on both of its sides."""
+"""A column's line, and a space on each side."""
 
 
 class FittingTable(Table):
-    """A table of rich whose left-justified columns are names, which fold.
+    """A rich table whose left-justified columns are names, which may fold.
 
-    All others are numbers. Where these do not fit into the terminal, each row is a sentence of all
-    its cells instead: `bus: share 63.60%, low 50.90%`.
+    All other columns are numbers. Where these do not fit into the terminal, each row is printed as
+    a sentence instead: `bus: share 63.60%, low 50.90%`.
     """
 
     def add_column(self, header: Any = "", *more: Any, **options: Any) -> None:
-        """Add a column, as rich has it."""
+        """Add a column, with rich's own options."""
         names = options.get("justify", "left") == "left" and not options.get("no_wrap")
         options.setdefault("overflow", "fold")
         super().add_column(header, *more, **{**options, "no_wrap": not names})

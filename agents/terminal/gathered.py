@@ -1,4 +1,4 @@
-"""Options of several commands that each gets as one object."""
+"""Groups of options that a command receives as one object."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -11,9 +11,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 def gathered(
     name: str, make: Callable[..., object], *options: Callable[[Command], Command]
 ) -> Callable[[Command], Command]:
-    """Add options that a command takes as one keyword: what `make` returns of their values.
+    """Add options, passed on as one keyword `name`: what `make` returns for their values.
 
-    The parameters of `make` are the options' names.
+    The parameters of `make` have the options' names.
     """
 
     def add(command: Command) -> Command:

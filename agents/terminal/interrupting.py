@@ -10,7 +10,7 @@ Item = TypeVar("Item")
 
 
 def interruptibly(items: Iterable[Item]) -> Iterator[Item]:
-    """Yield items that are read with calls that block, each of which Ctrl-C ends at once.
+    """Yield items whose reading blocks; Ctrl-C interrupts each read at once.
 
     Raises:
         KeyboardInterrupt: at SIGINT during a read, unless the process ignores it.
@@ -27,7 +27,7 @@ def interruptibly(items: Iterable[Item]) -> Iterator[Item]:
 
 @contextmanager
 def _at_once() -> Iterator[None]:
-    """Raise at SIGINT: asyncio's handler cancels the task, which a blocked read never notices."""
+    """Raise at SIGINT: asyncio's handler only cancels the task, which a blocked read ignores."""
     handler = signal.getsignal(signal.SIGINT)
     main = threading.current_thread() is threading.main_thread()
     if not main or handler in (signal.SIG_IGN, None):

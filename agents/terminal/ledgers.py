@@ -1,4 +1,4 @@
-"""The ledger's options of commands that privatize: all lines are of one person."""
+"""The ledger options of commands that privatize: all lines belong to one person."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +21,7 @@ from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError, Releas
 
 @dataclass(frozen=True, kw_only=True)
 class Spending:
-    """What was written of a budget on the command line; None or False where it was not."""
+    """The ledger options as given on the command line; None or False where absent."""
 
     ledger: str | None
     budget: str | None
@@ -30,17 +30,17 @@ class Spending:
     rolling: bool
 
     def refuse(self) -> None:
-        """Refuse a ledger's options without a ledger: they would promise what nobody keeps.
+        """Refuse ledger options without a ledger: nothing would enforce them.
 
         Raises:
-            Refused: naming the first that was written.
+            Refused: naming the first option.
         """
         for field in fields(self):
             if getattr(self, field.name):
                 raise Refused(f"--{field.name}: expected --ledger with it")
 
     def or_configured(self, collection: CollectionConfig) -> "Spending":
-        """Return the same with what the collection says of its devices where nothing is written."""
+        """Return the options, completed by the collection's `spread`."""
         known = collection.spread
         if known is None:
             return self
@@ -60,32 +60,34 @@ ledger_options = gathered(
         "--ledger",
         type=click.Path(dir_okay=False),
         metavar="FILE",
-        help="All lines are one person's: one report a window, kept here, within --budget.",
+        help="All lines are one person's: one report per window, kept here, within --budget.",
     ),
     click.option("--budget", metavar="EPSILON", help="What all reports may lose together."),
-    click.option("--horizon", metavar="DURATION", help='Of the budget, "1d"; else for ever.'),
+    click.option(
+        "--horizon", metavar="DURATION", help='Period of the budget, such as "1d"; else for ever.'
+    ),
     click.option(
         "--spread",
         is_flag=True,
-        help="Spread the budget over the horizon: report in some windows, drawn from a secret.",
+        help="Spread the budget over the horizon: report in some windows, drawn at random.",
     ),
     click.option(
         "--rolling",
         is_flag=True,
-        help="With --spread: the same windows in every period, so that any stretch keeps it.",
+        help="With --spread: the same windows in every period, so any stretch keeps the budget.",
     ),
 )
 
 
 @contextmanager
 def opened(collection: CollectionConfig, file: str, given: Spending) -> Iterator[Ledger]:
-    """Return the ledger that the options name, closed at the end of the block.
+    """Open the ledger that the options name, closed at the end of the block.
 
-    Windows are the collection's panes: a report counts in one of them. What the options leave out
-    is as the collection's `spread` says.
+    The ledger's windows are the collection's panes, since a report counts in one of them. Missing
+    options are taken from the collection's `spread`.
 
     Raises:
-        Refused: where an option is missing or impossible, or the file is no ledger.
+        Refused: where an option is missing or impossible, or the file is not a ledger.
     """
     asked = given.or_configured(collection)
     if asked.budget is None:
@@ -121,11 +123,11 @@ def releases(
 ) -> Iterator[Release]:
     """Yield the report of each value line's window, in the lines' order.
 
-    Lines of windows in which the device does not take part are left out, and counted at the end.
+    Lines of windows in which the device does not take part are skipped, and counted at the end.
 
     Raises:
-        Refused: naming the line, for what is no value.
-        Failed: naming the line, where its report would go beyond the budget.
+        Refused: naming the line, for an invalid value.
+        Failed: naming the line, where its report would exceed the budget.
     """
     name, skipped = source_name(stream), 0
     for chunk in read_values(stream, collection.spec.domain, reading, chunk=CHUNK):
@@ -143,4 +145,4 @@ def releases(
                 raise Refused(f"{name}: line {line}: {error}") from None
     if skipped:
         lines = count(skipped, "line")
-        click.echo(f"{name}: {lines} left out: the budget is spread over other windows", err=True)
+        click.echo(f"{name}: {lines} skipped: the budget is spread over other windows", err=True)

@@ -1,4 +1,4 @@
-"""The options of a query, the same for `estimate` (of files) and `query` (of a running worker)."""
+"""The options of a query, the same for `estimate` (files) and `query` (a running worker)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
@@ -21,14 +21,14 @@ def form_options(command: Command) -> Command:
     """Add `--json`, `--csv` and `--plot`, passed on as `form`: a table without any of them."""
     helps = {
         "json": "Print JSON.",
-        "csv": "Print one row an entry, as CSV.",
-        "plot": "Draw bounds; of several windows the course of every query.",
+        "csv": "Print CSV, one row per entry.",
+        "plot": "Draw bounds; for several windows, draw each query over time.",
     }
 
     def choose(ctx: click.Context, parameter: click.Parameter, chosen: bool) -> None:
         form, found = str(parameter.name), ctx.params.setdefault("form", "table")
         if chosen and found != "table":
-            raise Refused("--json, --csv, --plot: expected one of them at most")
+            raise Refused("--json, --csv, --plot: expected at most one of them")
         if chosen:
             ctx.params["form"] = form
 
@@ -62,7 +62,7 @@ def _option(setting: Setting) -> Callable[[Command], Command]:
 
 
 def asked_texts(written: Mapping[str, Any]) -> dict[str, Sequence[str]]:
-    """Return the texts of the options that were written, by their word, as in a URL."""
+    """Return the texts of the options that were given, by the name they have in a URL."""
     return {
         word: value if isinstance(value, tuple) else ("true" if value is True else value,)
         for word, value in written.items()
@@ -73,7 +73,7 @@ def asked_texts(written: Mapping[str, Any]) -> dict[str, Sequence[str]]:
 def resolve_options(
     asked: Mapping[str, Sequence[str]], defaults: EstimateOptions, spec: CollectionSpec
 ) -> EstimateOptions:
-    """Return the defaults with what was asked in its place.
+    """Return the defaults, replaced where something else was asked for.
 
     Raises:
         Refused: naming the option, where one is impossible, or does not fit the collection.

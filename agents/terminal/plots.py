@@ -1,4 +1,4 @@
-"""Estimate documents as pictures in a terminal: shares with their bounds, and their course."""
+"""Estimate documents as plots in a terminal: shares with their bounds, and over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from ldpstream.agents.terminal.tables import (
 )
 
 FOLLOWED: Final = 5
-"""Values whose course is drawn where neither ranges nor quantiles nor linear queries are."""
+"""Number of values drawn over time if a document has no ranges, quantiles or linear queries."""
 _LEAST_COLUMNS: Final = 10
 _MOST_NAME_COLUMNS: Final = 40
 _UNICODE: Final = ("─", "●", "│", "▁▂▃▄▅▆▇█")
@@ -30,7 +30,7 @@ _ASCII: Final = ("-", "o", "|", ".:-=+*#@")
 
 @dataclass(frozen=True)
 class Point:
-    """An estimate with its bounds on one axis; None is undefined. `text` says it in words."""
+    """An estimate with its bounds on one axis; None is undefined. `text` is what is printed."""
 
     low: float | None
     value: float | None
@@ -40,7 +40,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Marks:
-    """The characters that pictures are made of."""
+    """The characters that plots are made of."""
 
     bounds: str
     value: str
@@ -49,7 +49,7 @@ class Marks:
 
 
 def marks_of(console: Console) -> Marks:
-    """Return characters that a terminal has."""
+    """Return characters that the terminal's encoding has."""
     known = console.encoding.lower().startswith("utf")
     return Marks(*(_UNICODE if known else _ASCII))
 
@@ -57,7 +57,7 @@ def marks_of(console: Console) -> Marks:
 def show_plots(
     documents: Sequence[EstimateDocument], console: Console, *, minimum: int, together: bool
 ) -> None:
-    """Print one document's shares with their bounds, or the course of several documents.
+    """Print one document's shares with their bounds, or several documents over time.
 
     `minimum` is the collection's: documents with fewer reports are withheld. `together` says
     whether simultaneous bounds were asked for.
@@ -130,7 +130,7 @@ def whisker(point: Point, scale: tuple[float, float], columns: int, marks: Marks
 
 
 def sparkline(values: Sequence[float | None], marks: Marks) -> str:
-    """Draw a course in one line, from its smallest to its largest value; a gap is a space."""
+    """Draw values on one line, scaled from smallest to largest; a gap is a space."""
     known = [value for value in values if value is not None]
     if not known:
         return ""
@@ -146,7 +146,7 @@ def sparkline(values: Sequence[float | None], marks: Marks) -> str:
 
 
 def _courses(documents: Sequence[EstimateDocument]) -> list[tuple[str, list[Point]]]:
-    """Return what is drawn over the windows: every named query, or else the newest top values."""
+    """Return what is drawn over time: every named query, or else the newest top values."""
     found: dict[str, dict[int, Point]] = {}
     for position, document in enumerate(documents):
         for named in document.ranges:
@@ -182,7 +182,7 @@ def _chart(
         if number is not None
     ]
     shares = all(point.text.endswith("%") or not point.text for _, point in rows)
-    # Shares are seen against zero; means and positions against each other.
+    # The axis of shares includes zero; that of means and positions need not.
     ends = [*numbers, 0.0] if shares else numbers
     scale = (min(ends, default=0.0), max(ends, default=1.0))
     texts = max((len(point.text) for _, point in rows), default=0)
@@ -222,7 +222,7 @@ def _position(low: JsonValue, value: JsonValue, high: JsonValue) -> Point:
 
 
 def _number(label: JsonValue) -> float | None:
-    """Return where a label lies: a bin in its middle; None for what is no number."""
+    """Return a label's position, for a bin its middle; None if it is not a number."""
     if isinstance(label, list):
         ends = [_number(end) for end in label]
         known = [end for end in ends if end is not None]

@@ -1,4 +1,4 @@
-"""The options that say how value lines are read: their columns, and what becomes of bad ones."""
+"""The options for reading value lines: their columns, and what happens to bad lines."""
 
 from dataclasses import dataclass
 
@@ -14,7 +14,7 @@ from ldpstream.mechanisms.domains.fitting import has_ends
 
 @dataclass(frozen=True, kw_only=True)
 class AskedReading:
-    """What was written on the command line about value lines."""
+    """The options about value lines, as given on the command line."""
 
     times: bool
     replay: bool
@@ -26,24 +26,22 @@ class AskedReading:
 reading_options = gathered(
     "asked",
     AskedReading,
-    click.option("--times", is_flag=True, help="Lines begin with a time, that of the report."),
+    click.option("--times", is_flag=True, help="Each line begins with the report's time."),
     click.option(
-        "--replay", is_flag=True, help="Take times of any year; otherwise they must be near now."
+        "--replay", is_flag=True, help="Accept times of any year; otherwise they must be near now."
     ),
     click.option(
         "--columns",
         metavar="NAME[,NAME]",
-        help="The first line, or the table, names columns, and these hold the value, in its "
-        "order; with --times, the first of them the time.",
+        help="Columns that hold the value, in order, by their names in the first line or the "
+        "table; with --times, the first of them holds the time.",
     ),
     click.option(
         "--clamp",
         is_flag=True,
-        help="Move numbers outside the domain to its nearest end, and say how many there were.",
+        help="Move numbers outside the domain to its nearest end, and say how many.",
     ),
-    click.option(
-        "--skip-bad", is_flag=True, help="Leave bad lines out, and say how many there were."
-    ),
+    click.option("--skip-bad", is_flag=True, help="Leave bad lines out, and say how many."),
 )
 
 
@@ -51,8 +49,8 @@ reading_options = gathered(
 class Reading:
     """How value lines are read.
 
-    `times`: the first column is a time, of which `near` says which are believed. `columns` are
-    named by the first line; without any, lines are values from the first on.
+    `times`: the first column is a time, within `near`. `columns` are named by the first line;
+    without them, the first line is a value, too.
     """
 
     times: bool = False
@@ -65,7 +63,7 @@ class Reading:
     def of(
         cls, collection: CollectionConfig, asked: AskedReading, *, reports: bool = False
     ) -> "Reading":
-        """Return what the options say of value lines, or of the lines of `reports`.
+        """Return how to read value lines, or lines of `reports`, under these options.
 
         Raises:
             Refused: naming the option that is impossible for this collection.
@@ -77,20 +75,20 @@ class Reading:
         columns, domain = asked.columns, collection.spec.domain
         if columns is not None and isinstance(domain, Attributes):
             raise Refused(
-                f"--columns: expected none, because {collection.name} is of records: the first "
-                f"line names their columns, {', '.join(domain.columns)}"
+                f"--columns: expected none, because {collection.name} has records: their first "
+                f"line names the columns, {', '.join(domain.columns)}"
             )
         if reports and (columns is not None or asked.clamp or asked.skip_bad):
-            what = "no --columns, --clamp or --skip-bad: they are for values"
+            what = "no --columns, --clamp or --skip-bad, which are for values"
             raise Refused(f"--reports: expected {what}")
         names = () if columns is None else tuple(name.strip() for name in columns.split(","))
         if columns is not None and (not all(names) or len(set(names)) < len(names)):
-            raise Refused("--columns: expected names with commas between, each once")
+            raise Refused("--columns: expected names separated by commas, each once")
         if isinstance(domain, Attributes):
             names = (*(["time"] if asked.times else []), *domain.columns)
         if asked.clamp and not has_ends(domain):
             raise Refused(
-                f"--clamp: expected a collection of numbers alone, which {collection.name} is not"
+                f"--clamp: expected a collection with only numbers, which {collection.name} is not"
             )
         return cls(
             times=asked.times,

@@ -1,6 +1,6 @@
-"""Report lines: one JSON object a report, as `privatize` writes and `estimate` and `send` read.
+"""Report lines: one JSON object per report; `privatize` writes, `estimate` and `send` read them.
 
-`{"collection": name, "fingerprint": hex, "report": base64}`, and `"time"` with times.
+`{"collection": name, "fingerprint": hex, "report": base64}`, and with times `"time"`.
 """
 
 import json
@@ -24,7 +24,7 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 @dataclass(frozen=True, eq=False)
 class ReportLines:
-    """A chunk of n reports, with their times in epoch milliseconds where all lines have one."""
+    """A chunk of n reports, with times in epoch milliseconds if all lines have one."""
 
     reports: Reports
     times_ms: Integers | None
@@ -48,13 +48,12 @@ def write_reports(spec: CollectionSpec, reports: Reports, times_ms: Integers | N
 def read_reports(
     stream: BinaryIO, spec: CollectionSpec, *, chunk: int, near: NearNow | None = None
 ) -> Iterator[ReportLines]:
-    """Read all report lines, up to `chunk` at a time; `near` is which times they may have.
+    """Read all report lines, up to `chunk` at a time; their times must be within `near`.
 
     Raises:
-        Refused: naming the line, for anything but a report of this spec, an implausible time, or
-            where some lines have a time and others have none, and saying how many bad lines there
-            are: of a file in all of it, of a pipe in what was read. For an empty input, and one
-            that cannot be read.
+        Refused: naming the line, for anything but a report of this spec, for an implausible time,
+            and where only some lines have a time. Says how many lines are bad: in a file all of
+            them, in a pipe those read so far. Also for an empty or unreadable input.
     """
     name = source_name(stream)
     bad = BadLines(name)
@@ -86,7 +85,7 @@ def _take(stream: BinaryIO, chunk: int, name: str) -> list[bytes]:
 def _parse(
     lines: Sequence[bytes], spec: CollectionSpec, bad: BadLines, near: NearNow | None
 ) -> ReportLines | None:
-    """Return the reports of the next lines; None where one of the input is bad, here or before."""
+    """Return the reports of the next lines; None if a line so far is bad."""
     line = bad.read + 1
     bad.read += len(lines)
     payload = bytearray()
@@ -124,12 +123,12 @@ def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
         raise ValueError("a JSON object as privatize writes it") from None
     needed = {"collection", "fingerprint", "report"}
     if not isinstance(fields, dict) or not needed <= fields.keys() <= needed | {"time"}:
-        raise ValueError("a JSON object with collection, fingerprint, report and maybe time")
+        raise ValueError("a JSON object with collection, fingerprint, report and, optionally, time")
     if fields["collection"] != spec.name:
-        raise ValueError(f"a report of collection {spec.name}, got one of another collection")
+        raise ValueError(f"a report of collection {spec.name}, got one from another collection")
     if fields["fingerprint"] != spec.fingerprint.hex():
         raise ValueError(
-            f"a report with fingerprint {spec.fingerprint.hex()}, got one of another spec: "
+            f"a report with fingerprint {spec.fingerprint.hex()}, got one from another spec: "
             "was the collection's mechanism, epsilon, domain or precision changed?"
         )
     size = spec.mechanism.report_bytes
@@ -145,4 +144,4 @@ def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
 
 
 def _mixed(name: str, line: int) -> Refused:
-    return Refused(f"{name}: line {line}: expected a time on every line, or on none")
+    return Refused(f"{name}: line {line}: expected times on all lines, or on none")

@@ -1,4 +1,4 @@
-"""The source topic of a command that produces to it."""
+"""The source topic, for commands that produce to it."""
 
 import click
 
@@ -11,10 +11,10 @@ from ldpstream.agents.terminal.errors import Failed
 
 
 async def source_partitions(kafka: KafkaConfig, collection: CollectionConfig) -> int:
-    """Return how many partitions the source has; it is created as configured where missing.
+    """Return how many partitions the source has; create it as configured if it is missing.
 
     Raises:
-        Failed: where `one_report` sends to more partitions than there are.
+        Failed: where `one_report` needs more partitions than there are.
     """
     topic = collection.topics.source
     async with broker.admin(kafka) as admin:

@@ -14,9 +14,9 @@ COLUMNS = ("partition", "owned", "next", "end", "lag", "watermark", "counted", "
 
 
 def ask_status(url: str, token: str | None) -> tuple[list[CollectionStatus], list[str]]:
-    """Return the status of every collection, and of every spec that it accepts.
+    """Return the status of every collection and of every spec it accepts, and what is missing.
 
-    Those of shards without a worker are missing; why, one line each, is returned too.
+    Collections of shards without a worker are missing, with one line each that says why.
 
     Raises:
         Refused, Failed: as `connect`.
@@ -37,7 +37,7 @@ async def _ask(url: str, token: str | None) -> tuple[list[CollectionStatus], lis
 
 
 def show(answer: CollectionStatus, console: Console) -> None:
-    """Print one collection."""
+    """Print the status of one collection."""
     state = "stopped" if answer.stopped else "ready" if answer.ready else "not ready"
     table = FittingTable(
         title=f"{answer.collection} ({answer.fingerprint}): {state}", title_justify="left"

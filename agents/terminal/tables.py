@@ -24,20 +24,20 @@ _MOST_ACROSS: Final = 8
 
 
 def table_console() -> Console:
-    """Return a console for tables: as wide as the terminal, and wide enough in files and pipes.
+    """Return a console for tables: as wide as the terminal; 160 columns in files and pipes.
 
-    FORCE_COLOR asks for colours in a pipe: it makes no terminal of it that lines have to fit.
+    FORCE_COLOR colours the output of a pipe, but does not make it as narrow as a terminal.
     """
     if sys.stdout.isatty():
         return Console(highlight=False)
-    # Without a terminal, if TERM is dumb, rich takes the width only where the height is given too.
+    # If TERM is dumb, rich accepts the width only together with a height.
     return Console(highlight=False, width=_FILE_WIDTH, height=_FILE_LINES)
 
 
 def show_document(
     document: EstimateDocument, console: Console, *, minimum: int, together: bool
 ) -> None:
-    """Print a document: what it is about, its values, ranges and quantiles.
+    """Print a document: a heading, its values, ranges and quantiles.
 
     `minimum` is the collection's: documents with fewer reports are withheld. `together` says
     whether simultaneous bounds were asked for.
@@ -96,7 +96,7 @@ def _verdict(test: Calibration) -> str:
 
 
 def describe(document: EstimateDocument) -> str:
-    """Return on one line which window of which collection this is, and how many reports it has."""
+    """Return one line with a document's collection, window and number of reports."""
     window = document.window
     parts = [
         document.collection,
@@ -108,14 +108,14 @@ def describe(document: EstimateDocument) -> str:
         parts[0] += f", {document.attribute}"
         parts[-1] += f" of {document.of or 0:,}"
     if document.span is not None:
-        parts.insert(2, f"stands for {document.span.start} to {document.span.end}")
+        parts.insert(2, f"applies to {document.span.start} to {document.span.end}")
     if not document.withheld:
         parts += [f"{document.late:,} late", f"{document.rejected:,} rejected so far"]
     return ", ".join(parts)
 
 
 def describe_withheld(minimum: int, n: int) -> str:
-    """Return on one line why a document of n reports shows nothing."""
+    """Return one line that says why a document of n reports is withheld."""
     if n < minimum:
         return f"withheld: fewer than minimum = {minimum:,} reports"
     return f"withheld: its newest reports wait until minimum = {minimum:,} are together"
@@ -125,11 +125,11 @@ def _show_what_is_missing(document: EstimateDocument, console: Console) -> None:
     if document.lost is not None:
         console.print(describe_lost(document.lost), markup=False)
     if document.partial:
-        console.print("partial: workers with other windows count a part of the reports")
+        console.print("partial: workers with different windows count some of the reports")
 
 
 def describe_lost(lost: LostMessages) -> str:
-    """Return on one line what retention has deleted of a document's span."""
+    """Return one line that says how much of a document's span was deleted by retention."""
     partitions = ", ".join(map(str, lost.partitions))
     return (
         f"incomplete: up to {lost.offsets:,} messages of partitions {partitions} were deleted "
@@ -138,18 +138,18 @@ def describe_lost(lost: LostMessages) -> str:
 
 
 def describe_merged(merged: MergedBlocks) -> str:
-    """Return on one line which blocks are told of together."""
+    """Return one line that names the blocks published only together."""
     return (
         f"merged by minimum_block: blocks {runs_text(merged)}, together {merged.count:,} reports; "
-        "what would tell of a part of them is undefined"
+        "estimates about a part of them are undefined"
     )
 
 
 def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
-    """Return on one line which bounds a document has.
+    """Return one line that names a document's bounds.
 
-    A post-selected list of values is simultaneous by itself; what was named is only
-    where it was asked for, `together`.
+    The bounds of a post-selected list of values are always simultaneous; those of named queries
+    only where that was asked for, `together`.
     """
     level = f"{100 * document.confidence:g}% bounds"
     kind = "simultaneous" if document.simultaneous else "pointwise"
@@ -163,12 +163,12 @@ def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
     if document.simultaneous and not together and others:
         said += f"; {', '.join(others)} pointwise"
     if document.projection != "none":
-        said += f"; shares projected ({document.projection}), bounds as without that"
+        said += f"; shares projected ({document.projection}), bounds not"
     return said
 
 
 def label_text(label: JsonValue) -> str:
-    """Return a label as text: coordinates and bins as JSON has them, numbers as people write them.
+    """Return a label as text: coordinates and bins as in JSON, numbers as people write them.
 
     >>> label_text([0.6000000000000001, -0.0])
     '[0.6, 0]'
@@ -176,7 +176,7 @@ def label_text(label: JsonValue) -> str:
     if label is None:
         return "undefined"
     if isinstance(label, float):
-        # Twelve digits, as the page has: binary fractions add the others.
+        # Twelve digits, as on the page: further ones come from binary fractions.
         return number_text(float(f"{label:.12g}") + 0.0)
     if isinstance(label, list | tuple):
         return f"[{', '.join(label_text(part) for part in label)}]"
@@ -184,7 +184,7 @@ def label_text(label: JsonValue) -> str:
 
 
 def reasons_text(answer: CollectionStatus) -> str:
-    """Return why messages were rejected and how many, over all partitions; empty for none."""
+    """Return the number of rejected messages by reason, over all partitions; empty if none."""
     sums: dict[str, int] = {}
     for partition in answer.partitions:
         for reason, count in partition.rejected.items():
@@ -193,7 +193,7 @@ def reasons_text(answer: CollectionStatus) -> str:
 
 
 def percent(share: float | None) -> str:
-    """Return a share in percent."""
+    """Return a share in percent, or `undefined`."""
     return "undefined" if share is None else f"{100 * share:.2f}%"
 
 
@@ -211,9 +211,9 @@ def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimat
 
 
 def _crossed(document: EstimateDocument) -> Table | None:
-    """Return the two-way table of a pair of attributes: one down, the other across.
+    """Return the two-way table of a pair of attributes, one down and the other across.
 
-    Only where every combination is listed, and few enough values are across.
+    None unless every combination is listed, and few enough values are across.
     """
     found = document.to_columns()
     if "second" not in found:
@@ -235,9 +235,9 @@ def _crossed(document: EstimateDocument) -> Table | None:
 
 
 def _show_areas(areas: Areas, console: Console) -> None:
-    """Print each area below what it lies in, and what is left there as `the rest`."""
+    """Print each area below the one that contains it, and what it does not cover as `the rest`."""
     number = f"{len(areas.entries):,} of {areas.family:,} areas"
-    console.print(f"{number} told, bounds of all together: {areas.rule}", markup=False)
+    console.print(f"{number} shown, bounds simultaneous over all: {areas.rule}", markup=False)
     of, depths = areas.entries, [0] * len(areas.entries)
     table = FittingTable()
     table.add_column("area")

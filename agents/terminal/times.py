@@ -1,4 +1,4 @@
-"""Times on the command line and in lines: which ones are taken for what they say."""
+"""Which times of value and report lines are plausible."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -17,13 +17,13 @@ _AHEAD_MS: Final = _DAY_MS  # a time without its zone is off by at most 14 hours
 
 @dataclass(frozen=True)
 class NearNow:
-    """The times that honest reports have: from `back_ms` before now to `ahead_ms` after it."""
+    """The times that are plausible: from `back_ms` before now to `ahead_ms` after it."""
 
     back_ms: int
     ahead_ms: int
 
     def far(self, times_ms: NDArray[np.int64]) -> dict[int, str]:
-        """Return which of n times, `(n,)`, lie farther from now, and what is expected instead."""
+        """Return which of n times, `(n,)`, are implausible, and what is expected instead."""
         now = now_ms()
         far = np.flatnonzero((times_ms < now - self.back_ms) | (times_ms > now + self.ahead_ms))
         return {int(position): self._expected(int(times_ms[position]), now) for position in far}
@@ -37,10 +37,9 @@ class NearNow:
 
 
 def near_now(window: WindowSpec, *, replay: bool) -> NearNow | None:
-    """Return which times a collection's lines may have; None, any of them, in a replay.
+    """Return which times a collection's lines may have; None, for any, in a replay.
 
-    A year back, or longer where windows are kept longer; a day ahead, or longer where reports may
-    be.
+    A year back, or the retention if that is longer; a day ahead, or `future` if that is longer.
     """
     if replay:
         return None

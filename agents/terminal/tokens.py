@@ -1,4 +1,4 @@
-"""Where a worker is, and its token: what costs little, before the client is loaded."""
+"""A worker's address and token: cheap checks, before the client is loaded."""
 
 import os
 import socket
@@ -18,10 +18,10 @@ _CONNECT_SECONDS: Final = 5.0
 
 
 def read_token(token_env: str | None, token_file: Path | None) -> str | None:
-    """Return the token; None where nothing says that there is one.
+    """Return the worker's token; None where none is given.
 
     Raises:
-        Refused: where it is not where it was said to be, or in two places.
+        Refused: where it cannot be read, or two places are given.
     """
     try:
         if token_env is not None and token_file is not None:
@@ -42,23 +42,23 @@ token_options = gathered(
     click.option(
         "--token-env",
         metavar="NAME",
-        help=f"The environment variable that holds it; {TOKEN_VARIABLE} if set.",
+        help=f"The environment variable with the worker's token; by default {TOKEN_VARIABLE}.",
     ),
     click.option(
         "--token-file",
         type=click.Path(path_type=Path),
         metavar="PATH",
-        help="A file that holds the worker's token.",
+        help="A file with the worker's token.",
     ),
 )
 
 
 def knock(url: str) -> None:
-    """Find out whether anybody listens: the client takes far longer to load than that takes.
+    """Find out whether anybody listens, before the client is loaded, which takes far longer.
 
     Raises:
-        Refused: where the URL is none of HTTP, with the client's own words.
-        Failed: where no connection is taken, with the same.
+        Refused: where the URL is not one of HTTP, in the client's own words.
+        Failed: where nothing accepts connections, in the same words.
     """
     try:
         parts = urlsplit(url)
@@ -66,7 +66,7 @@ def knock(url: str) -> None:
         if not host or parts.scheme not in {"http", "https"}:
             raise Refused(str(no_address(url)))
         socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
-    except ValueError as error:  # of the port, or of what is no name of a host
+    except ValueError as error:  # an invalid port or host name
         raise Refused(str(no_address(url))) from error
     except OSError as error:
         raise Failed(str(nobody_answers(url.rstrip("/")))) from error

@@ -1,8 +1,8 @@
-"""Value lines: CSV, one value a line, its time first where asked, without a header or by column.
+"""Value lines: CSV, one value per line, with or without a header, its time first where asked for.
 
-Each row of a table of Parquet or Arrow is a line too.
+Each row of a Parquet or Arrow table is a line, too.
 
-Errors name the line and what was expected there, never what stood there: values are private.
+Errors name the line and what was expected there, never its text: values are private.
 """
 
 import csv
@@ -30,7 +30,7 @@ Row = Sequence[str]
 
 
 class _Lines(Protocol):
-    """Rows, and how many lines have been read with the last one."""
+    """Rows, and how many lines were read for them so far."""
 
     @property
     def line_num(self) -> int: ...
@@ -44,7 +44,7 @@ class _Lines(Protocol):
 class Values:
     """A chunk of n value lines: value indices, and epoch milliseconds where lines have times.
 
-    `lines` are the numbers of their lines in the input, from 1 on.
+    `lines` are their line numbers in the input, from 1 on.
     """
 
     indices: Integers
@@ -54,9 +54,9 @@ class Values:
 
 @dataclass
 class _Input:
-    """An input, and what was seen of it up to a line.
+    """An input, and what was found up to a line.
 
-    `whole`: it can be read to its end to count its bad lines. A pipe may never end.
+    `whole`: it can be read to its end to count bad lines; a pipe may never end.
     """
 
     domain: Domain
@@ -66,10 +66,10 @@ class _Input:
     line: int = 0
     clamped: int = 0
     beyond: bool = False
-    """Whether a bad line is one that `--clamp` would take."""
+    """Whether `--clamp` would accept one of the bad lines."""
 
     def conclude(self) -> None:
-        """Say how many lines were left out, and how many values moved.
+        """Say how many lines were left out, and how many values were moved.
 
         Raises:
             Refused: where bad lines may not be left out, or nothing is left without them.
@@ -93,18 +93,17 @@ class _Input:
 def read_values(
     stream: BinaryIO, domain: Domain, reading: Reading, *, chunk: int
 ) -> Iterator[Values]:
-    """Read all value lines, up to `chunk` at a time; says how many were left out or moved.
+    """Read all value lines, up to `chunk` at a time; say how many were left out or moved.
 
     Raises:
         Refused: naming the line, for a value outside the domain, an impossible or implausible
-            time, or text that is no CSV in UTF-8, and saying how many bad lines there are: of a
-            file in all of it, of a pipe in what was read. For an empty input, and one that cannot
-            be read.
-        Failed: for a table of Parquet or Arrow, where pyarrow is not installed.
+            time, or text that is not CSV in UTF-8. Says how many lines are bad: in a file all of
+            them, in a pipe those read so far. Also for an empty or unreadable input.
+        Failed: for a Parquet or Arrow table, where pyarrow is not installed.
     """
     name = source_name(stream)
     given = _Input(domain, reading, whole=stream.seekable(), bad=BadLines(name))
-    # Any: what click gives is one of these, or all that one asks for.
+    # Any: click passes a BufferedReader, or a stream that behaves like a raw one.
     raw: Any = stream
     buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
     try:
@@ -143,10 +142,10 @@ def _read_csv(stream: io.BufferedReader, given: _Input, *, chunk: int) -> Iterat
 def _read_rows(
     lines: _Lines, given: _Input, *, chunk: int, places: Sequence[int] | None = None
 ) -> Iterator[Values]:
-    """Read what is left of some lines; `places` are those of the columns, if not all."""
+    """Read the remaining lines; `places` are the columns to read, if not all."""
     while rows := list(islice(lines, chunk)):
         if lines.line_num - given.line != len(rows):
-            what = "expected one value a line, without line breaks inside"
+            what = "expected one value per line, without line breaks inside"
             raise Refused(f"{given.bad.name}: {what}")
         parsed = _parse(rows if places is None else _pick(rows, places), given)
         given.line = lines.line_num
@@ -163,12 +162,12 @@ def source_name(stream: BinaryIO) -> str:
 
 
 def unreadable(name: str, error: OSError) -> Refused:
-    """Return the refusal of an input that fails while it is read."""
+    """Return the refusal of an input that cannot be read."""
     return Refused(f"{name}: cannot read it: {error.strerror or error}")
 
 
 def _find_columns(header: Row, columns: Sequence[str], name: str) -> list[int]:
-    """Return where the columns are. The first line may be a value: the refusal does not tell it.
+    """Return the columns' places. The first line may be a value, so the refusal never quotes it.
 
     Raises:
         Refused: where the first line does not name each of them once.
@@ -176,18 +175,18 @@ def _find_columns(header: Row, columns: Sequence[str], name: str) -> list[int]:
     cells = [cell.strip() for cell in header]
     for column in columns:
         if cells.count(column) != 1:
-            raise Refused(f"{name}: line 1: expected names of columns, {column!r} once among them")
+            raise Refused(f"{name}: line 1: expected column names with {column!r} once among them")
     return [cells.index(column) for column in columns]
 
 
 def _pick(rows: Iterable[Row], places: Sequence[int]) -> list[Row]:
-    """Return these columns of some rows; nothing of a row that is too short, so that it is bad."""
+    """Return these columns of the rows; a row that is too short becomes empty, hence bad."""
     last = max(places)
     return [[row[place] for place in places] if last < len(row) else [] for row in rows]
 
 
 def _parse(rows: Sequence[Row], given: _Input) -> Values:
-    """Return the good ones of the rows after the last line, and note the others."""
+    """Return the values of the good rows after the last line, and note the bad ones."""
     given.bad.read += len(rows)
     bad: dict[int, str] = {}
     after, times_ms = "", None
@@ -221,7 +220,7 @@ def _move(domain: Domain, row: Row) -> Row | None:
 
 
 def _parse_times(texts: Sequence[str], reading: Reading, bad: dict[int, str]) -> Integers:
-    """Return epoch milliseconds; those that are no time, or too far from now, go to `bad`."""
+    """Return epoch milliseconds; what is not a time, or implausible, goes to `bad`."""
     times_ms = np.zeros(len(texts), dtype=np.int64)
     for position, text in enumerate(texts):
         try:

@@ -1,4 +1,4 @@
-"""The windows of a running worker, as `ldpstream query` prints them."""
+"""Windows of a running worker, as `ldpstream query` prints them."""
 
 import asyncio
 import sys
@@ -22,13 +22,13 @@ from ldpstream.agents.terminal.tables import show_document, table_console
 
 WATCHED: Final = "anytime"
 PLOTTED: Final = 200
-"""Windows that one picture shows at most: the newest."""
+"""The most windows of one plot: the newest."""
 _GONE: Final = 410
 
 
 @dataclass(frozen=True, kw_only=True)
 class Wanted:
-    """Which windows, in which form; or one document of a `span`, whose panes are added up."""
+    """Which windows to print, in which form; or a `span`, whose panes are added up."""
 
     start: str | None
     end: str | None
@@ -86,7 +86,7 @@ async def _print(
 
 @dataclass
 class _Reader:
-    """Asks for the windows that are wanted, and their documents."""
+    """Fetches the wanted windows and their documents."""
 
     worker: Client
     collection: Collection
@@ -96,7 +96,7 @@ class _Reader:
     """Windows that expired before their documents were read."""
 
     async def windows(self) -> list[WindowState]:
-        """Return the windows, oldest first; a span that is to be added up is one of them."""
+        """Return the windows, oldest first; a span to be added up counts as one."""
         wanted, limit, name = self.wanted, self.wanted.limit, self.collection.name
         if wanted.span is not None:
             start, end = wanted.span
@@ -116,10 +116,10 @@ class _Reader:
         return [one async for one in found]
 
     async def documents(self, windows: Sequence[WindowState]) -> AsyncIterator[bytes]:
-        """Yield the windows' documents; those that expire meanwhile are counted as gone.
+        """Yield the windows' documents; windows that expire meanwhile are counted as gone.
 
-        Whoever asks for an open window looks more than once: as on the page, its bounds are those
-        that hold at every moment at once, where there are any and no other method was asked for.
+        People look at an open window more than once. So, as on the page, its bounds hold at every
+        moment at once, where such bounds exist and no other method was asked for.
         """
         choice = [("method", WATCHED)] if self._may_be_watched() else []
         for one in windows:
@@ -136,11 +136,11 @@ class _Reader:
                 yield document
 
     def _may_be_watched(self) -> bool:
-        """Return whether to ask for other bounds than the collection's while a window is open."""
+        """Return whether to ask for anytime bounds while a window is open."""
         collection, asked = self.collection, dict(self.asked)
         if collection.method.startswith(WATCHED) or "method" in asked:
             return False
-        # Of an attribute ever more respondents are asked about than report on it.
+        # Anytime bounds do not exist for an attribute's respondents: only some report on it.
         estimand = asked.get("estimand", collection.estimand)
         return not collection.attributes or estimand != "respondents"
 
@@ -154,7 +154,7 @@ def _parse(document: bytes) -> EstimateDocument:
 
 
 async def _print_json(documents: AsyncIterator[bytes]) -> None:
-    """Print the documents byte for byte as the worker wrote them."""
+    """Print the documents, byte for byte as the worker wrote them."""
     out = sys.stdout.buffer
     out.write(b'{"windows": [')
     first = True
@@ -167,7 +167,7 @@ async def _print_json(documents: AsyncIterator[bytes]) -> None:
 
 
 async def _print_csv(documents: AsyncIterator[bytes]) -> None:
-    """Print all documents as one table."""
+    """Print all documents as one CSV table."""
     out = sys.stdout.buffer
     out.write(to_csv((), HEADER))
     async for document in documents:

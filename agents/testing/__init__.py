@@ -1,1 +1,1 @@
-"""For users' own tests: a collection's pipeline in process, without a broker."""
+"""For users' tests: a collection's pipeline in process, without a broker."""

@@ -1,8 +1,7 @@
-"""A collection's pipeline without a broker, on a clock of its own: for tests of what surrounds it.
+"""A collection's pipeline without a broker and with its own clock, for tests of users' code.
 
-Messages go in, finals come out, and time passes when it is told to: the state machine is the
-worker's own, and what is missing is what a broker adds. Kafka Streams has a TopologyTestDriver for
-the same purpose.
+Messages go in, finals come out, and time passes only by `advance`. The state machine is the
+worker's own; only the broker is missing. Compare Kafka Streams' TopologyTestDriver.
 """
 
 from collections.abc import Sequence
@@ -31,15 +30,15 @@ _ROUNDS: Final = 100_000
 
 
 class Driver:
-    """The pipeline of one collection, for tests: no broker, no waiting, the same every time.
+    """The pipeline of one collection, for tests: no broker, no waiting, reproducible.
 
-    The clock begins at `start`, an RFC 3339 time or epoch milliseconds, and goes on by `advance`
-    alone. Randomness is that of `seed`, so that a test gives the same numbers each time; never use
-    it for people's values.
+    The clock starts at `start`, an RFC 3339 time or epoch milliseconds, and moves only by
+    `advance`. All randomness comes from `seed`, so a test gives the same numbers each time; never
+    use it for people's values.
 
     Raises:
-        ValueError: for a start that is no time, and a collection that accepts earlier specs, whose
-            states are others than its own.
+        ValueError: for an invalid start, or a collection that accepts earlier specs, each of which
+            has a state of its own.
     """
 
     def __init__(
@@ -73,14 +72,14 @@ class Driver:
         times: Sequence[str | int] | None = None,
         partition: int | None = None,
     ) -> None:
-        """Privatize values as devices do, and produce one message with all of their reports.
+        """Privatize values as devices do, and produce one message with all reports.
 
-        Each value has its own time, by default now. The messages go to the partitions in turn.
+        Each value has its own time, by default now. Messages go to the partitions in turn.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad value.
-            ValueError: for no values, or not one time for each; with `one_report`, whose devices
-                make their own messages: `produce` takes these.
+            ValueError: for no values, or if there is not one time for each; with `one_report`,
+                whose devices make their own messages: pass these to `produce`.
         """
         count = len(values)
         if not count:
@@ -90,10 +89,10 @@ class Driver:
         self.produce(frame, partition=partition)
 
     def produce(self, message: bytes | None, *, partition: int | None = None) -> None:
-        """Let a message arrive, whatever it holds: frames of devices, and anything else.
+        """Let any message arrive: a device's frame, or anything else.
 
         Raises:
-            ValueError: for a partition that there is not.
+            ValueError: for a partition that does not exist.
         """
         chosen = next(self._turn) if partition is None else partition
         if not 0 <= chosen < len(self._owners):
@@ -103,12 +102,12 @@ class Driver:
         self._settle()
 
     def advance(self, duration: str | int) -> None:
-        """Let time pass, such as `"90s"` or milliseconds, while nothing arrives.
+        """Let time pass, such as `"90s"` or a number of milliseconds, while nothing arrives.
 
-        Partitions become idle and windows close, as in a worker that runs all the while.
+        Partitions become idle and windows close, as in a running worker.
 
         Raises:
-            ValueError: for no duration, or one below 0.
+            ValueError: for an invalid duration, or one below 0.
         """
         try:
             ms = parse_duration(duration) if isinstance(duration, str) else duration
@@ -129,7 +128,7 @@ class Driver:
         self._settle()
 
     def restart(self) -> None:
-        """Forget all memory and load the state from the changelogs, as after a kill -9."""
+        """Discard all memory, and load the state from the changelogs, as after a kill -9."""
         for owner in self._owners:
             owner.drop()
         self._settle()
@@ -143,7 +142,7 @@ class Driver:
 
     @property
     def late(self) -> int:
-        """Reports for panes that had closed; `copies` has their messages."""
+        """Reports that arrived after their pane had closed; `copies` has their messages."""
         return sum(self._heads("late"))
 
     @property
@@ -157,28 +156,28 @@ class Driver:
 
     @property
     def copies(self) -> list[Copy]:
-        """What went to the topics for late and rejected messages, partition after partition."""
+        """The messages for the topics of late and rejected ones, by partition."""
         return [copy for owner in self._owners for copy in owner.copies]
 
     @property
     def windows(self) -> WindowedTable:
-        """The exact counts, as `pipeline.windows(NAME)` has them for the surrounding app."""
+        """The exact counts, as `pipeline.windows(NAME)` has them in an app."""
         return WindowedTable(self._context, self._replicas)
 
     def estimate(
         self, asked: EstimateRequest | None = None, *, start: str | None = None
     ) -> EstimateDocument:
-        """Return the estimates of a window, by its start, as a worker answers; the newest, if any.
+        """Return a worker's estimates of the window that starts at `start`; by default the newest.
 
         Raises:
             LookupError: where there is no such window with reports.
-            ValueError: for what is asked and does not fit the collection.
+            ValueError: for a query that does not fit the collection.
         """
         found = windows(self._context, self._replicas)
         wanted = None if start is None else parse_time(start)
         one = next((w for w in reversed(found) if wanted in {None, w.start_ms}), None)
         if one is None:
-            raise LookupError("expected a window with reports")
+            raise LookupError("start: expected a window with reports, got none")
         span = one.start_ms, one.end_ms
         taken = answer(self._context, self._replicas, *span, final=one.final)
         options = self.collection.options
@@ -192,10 +191,10 @@ class Driver:
     # --- the machine -----------------------------------------------------------------------------
 
     def _step_ms(self, left_ms: int) -> int:
-        """Return how far time may go at once with what a worker would decide on the way.
+        """Return how far time may jump without skipping a decision of a worker.
 
-        As often as a worker looks, until all partitions are idle; then to the next end of a pane,
-        as long as a window is open.
+        A worker's interval until all partitions are idle; then, while a window is open, to the next
+        end of a pane.
         """
         window = self.collection.window
         if window.idle_ms is None:
@@ -210,7 +209,7 @@ class Driver:
         return [getattr(r.head, field) for r in self._replicas if r.head is not None]
 
     def _settle(self) -> None:
-        """Do all that is due at this time, until nothing changes any more."""
+        """Do everything that is due at this time, until nothing changes any more."""
         for owner in self._owners:
             if owner.load(self._replicas) is not None:
                 owner.probe(now_ms=self.now_ms)
@@ -218,7 +217,7 @@ class Driver:
             wrote = [self._turn_over(owner) for owner in self._owners]
             if not any(wrote):
                 return
-        raise AssertionError("the state goes on changing although no time passes")
+        raise AssertionError("the state keeps changing although no time passes")
 
     def _turn_over(self, owner: Owner) -> bool:
         """Let one partition decide, publish and flush; return whether it wrote anything."""

@@ -1,4 +1,4 @@
-"""One partition with its owner: messages in, flushes into a changelog that is a list."""
+"""One partition with its owner: messages in, flushes into an in-memory changelog."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -11,9 +11,9 @@ from ldpstream.agents.state.replica import Replica
 
 
 class Owner:
-    """A partition of the source, its changelog, and who owns it: nobody, or the one in memory.
+    """A partition of the source with its changelog, and its owner's state, None until loaded.
 
-    What is sent lands at once and in order, so that every flush wins.
+    Records land at once and in order, so every flush wins.
     """
 
     def __init__(self, context: Context, partition: int) -> None:
@@ -21,7 +21,7 @@ class Owner:
         self.copies: list[Copy] = []
         self.state: Partition | None = None
         self.end = 0
-        """The source's end offset: all below has been taken in."""
+        """The source's end offset: every message below it has been ingested."""
         self._context = context
         self._partition = partition
         self._log_end = 0
@@ -30,9 +30,9 @@ class Owner:
         self._append(())
 
     def load(self, replicas: Sequence[Replica]) -> Partition | None:
-        """Return the state, loaded from the changelog where it is not in memory.
+        """Return the state, loaded from the changelog if it is not in memory.
 
-        None as long as partition 0's head does not count this partition.
+        None until partition 0's commit record counts this partition.
         """
         if self.state is None:
             epoch = next(self._epochs)
@@ -41,30 +41,30 @@ class Owner:
         return self.state
 
     def drop(self) -> None:
-        """Forget what is in memory, as a process that is killed does."""
+        """Discard what is in memory, like a killed process."""
         self.state = None
 
     def take(self, message: bytes | None, *, now_ms: int) -> None:
-        """Take in the next message of the source; the state has to be in memory."""
+        """Ingest the next message of the source; the state must be in memory."""
         assert self.state is not None
         self.state.ingest([(self.end, message)], now_ms=now_ms)
         self.end += 1
-        # The answer that brought it had been asked for before it came.
+        # The fetch that returned it was sent before it arrived.
         self.state.read_to(self.end, end=self.end, asked_ms=now_ms - 1)
 
     def probe(self, *, now_ms: int) -> None:
-        """Let the source's end have been asked for all the time since the last probe."""
+        """Act as if the source's end had been probed regularly since the last call."""
         assert self.state is not None
         gap_ms, idle_ms = self._context.gap_ms, self._context.window.idle_ms or 0
         begun = now_ms if self._probed_ms is None else self._probed_ms
-        # What was asked long before the idle time began does not matter.
+        # Probes from long before the idle time do not matter.
         begun = max(begun, now_ms - idle_ms - 2 * gap_ms)
         for asked_ms in (*range(begun, now_ms, gap_ms), now_ms):
             self.state.read_to(self.end, end=self.end, asked_ms=asked_ms)
         self._probed_ms = now_ms
 
     def flush(self) -> bool:
-        """Write what has changed, read it back, and delete what is dead; say whether it did."""
+        """Write what has changed, read it back, and delete what is dead; return whether any was."""
         flush = None if self.state is None else self.state.flush()
         if self.state is None or flush is None:
             return False

@@ -1,4 +1,4 @@
-"""Draws that can be repeated, for tests: never for privacy."""
+"""Reproducible randomness for tests: never for privacy."""
 
 from typing import Final
 
@@ -7,14 +7,14 @@ import numpy as np
 from ldpstream.mechanisms.exact.entropy import Words
 
 _NOISE: Final = int.from_bytes(b"noise", "big")
-"""Keeps seeded noise apart from other uses of the same seed."""
+"""Separates this stream from other uses of the same seed."""
 
 
 class SeededEntropy:
     """A reproducible generator (PCG64) of independent, uniform words.
 
-    Its words are others than those of `numpy.random.default_rng(seed)`: a simulation draws its
-    values there, and noise out of the same words would depend on them.
+    Its words differ from those of `numpy.random.default_rng(seed)`: simulations draw their values
+    from that, and noise from the same words would depend on the values.
     """
 
     def __init__(self, seed: int) -> None:

@@ -226,7 +226,7 @@ async def test_check_compares_windows_and_timestamps_with_what_is_kept(lab: Lab)
         assert "window.size = 10s, here 5s and window.hop = 10s, here 5s, and 1 worker" in said
         same = await asyncio.to_thread(invoke, "check", "-c", str(lab.file))
         assert (same.exit_code, "note: the state" in same.stdout) == (0, False)
-        assert f"{topics.source}: note: senders date its messages" in same.stdout
+        assert f"{topics.source}: note: senders set its timestamps" in same.stdout
         assert "warning" not in same.stdout
         assert worker.terminate() == 0
     async with lab.admin() as admin:
@@ -242,5 +242,5 @@ async def test_check_compares_windows_and_timestamps_with_what_is_kept(lab: Lab)
     alone = await asyncio.to_thread(invoke, *check)
     assert (alone.exit_code, alone.stderr) == (0, "")
     assert "trips: note: the state in " in alone.stdout
-    assert "senders date" not in alone.stdout
+    assert "senders set" not in alone.stdout
     assert f"{topics.changelog}: warning: message.timestamp.type=CreateTime" in alone.stdout

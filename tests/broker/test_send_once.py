@@ -106,13 +106,13 @@ def test_another_file_or_spec_under_the_name_is_refused_by_the_name(lab: Lab, fe
     other = few.with_name("other.csv")
     other.write_text("1\n" * 9)
     said = refused(invoke(*send(lab, other)))
-    expected = "--id: expected the input that was begun as day-1, got another one"
-    assert said == f"{expected}; give it another name"
+    expected = "--id: day-1 was begun with a different input"
+    assert said == f"{expected}: choose another name for this one"
     assert invoke(*send(lab, other, name="day-2")).exit_code == 0
     assert len(in_topic(lab)) == 2
     lab.file.write_text(lab.file.read_text().replace("epsilon = 1.0", "epsilon = 2.0"))
     said = refused(invoke(*send(lab, few)))
-    assert said.endswith("end it with the configuration that it was begun with")
+    assert said.endswith("finish it with the configuration that it was begun with")
 
 
 @kafka_only
@@ -146,10 +146,10 @@ def test_a_journal_that_was_lost_or_put_back_sends_nothing_twice(lab: Lab, few: 
     journal = journal_of(lab)
     change(journal, "sent = 0, begun = 0")
     said = refused(invoke(*send(lab, few)), code=1)
-    assert said == f"{journal}: expected the newest journal of day-1, got an older copy of it"
+    assert said == f"{journal} is an older copy of the journal of day-1: expected the newest"
     journal.unlink()
     said = refused(invoke(*send(lab, few)))
-    assert said.startswith(f"--id: another journal than {journal} has sent reports as day-1")
+    assert said.startswith(f"--id: reports were sent as day-1 from a journal other than {journal}")
     assert len(in_topic(lab)) == 1
 
 
@@ -170,7 +170,7 @@ def test_what_the_broker_no_longer_knows_is_not_sent_again(
 @kafka_only
 def test_a_topic_created_again_is_another_one(lab: Lab, few: Path):
     change(journal_of(lab), "sent = 0, begun = 0, topic_id = 'another'")
-    assert "is not the one that day-1 was begun on" in refused(invoke(*send(lab, few)))
+    assert "day-1 was begun on another topic" in refused(invoke(*send(lab, few)))
 
 
 @pytest.mark.parametrize("running", ["embedded"], indirect=True)

@@ -55,7 +55,7 @@ async def test_what_holds_windows_open_what_releases_them_and_what_is_rejected(
     await open_view(page, url, "city", "health")
     said = page.locator("#health-sum")
     await expect(said).to_have_text(
-        "No window can close: city waits for partition 1 (of 2), which has come to 10:01 UTC, "
+        "No window can close: city waits for partition 1 (of 2), which has reached 10:01 UTC, "
         "3 minutes behind the first."
     )
     await expect(page.locator("#waits")).to_be_hidden()
@@ -69,10 +69,10 @@ async def test_what_holds_windows_open_what_releases_them_and_what_is_rejected(
     await expect(behind).to_have_count(1)
     assert await page.locator("#releases li").all_inner_texts() == [
         (
-            "A report in partition 1 of 10:02 UTC or later. "
-            "All that is there has been read: nobody writes to it."
+            "A report of 10:02 UTC or later in partition 1. "
+            "Everything there has been read: nobody writes to it."
         ),
-        "Waiting does not: idle is off, so a silent partition holds windows open for ever.",
+        "Waiting does not help: idle is off, so a silent partition holds windows open for ever.",
     ]
     by_hand = "ldpstream close city --until 2026-11-21T10:01:00Z"
     await expect(page.locator("#by-hand")).to_have_text(by_hand)
@@ -104,7 +104,7 @@ async def test_a_replay_waits_for_no_partition_and_says_how_old_its_reports_are(
     await open_view(page, url, "city", "health")
     await expect(page.locator("#health-sum")).to_have_text(
         "The next window, 2026-11-21 10:09 – 10:10, becomes final once reports of 2026-11-21 10:11 "
-        "UTC or later have come: the newest is of 2026-11-21 10:09 UTC, 3653 days ago."
+        "UTC or later arrive: the newest is of 2026-11-21 10:09 UTC, 3653 days ago."
     )
     await expect(page.locator("#release")).to_be_hidden()
     await open_view(page, url, "city", "overview")

@@ -29,7 +29,7 @@ async def test_every_area_of_the_map_is_in_its_table(
     named = [one for one in entries if one["inside"] is not None]
     assert await page.locator("#area-rows tbody tr").count() == min(10, len(named))
     assert bool(named) == (collection == "places")
-    family = f"for all {document['areas']['family']:,} areas together"
+    family = f"for all {document['areas']['family']:,} areas that"
     await expect(page.locator("#map-bounds")).to_contain_text(family)
 
 

@@ -43,7 +43,7 @@ async def test_what_is_no_upload_is_refused_with_a_reason(tmp_path: Path):
         async with running.session.get(f"{running.url}/nothing/here") as answer:
             assert answer.status == 404
             assert answer.content_type == "application/problem+json"
-            assert "expected a path" in (await answer.json(content_type=None))["detail"]
+            assert "unknown path" in (await answer.json(content_type=None))["detail"]
 
         async def chunks() -> AsyncIterator[bytes]:
             for _ in range(30):

@@ -154,7 +154,7 @@ ONE_REPORT = {**TABLES["collection"]["modes"], "one_report": True}
 @pytest.mark.parametrize(
     ("collection", "shuffle", "refusal"),
     [
-        (ONE_REPORT, 2, "gateway.shuffle: expected 0, got 2: reports of modes hold tokens"),
+        (ONE_REPORT, 2, "gateway.shuffle: expected 0, got 2: reports of modes contain"),
         (
             {**TABLES["collection"]["modes"], "mechanism": "l1-bits", "domain": {"size": 1_000}},
             4_000,

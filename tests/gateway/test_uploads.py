@@ -47,7 +47,7 @@ async def test_a_repeat_counts_once_at_the_same_time_later_and_after_a_restart(t
         assert await running.post(frame, KEY) == (200, {"accepted": 3})
         status, said = await running.post(running.frame(4), KEY)
         assert (status, said["detail"]) == (
-            409, "expected the bytes that came with this key before",
+            409, "expected the same bytes as before with this key",
         )  # fmt: skip
     async with gateway(tmp_path, broker) as running:
         assert await running.post(frame, KEY) == (200, {"accepted": 3})

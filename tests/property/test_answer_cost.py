@@ -77,7 +77,7 @@ def test_what_costs_more_than_all_answers_may_is_refused_with_what_to_ask_instea
         check_cost(2 * ANSWERS_BYTES, 0, dear)
     assert caught.value.status == 400
     assert str(caught.value) == (
-        "this answer would take 4096 MiB of memory, and an answer has 2048 MiB: ask for fewer "
+        "this answer would take 4096 MiB of memory, more than 2048 MiB: ask for fewer "
         "linear queries or a smaller top or project=none"
     )
     check_cost(ANSWERS_BYTES, 0, dear)

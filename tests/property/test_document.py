@@ -129,10 +129,3 @@ def test_the_same_totals_give_the_same_bytes():
     span = (given.start_ms, given.end_ms)
     assert build_document(config, given, window=span, final=True).to_json() == content
     assert json.loads(content)["window"]["start"] == "2026-11-21T10:00:00Z"
-
-
-def test_late_and_rejected_can_be_told_apart_from_the_totals():
-    config = collection(BLOCKS)
-    given = totals(config, 10)
-    document = build_document(config, given, window=None, final=False, late=7, rejected=8)
-    assert (document.late, document.rejected) == (7, 8)

@@ -39,12 +39,12 @@ def test_a_secret_is_read_when_it_is_needed_and_shown_nowhere(tmp_path: Path, en
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"env": "ABSENT"}, "expected the environment variable ABSENT to hold it"),
-        ({"env": "EMPTY"}, "expected the environment variable EMPTY to hold it"),
+        ({"env": "ABSENT"}, "expected the environment variable ABSENT to be set"),
+        ({"env": "EMPTY"}, "expected the environment variable EMPTY to be set"),
         ({"file": "absent"}, r"cannot read .*absent: No such file or directory"),
-        ({"file": "empty"}, r"expected .*empty to hold it, but it is empty"),
+        ({"file": "empty"}, r"expected the secret in .*empty, but the file is empty"),
         ({"file": "bytes"}, r"expected UTF-8 in .*bytes"),
-        ("", "expected a text that is not empty"),
+        ("", "expected a text, got an empty one"),
     ],
 )
 def test_a_missing_secret_is_refused_when_it_is_needed(

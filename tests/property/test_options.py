@@ -69,7 +69,7 @@ def test_configured_and_written_ranges_agree_with_the_domain(sizes: list[int], d
     ("domain", "asked", "message"),
     [
         (Labels(("a", "b")), {"range": ["0..1"]}, "range: expected a domain with an order"),
-        (Size(10), {"range": ["3"]}, "range: expected LO..HI, one pair a dimension"),
+        (Size(10), {"range": ["3"]}, "range: expected LO..HI, one per dimension"),
         (Size(10), {"range": ["a..b"]}, "range: expected LO..HI with numbers, got 'a..b'"),
         (Size(10), {"range": ["3..10"]}, "range: expected whole numbers in 0..9, got 3..10"),
         (Size(10), {"range": ["5..2"]}, "range: expected low <= high, got 5..2"),

@@ -1,1 +1,1 @@
-"""What `check` finds out."""
+"""The checks of `ldpstream check` that ask a broker."""

@@ -1,7 +1,7 @@
-"""Find out from the end of a changelog with which windows a collection's state is currently kept.
+"""Find the windows that a collection's state is currently kept with, from a changelog's end.
 
-Size and hop are in every key. A running worker writes heads, and every few seconds a record for its
-timestamp if there are none, so the last record of a changelog comes from the latest writer. This
+Size and hop are in every key. A running worker writes commit records, or at least one record every
+few seconds for its timestamp, so the last record of a changelog comes from the latest writer. This
 avoids reading the whole topic.
 """
 
@@ -17,7 +17,7 @@ from ldpstream.agents.state.records import RecordError, state_windows
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 RECENT_MS: Final = 120_000
-"""Other states count as current, too, if written to this long before the last record."""
+"""States written to within this time before the last record count as current, too."""
 _STEP_OFFSETS: Final = 1_000
 _WAIT_MS: Final = 1_000
 _PATIENCE_SECONDS: Final = 60.0
@@ -28,9 +28,9 @@ Windows = tuple[int, int]
 async def kept_windows(
     reader: AIOKafkaConsumer, topic: str, partitions: int, spec: CollectionSpec
 ) -> Collection[Windows]:
-    """Return size and hop (ms) of a spec's states that were written to last; empty for a new topic.
+    """Return size and hop (ms) of a spec's states written to last; empty for a new topic.
 
-    `reader` has no group and is started.
+    `reader` is started, and has no group.
 
     Raises:
         KafkaError: if the broker does not answer.

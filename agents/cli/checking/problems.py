@@ -35,7 +35,7 @@ from ldpstream.agents.terminal.errors import Failed
 
 
 def find_problems(config: Config, config_file: str) -> list[str]:
-    """Return all that would keep a worker from running, one sentence each; says what is there."""
+    """Return what would keep a worker from running, one sentence each; prints what exists."""
     problems = _check_http(config)
     try:
         group_times(config.kafka.options, static=config.worker.instance is not None)
@@ -44,7 +44,7 @@ def find_problems(config: Config, config_file: str) -> list[str]:
     try:
         return problems + broker.run(_check(config), config.kafka, config_file)
     except Failed as error:
-        # That no broker answers hides nothing of what is wrong besides.
+        # Without an answer from the broker, still report what was found before.
         return [*problems, error.message]
 
 
@@ -58,7 +58,7 @@ def _check_http(config: Config) -> list[str]:
         check_gateway(config)
     except HttpUnavailableError as error:
         problems.append(str(error))
-    # Both look at worker.token.
+    # Both check worker.token, and report the same problem.
     return list(dict.fromkeys(problems))
 
 
@@ -76,7 +76,7 @@ async def _check(config: Config) -> list[str]:
         problems += await missing_on_group(admin, config.group)
         if not problems:
             problems += await _check_windows(admin, config, missing)
-        # Starting it asks for what idempotent production needs.
+        # Starting an idempotent producer already requires its permission.
         try:
             async with broker.producer(config.kafka):
                 click.echo("producer: permitted")
@@ -84,7 +84,7 @@ async def _check(config: Config) -> list[str]:
             return [*problems, await explain(error, config.kafka)]
         factor = replication_factor(config.kafka.options, brokers=brokers)
         if config.kafka.options.get("enable_idempotence", True) and factor <= brokers:
-            # Only now: a broker without idempotent producers may create what it is to validate.
+            # A broker without idempotent producers may create topics that it should only validate.
             for name, collection in config.collections.items():
                 problems += await refused_topics(
                     admin, collection, missing[name], replication_factor=factor
@@ -118,8 +118,8 @@ async def _check_collection(
         click.echo(f"{source}: warning: {unsafe}")
     if source in found and not await dates_arrivals(admin, source):
         click.echo(
-            f"{source}: note: senders date its messages (message.timestamp.type=CreateTime): a "
-            "worker that catches up takes their arrival from what most of them say "
+            f"{source}: note: senders set its timestamps (message.timestamp.type=CreateTime): a "
+            "worker that catches up estimates arrival times from most senders' clocks "
             "(docs/internals/architecture.md, Windows)"
         )
     if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
@@ -128,7 +128,7 @@ async def _check_collection(
 
 
 async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> list[str]:
-    """Return what is wrong with the topic of workers' addresses, if they tell any."""
+    """Return what is wrong with the topic of workers' addresses, if they advertise any."""
     if worker.advertise is None:
         return []
     topic = worker.addresses_topic
@@ -143,7 +143,7 @@ async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> 
 async def _check_windows(
     admin: AIOKafkaAdminClient, config: Config, missing: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Refuse windows other than those of the workers that run: each would count a part."""
+    """Refuse windows that differ from those of running workers: each would count a part."""
     begun = [
         (name, collection)
         for name, collection in config.collections.items()
@@ -162,8 +162,9 @@ async def _check_windows(
                 if running:
                     problems.append(
                         f"collection {name}: the state in {topic} has {differ}, and "
-                        f"{count(running, 'worker')} of id {config.worker.id} may keep it: two "
-                        "with different windows count a part of the reports each; stop them first"
+                        f"{count(running, 'worker')} with id {config.worker.id} may be using it: "
+                        "workers with different windows count a part of the reports each; stop "
+                        "them first"
                     )
                 else:
                     click.echo(

@@ -1,1 +1,1 @@
-"""`send --id`: an input that is counted once, and the journal of its reports."""
+"""`send --id`: count an input once, with a journal of its reports."""

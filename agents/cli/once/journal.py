@@ -1,7 +1,7 @@
 """The journal of `send --id`: the drawn reports of one input, on disk before any is sent.
 
-One SQLite file. It holds frames, which are randomised, and a salted digest by which the same input
-is known again; never a value. Its lock is held as long as it is open.
+One SQLite file, locked while it is open. It holds frames, which are randomised, and a salted digest
+that recognises the same input again; never a value.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ _TABLES: Final = (
 
 
 class Digested(io.RawIOBase):
-    """An input that is hashed as it is read."""
+    """A stream that hashes what is read from it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class Digested(io.RawIOBase):
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Read up to a buffer's length, and hash it."""
+        """Fill a buffer as far as the stream goes, and hash what was read."""
         view = memoryview(buffer)
         piece = self._stream.read(view.nbytes)
         view[: len(piece)] = piece
@@ -59,7 +59,7 @@ class Digested(io.RawIOBase):
         return len(piece)
 
     def digest(self) -> bytes:
-        """Return the SHA-256 of all that the stream still holds and what was read of it."""
+        """Read the stream to its end, and return the SHA-256 of all of it."""
         while piece := self._stream.read(_PIECE_BYTES):
             self._hash.update(piece)
         return self._hash.digest()
@@ -67,34 +67,34 @@ class Digested(io.RawIOBase):
 
 @dataclass(frozen=True)
 class Input:
-    """What a journal was drawn from, and how far it has been sent: the columns of its row."""
+    """The input of a journal, and how far it has been sent: the columns of its row."""
 
     id: str
-    """Random, unlike that of any other journal."""
+    """Random, and unique to this journal."""
     topic: str
     topic_id: str | None
     fingerprint: str
     reports: int
     frames: int
     begun: int
-    """The transaction that may have been committed ends before this frame."""
+    """End (exclusive) of the last transaction that was begun; it may have been committed."""
     begun_ms: int
-    """When it began, epoch milliseconds."""
+    """When that transaction was begun, epoch milliseconds."""
     sent: int
-    """Frames below this one have been committed for certain."""
+    """Frames below this one are known to be committed."""
     salt: bytes
     digested: bytes
 
     def came_from(self, digest: bytes) -> bool:
-        """Return whether it was drawn from the input with this SHA-256."""
+        """Return whether the input has this SHA-256."""
         return secrets.compare_digest(_salted(digest, self.salt), self.digested)
 
 
 class Journal:
-    """The frames of one input. Every method is one change of the file, durable when it returns.
+    """The frames of one input. Every method makes one change to the file, durable on return.
 
     Raises:
-        Refused: where the file cannot be written, or is no journal.
+        Refused: where the file cannot be written, or is not a journal.
         Failed: where another process has it open.
     """
 
@@ -102,7 +102,7 @@ class Journal:
         self.path = path
         try:
             _make_folder(path.parent)
-            # Readable for its owner only, from the start.
+            # Readable by its owner only, from the start.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
         except OSError as error:
             why = f"{path}: cannot write the journal of --id: {error.strerror}"
@@ -131,14 +131,14 @@ class Journal:
             for table in _TABLES:
                 self._db.execute(table)
         elif (application, version) != (_APPLICATION, _VERSION):
-            raise Refused(f"{self.path}: expected a journal of send --id, or no file")
+            raise Refused(f"{self.path} is not a journal of send --id: choose another --journal")
 
     def close(self) -> None:
-        """Close the file, and let others open it."""
+        """Close the file, and release its lock."""
         self._db.close()
 
     def read(self) -> Input | None:
-        """Return what the journal holds; None where nothing has been drawn."""
+        """Return the journal's input; None where nothing has been drawn."""
         with self._explained():
             row = self._db.execute(
                 "SELECT id, topic, topic_id, fingerprint, reports, frames, begun, begun_ms, sent, "
@@ -155,10 +155,10 @@ class Journal:
         topic_id: str | None,
         fingerprint: str,
     ) -> None:
-        """Keep the frames of a whole input, with their numbers of reports: all of them, or none.
+        """Store the frames of a whole input, with their numbers of reports: all of them, or none.
 
-        Until this returns nothing may be sent, so a draw that was cut short has told nobody
-        anything, and the next one begins again.
+        Nothing may be sent before this returns, so an interrupted draw has disclosed nothing, and
+        the next one starts over.
         """
         with self._writing():
             reports = number = 0
@@ -182,9 +182,9 @@ class Journal:
             )
 
     def frames(self, start: int, *, most: int, most_bytes: int) -> list[tuple[bytes, int]]:
-        """Return the frames from a number on, with their numbers of reports.
+        """Return the frames from `start` on, with their numbers of reports.
 
-        At most `most` of them, and no more than one beyond `most_bytes` together.
+        At most `most` of them; the first that brings their sum to `most_bytes` is the last.
         """
         found: list[tuple[bytes, int]] = []
         size = 0
@@ -201,18 +201,18 @@ class Journal:
         return found
 
     def begin(self, until: int, *, now_ms: int) -> None:
-        """Say that the frames below `until` are about to be committed."""
+        """Record that the frames below `until` are about to be committed."""
         with self._writing():
             self._db.execute("UPDATE input SET begun = ?, begun_ms = ?", (until, now_ms))
 
     def mark_sent(self, until: int) -> None:
-        """Say that the frames below `until` have been committed, and forget their bytes."""
+        """Record that the frames below `until` have been committed, and delete their bytes."""
         with self._writing():
             self._db.execute("UPDATE input SET sent = ?, begun = ?", (until, until))
             self._db.execute("DELETE FROM frame WHERE number < ?", (until,))
 
     def reports_before(self, number: int, reports: int) -> int:
-        """Return how many of all `reports` are in frames below a number."""
+        """Return how many of all `reports` are in the frames below `number`."""
         with self._explained():
             (rest,) = self._db.execute(
                 "SELECT coalesce(sum(reports), 0) FROM frame WHERE number >= ?", (number,)
@@ -231,11 +231,11 @@ class Journal:
                 raise Failed(f"{self.path}: another send --id uses this journal") from error
             raise Failed(f"{self.path}: cannot write the journal of --id: {error}") from error
         except sqlite3.DatabaseError as error:
-            raise Refused(f"{self.path}: expected a journal of send --id: {error}") from error
+            raise Refused(f"{self.path} is not a journal of send --id: {error}") from error
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and those above it, so that a power failure does not take them away."""
+    """Make a folder and its parents, each synced so that it survives a power failure."""
     if folder.is_dir():
         return
     _make_folder(folder.parent)
@@ -248,5 +248,5 @@ def _make_folder(folder: Path) -> None:
 
 
 def _salted(digest: bytes, salt: bytes) -> bytes:
-    """Return what is kept of an input's SHA-256: slow to try on guesses of a small input."""
+    """Return what the journal stores for a SHA-256: slow to compute for guesses of small inputs."""
     return hashlib.scrypt(digest, salt=salt, n=1 << 14, r=8, p=1)

@@ -1,9 +1,9 @@
-"""`send --id`: an input that is counted once, however often its sending is killed and repeated.
+"""`send --id`: count an input once, however often sending it is killed and repeated.
 
-The drawn frames are in a journal first. They are sent in transactions, each with the number of
-frames sent so far as an offset of the input's own consumer group: so the broker itself says, in
-one answer, which frames are in the topic, and there is nothing else to ask. Starting the
-transactional producer ends what a killed process left open, and keeps it from committing later.
+Frames are drawn into a journal first, then sent in transactions. Each transaction also commits the
+number of frames sent so far, as the offset of a consumer group of the input's own, so the broker
+knows exactly which frames are in the topic. Starting the transactional producer aborts what a
+killed process left open, and keeps it from committing later.
 """
 
 import re
@@ -36,7 +36,7 @@ FOLDER: Final = "ldpstream-sent"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _MOST_FRAMES: Final = 500
 _MOST_BYTES: Final = 4 << 20
-# Brokers forget a group's offsets after a week unless they are told otherwise.
+# By default brokers forget the offsets of a group without members after a week.
 _DOUBT_MS: Final = 86_400_000
 
 Reading = Callable[[BinaryIO], Iterator[Chunk]]
@@ -59,7 +59,7 @@ def journal_path(
 
 
 class Once:
-    """One input under its name."""
+    """Sends one input under its name."""
 
     def __init__(
         self,
@@ -76,17 +76,17 @@ class Once:
         self._journal = journal
         self._console = console
         self._topic = collection.topics.source
-        # Both the transactional id and the consumer group.
+        # The id of both the transactions and the consumer group.
         self._id = f"{self._topic}.sent.{name}"
 
     async def send(self, stream: BinaryIO, reading: Reading, *, batch: int) -> str:
-        """Draw what has not been drawn, send what has not been sent, and say so.
+        """Draw and send what has not been drawn and sent; return what to print.
 
         Raises:
             Refused: where another input has been sent under this name, or the collection is no
                 longer what the reports were drawn for.
             Failed: where the broker has no transactions, or cannot say what it has.
-            KafkaError: where it does not answer; the same command goes on from there.
+            KafkaError: where it does not answer; the same command resumes from there.
         """
         source = Digested(stream)
         drawn = self._journal.read()
@@ -108,23 +108,23 @@ class Once:
             drawn = self._draw(source, reading, topic_id_text, batch=batch)
         elif drawn.topic_id != topic_id_text:
             raise Refused(
-                f"--id: the topic {self._topic} is not the one that {self._name} was begun on: it "
-                "was created again, or is another broker's; choose another name"
+                f"--id: {self._name} was begun on another topic {self._topic}: it was created "
+                "again, or belongs to another broker; choose another name"
             )
         return await self._send(drawn, partitions)
 
     def _check(self, drawn: Input, digest: bytes) -> None:
         if not drawn.came_from(digest):
             raise Refused(
-                f"--id: expected the input that was begun as {self._name}, got another one; give "
-                "it another name"
+                f"--id: {self._name} was begun with a different input: choose another name for "
+                "this one"
             )
         spec = self._collection.spec
         if drawn.fingerprint != spec.fingerprint.hex() or drawn.topic != self._topic:
             raise Refused(
                 f"--id: {self._name} was drawn for {drawn.topic} and fingerprint "
-                f"{drawn.fingerprint}, got {self._topic} and {spec.fingerprint.hex()}: end it with "
-                "the configuration that it was begun with"
+                f"{drawn.fingerprint}, got {self._topic} and {spec.fingerprint.hex()}: finish it "
+                "with the configuration that it was begun with"
             )
 
     def _draw(
@@ -150,7 +150,7 @@ class Once:
     async def _send(self, drawn: Input, partitions: int) -> str:
         try:
             async with broker.producer(self._kafka, transactional_id=self._id) as producer:
-                # Only now: what an earlier process left open has been ended.
+                # Starting the producer has aborted what an earlier process left open.
                 start = await self._settle(drawn)
                 before = self._journal.reports_before(start, drawn.reports)
                 await producer.partitions_for(self._topic)
@@ -162,17 +162,17 @@ class Once:
         except UnknownError as error:
             raise Failed(self._no_transactions("it failed without saying why")) from error
         except ProducerFenced as error:
-            raise Failed(f"--id: another process sends {self._name}, and goes on") from error
+            raise Failed(f"--id: another process took over sending {self._name}") from error
         except KafkaError as error:
             message = await explain(error, self._kafka)
-            raise Failed(f"{message}; the same command goes on from there") from error
+            raise Failed(f"{message}; run the same command again to resume") from error
         said = f"{_total(drawn)} acknowledged"
         return f"{said}, {before} of them before" if before else said
 
     def _no_transactions(self, why: str) -> str:
         return (
-            f"the broker at {self._kafka.bootstrap} has no transactions ({why}), without which "
-            "--id cannot count an input once: leave --id out, or use Apache Kafka"
+            f"the broker at {self._kafka.bootstrap} has no transactions ({why}), which --id needs "
+            "to count an input once: leave --id out, or use Apache Kafka"
         )
 
     async def _settle(self, drawn: Input) -> int:
@@ -181,8 +181,8 @@ class Once:
             found = await committed(admin, self._id, self._topic, 0)
         if found is not None and found.metadata != drawn.id:
             raise Refused(
-                f"--id: another journal than {self._journal.path} has sent reports as "
-                f"{self._name}: give this input another name"
+                f"--id: reports were sent as {self._name} from a journal other than "
+                f"{self._journal.path}: choose another name for this input"
             )
         in_doubt = drawn.begun != drawn.sent
         if found is None:
@@ -190,13 +190,13 @@ class Once:
                 raise Failed(
                     f"--id: the broker no longer knows how much of {self._name} it has: between "
                     f"{self._reports(drawn, drawn.sent)} and {self._reports(drawn, drawn.begun)} "
-                    f"of its {drawn.reports} reports"
+                    f"of {drawn.reports} reports"
                 )
             return drawn.sent
         if found.offset not in (drawn.sent, drawn.begun):
             raise Failed(
-                f"{self._journal.path}: expected the newest journal of {self._name}, got an older "
-                "copy of it"
+                f"{self._journal.path} is an older copy of the journal of {self._name}: expected "
+                "the newest"
             )
         if found.offset != drawn.sent:
             self._journal.mark_sent(found.offset)
@@ -208,7 +208,7 @@ class Once:
     async def _transaction(
         self, producer: AIOKafkaProducer, drawn: Input, start: int, partitions: int
     ) -> int:
-        """Send frames from `start` on, all or none of them; return the first that is left."""
+        """Send frames from `start` on in one transaction; return the first that is left."""
         taken = self._journal.frames(start, most=_MOST_FRAMES, most_bytes=_MOST_BYTES)
         until = start + len(taken)
         async with producer.transaction():
@@ -221,7 +221,7 @@ class Once:
             for frame, reports in taken:
                 await delivery.add(frame, reports=reports)
             await delivery.finish()
-            # Before the commit, so that the journal knows of every one that may have happened.
+            # Before the commit, so that the journal knows of every commit that may have happened.
             self._journal.begin(until, now_ms=now_ms())
             offset = {TopicPartition(self._topic, 0): OffsetAndMetadata(until, drawn.id)}
             await producer.send_offsets_to_transaction(offset, self._id)

@@ -1,4 +1,4 @@
-// Asking the worker that served this page, with a token where it wants one.
+// Requests to the worker that served this page, with a token if it requires one.
 
 /** @typedef {import("./types.js").Span} Span */
 
@@ -17,7 +17,7 @@ export class AnswerError extends Error {
   }
 }
 
-/** @returns {string} The token of this tab; empty where there is none. */
+/** @returns {string} The token of this tab; empty if there is none. */
 export function token() {
   return sessionStorage.getItem(TOKEN_KEY) ?? "";
 }
@@ -50,7 +50,7 @@ async function read(answer) {
 let askedDocument = "";
 
 /**
- * Ask, but not for ever: whoever waits for an answer asks nothing else.
+ * Ask with a timeout, since nothing else is asked meanwhile.
  *
  * @param {string} path
  * @returns {Promise<any>}
@@ -61,17 +61,17 @@ export async function ask(path) {
   const stop = new AbortController();
   const timer = setTimeout(() => stop.abort(), PATIENCE_MS);
   try {
-    // Revalidated by its tag: of what has not changed the worker computes nothing again.
+    // Revalidated by its ETag, so the worker does not compute an unchanged answer again.
     return await read(await fetch(path, { cache: "no-cache", headers, signal: stop.signal }));
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** @returns {string} The path of the document that a view asked for first; empty before. */
+/** @returns {string} The path of the first document that the view asked for; empty before. */
 export const askedFirst = () => askedDocument;
 
-/** A view is about to ask for its documents. */
+/** Call before a view asks for its documents. */
 export function beginAsking() {
   askedDocument = "";
 }
@@ -84,10 +84,10 @@ export function collectionPath(name) {
 let about = { collection: "", attribute: "" };
 
 /**
- * Ask from now on for an attribute of a collection of records.
+ * From now on, ask about an attribute of a collection of records.
  *
  * @param {string} collection
- * @param {string} attribute Empty where values are no records.
+ * @param {string} attribute Empty if values are not records.
  */
 export function askAbout(collection, attribute) {
   about = { collection, attribute };

@@ -1,4 +1,4 @@
-// Records: one attribute is looked at at a time, as if it were all that devices report.
+// Records: one attribute is shown at a time, as if devices reported only that one.
 
 import { askAbout } from "./api.js";
 import { chosen } from "./choices.js";
@@ -7,10 +7,10 @@ import { element, offer } from "./dom.js";
 /** @typedef {import("./types.js").Collection} Collection */
 
 /**
- * Offer the attributes of a collection, and return it with the domain of the one that is chosen.
+ * Offer the attributes of a collection, and return it with the domain of the chosen one.
  *
  * @param {Collection} collection
- * @returns {Collection} The collection itself where values are no records.
+ * @returns {Collection} The collection itself if values are not records.
  */
 export function aboutAttribute(collection) {
   const attributes = collection.attributes ?? [];

@@ -1,4 +1,4 @@
-// Places of ordered domains as numbers, and as the texts that ranges are asked with.
+// Positions in ordered domains, as numbers and as texts of ranges.
 
 /** @typedef {import("./types.js").Domain} Domain */
 /** @typedef {import("./types.js").Label} Label */
@@ -15,7 +15,7 @@ function edge([low, high], bins, place) {
 }
 
 /**
- * Return the number at which a value of a dimension ends: up to there its share is below.
+ * Return the upper end of a value in a dimension, as a number.
  *
  * @param {Domain} domain
  * @param {number} axis
@@ -43,7 +43,7 @@ export function labelOf(domain, axis, place) {
 }
 
 /**
- * Return the range of all values of a line up to a place, as it is asked for.
+ * Return the text of the range of all values up to a place, in one dimension.
  *
  * @param {Domain} domain
  * @param {number} place
@@ -54,7 +54,7 @@ export function rangeUpTo(domain, place) {
 }
 
 /**
- * Return where the label of a quantile lies: its middle, or one end of its bin.
+ * Return a quantile's label as a number: the middle or one end of its bin.
  *
  * @param {Label} label
  * @param {"low" | "middle" | "high"} part

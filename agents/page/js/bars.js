@@ -1,4 +1,4 @@
-// Shares with whiskers, drawn as boxes: the row of a table, next to the numbers.
+// Shares with whiskers, drawn as bars next to the numbers in a table's row.
 
 /** @typedef {import("./format.js").Bounded} Bounded */
 /** @typedef {Bounded & {share: number | null}} Bar */
@@ -18,7 +18,7 @@ export function scaleOf(entries) {
 }
 
 /**
- * A bar is one element, and its style says where its parts are: many change at once.
+ * A bar is one element whose style positions its parts, because many change at once.
  *
  * @param {Bar} entry
  * @param {Scale} scale

@@ -6,12 +6,12 @@ import { confidenceText } from "./format.js";
 /** @typedef {import("./types.js").Estimate} Estimate */
 /** @typedef {import("./types.js").WindowState} WindowState */
 
-// Whoever watches an open window looks many times: only anytime bounds hold at all of these moments.
+// People look at an open window many times, and only anytime bounds hold at all these moments.
 const WATCHED = "anytime";
-const BY_LIKELIHOOD = "profile"; // The beginning of these methods' names.
+const BY_LIKELIHOOD = "profile"; // Prefix of these methods' names.
 
 /**
- * Return the method to ask for: the one chosen, else the collection's own, else what may be watched.
+ * Return the method to ask for: the chosen one, anytime while open, or the collection's own.
  *
  * @param {Collection} collection
  * @param {WindowState} window
@@ -24,14 +24,14 @@ export function methodFor(collection, window, choice) {
 }
 
 /**
- * Return whether a collection's mechanism has what a method needs, and its estimand too.
+ * Return whether a collection's mechanism and estimand support a method.
  *
  * @param {Collection} collection
  * @param {string} method
  */
 export function isOffered(collection, method) {
   if (collection.attribute && collection.estimand === "respondents" && method.startsWith(WATCHED)) {
-    return false; // Of an attribute ever more respondents are asked about than report on it.
+    return false; // Anytime bounds do not exist for an attribute's respondents.
   }
   return collection.likelihood || !method.startsWith(BY_LIKELIHOOD);
 }
@@ -50,12 +50,12 @@ const WHOSE = new Map([["active", "the devices that were active, reporting or no
 
 /**
  * @param {Estimate} estimate
- * @param {string} together What they hold for.
+ * @param {string} together What they hold for at once.
  */
 export function boundsText(estimate, together) {
   const level = confidenceText(estimate.confidence ?? 0);
   return (
     `Bounds hold with ${level} confidence ${together}, ${momentsOf(estimate)} ` +
-    `(method ${estimate.method}, of ${WHOSE.get(estimate.estimand ?? "") ?? `the ${estimate.estimand}`}).`
+    `(method ${estimate.method}, for ${WHOSE.get(estimate.estimand ?? "") ?? `the ${estimate.estimand}`}).`
   );
 }

@@ -1,4 +1,4 @@
-// Lines with bands on uPlot: the chart library knows about axes, this module about bounds.
+// Lines with bounds, drawn with uPlot: the library draws axes, this module draws bounds.
 
 import { make } from "./dom.js";
 import { tickText } from "./format.js";
@@ -10,7 +10,7 @@ import { colour } from "./theme.js";
  * @property {(number | null)[]} middle
  * @property {(number | null)[]} low
  * @property {(number | null)[]} high
- * @property {boolean[]} final Points that are not are drawn hollow, with a dashed whisker.
+ * @property {boolean[]} final Other points are hollow, with a dashed whisker.
  * @property {boolean} time Whether x is a time, in seconds.
  * @property {boolean} dots Whether to draw points and whiskers.
  * @property {(value: number) => string} yText
@@ -18,8 +18,8 @@ import { colour } from "./theme.js";
  * @property {number} height Pixels.
  * @property {string} xTitle
  * @property {string} yTitle
- * @property {[number, number] | null} [extent] Of y, where other charts share it; else its own.
- * @property {string[]} [said] Of each point: what is shown where the cursor is, in all charts.
+ * @property {[number, number] | null} [extent] Of y, if other charts share it; else its own.
+ * @property {string[]} [said] The text of each point, shown at the cursor in all charts.
  * @property {Whisker[]} [across] Horizontal whiskers.
  */
 /** @typedef {{y: number, low: number, middle: number, high: number}} Whisker */
@@ -67,7 +67,7 @@ export function forgetChart(host) {
   charts.delete(host);
 }
 
-/** Draw all charts in the colours of now. */
+/** Draw all charts in the current colours. */
 export function restyleCharts() {
   for (const [host, kept] of charts) {
     kept.chart.destroy();
@@ -121,7 +121,7 @@ function build(host, kept) {
             ? {
                 /** @param {any} _ @param {number} at @param {number} low @param {number} high @param {number} wide */
                 space: (_, at, low, high, wide) =>
-                  // Where a minute is wider than two moments, seconds are written too.
+                  // If a minute is wider than two labels, labels have seconds, too.
                   (60 * wide) / (high - low) < 2 * APART ? APART : widthOf(["00:00:00"]) + 14,
                 /** @param {any} _ @param {number[]} ticks */
                 values: (_, ticks) => ticks.map((tick, at) => timeText(tick, ticks[at - 1])),
@@ -159,7 +159,7 @@ function build(host, kept) {
 const titled = (title) => ({ font: FONT, label: title, labelFont: FONT, labelSize: 18 });
 
 /**
- * Say what is at the cursor, which all charts of windows share.
+ * Show what is at the cursor, which all charts of windows share.
  *
  * @param {any} chart
  * @param {Band} band
@@ -178,7 +178,7 @@ function showTip(chart, band) {
 }
 
 /**
- * How wide the widest of some numbers is, in pixels.
+ * Width of the widest text, in pixels.
  *
  * @param {string[]} texts
  */
@@ -189,7 +189,7 @@ function widthOf(texts) {
 }
 
 /**
- * How much of its last number an axis draws beyond the last value, in pixels.
+ * How far an axis's last number reaches beyond the last value, in pixels.
  *
  * @param {Band} band
  */
@@ -198,7 +198,7 @@ function roomAtTheEnd(band) {
 }
 
 /**
- * From the first value, or the least of a whisker, to the last.
+ * From the least to the largest value or end of a whisker.
  *
  * @param {Band} band
  * @returns {[number, number]}
@@ -210,7 +210,7 @@ function extentOf({ x, across = [] }) {
 }
 
 /**
- * A moment in UTC: the time of day, and the day instead where a new one begins.
+ * A moment in UTC: the time of day, or the date where a new day begins.
  *
  * @param {number} seconds
  * @param {number | undefined} before The tick before it.

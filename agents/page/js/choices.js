@@ -1,4 +1,4 @@
-// What is looked at, kept in the address so that it can be shared and survives a reload.
+// The user's choices, kept in the URL so that they can be shared and survive a reload.
 
 /** @typedef {"collection" | "attribute" | "window" | "view" | "top" | "method" | "last" | "measure" | "zoom" | "compare" | "lines"} Name */
 
@@ -9,22 +9,22 @@ function kept() {
 
 /**
  * @param {Name} name
- * @returns {string} Empty where nothing is chosen.
+ * @returns {string} Empty if nothing is chosen.
  */
 export function chosen(name) {
   return kept().get(name) ?? "";
 }
 
 /**
- * Keep choices, each as a step that Back takes back.
+ * Store choices as a step that the browser's Back button undoes.
  *
- * @param {Partial<Record<Name, string>>} choices An empty one is forgotten.
+ * @param {Partial<Record<Name, string>>} choices Empty ones are removed.
  */
 export function choose(choices) {
   history.pushState(null, "", addressOf(choices));
 }
 
-/** @param {Partial<Record<Name, string>>} choices Kept, but no step of their own. */
+/** @param {Partial<Record<Name, string>>} choices Stored, but not as a step. */
 export function adjust(choices) {
   history.replaceState(null, "", addressOf(choices));
 }

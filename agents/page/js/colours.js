@@ -1,4 +1,4 @@
-// A scale of colours from nothing to much, light to dark on light paper and the other way on dark.
+// A colour scale from little to much: light to dark, in the dark theme dark to light.
 
 /** @typedef {[number, number, number]} Rgb */
 

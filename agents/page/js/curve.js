@@ -1,4 +1,4 @@
-// The shares up to some values and the quantiles, as a curve with bands and as tables.
+// Cumulative shares and quantiles, as a curve with bounds and as tables.
 
 import { ask, estimatePath } from "./api.js";
 import { labelOf, numberOf, rangeUpTo, upperEnd } from "./axis.js";
@@ -14,7 +14,7 @@ import { fillTable } from "./table.js";
 /** @typedef {import("./types.js").Shown} Shown */
 
 /**
- * Return evenly spread values, `most` or all of them, the last of them the domain's.
+ * Return at most `most` evenly spaced values, including the domain's last.
  *
  * @param {number} size
  * @param {number} most
@@ -25,7 +25,7 @@ export function placesOf(size, most) {
 }
 
 /**
- * Return a window's estimates of the ranges up to `places` and of quantiles, with `more` asked.
+ * Return a window's estimates of the ranges up to `places` and of quantiles, with `more` options.
  *
  * @param {Shown} shown
  * @param {number[]} places
@@ -51,7 +51,7 @@ export function askCurve({ collection, window }, places, quantiles, more) {
  * @param {Domain} domain
  * @param {number[]} places
  * @param {Estimate} estimate
- * @param {boolean} [bounded] whether to say of each range how it was bounded
+ * @param {boolean} [bounded] Whether to show how each range was bounded.
  */
 export function drawCurve(name, title, domain, places, estimate, bounded = false) {
   const { ranges = [], quantiles = [] } = estimate;

@@ -1,4 +1,4 @@
-// Elements. Labels come from the configuration and enter the page as text only.
+// Elements of the page. Labels come from the configuration, and only become text.
 
 /**
  * @param {string} id
@@ -32,8 +32,7 @@ export function make(tag, properties, ...children) {
 }
 
 /**
- * Replace what an element shows, and leave it alone where nothing changes: a screen reader would
- * otherwise say it again.
+ * Set an element's text only if it changes: otherwise screen readers would announce it again.
  *
  * @param {HTMLElement} where
  * @param {string} text
@@ -47,7 +46,7 @@ export function say(where, text) {
  *
  * @param {HTMLSelectElement} list
  * @param {[string, string][]} options Values and texts.
- * @param {string} wanted Chosen where it is there.
+ * @param {string} wanted Chosen if it is among them.
  */
 export function offer(list, options, wanted) {
   const before = [...list.options].map((option) => `${option.value}\n${option.text}`).join("\n\n");
@@ -59,7 +58,7 @@ export function offer(list, options, wanted) {
 }
 
 /**
- * A number as people read it, with the exact one for machines and on hover.
+ * A readable number, with the exact one for machines and on hover.
  *
  * @param {string} text
  * @param {number | null | undefined} exact

@@ -1,4 +1,4 @@
-// What is shown as a file: the document as CSV or JSON, the picture as PNG.
+// Downloads of what is shown: the document as CSV or JSON, the picture as PNG.
 
 import { askedFirst, headersFor, token } from "./api.js";
 import { element } from "./dom.js";
@@ -12,7 +12,7 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** @returns {string} Of the collection and its window. */
+/** @returns {string} A name from the collection and its window. */
 function fileName() {
   const [path, query] = askedFirst().split("?");
   const start = new URLSearchParams(query).get("start") ?? "";
@@ -25,7 +25,7 @@ async function saveDocument(format) {
   if (answer.ok) save(await answer.blob(), `${fileName()}.${format}`);
 }
 
-/** The first picture of the view that is shown. */
+/** Save the first picture of the current view. */
 function savePicture() {
   const canvas = document.querySelector('[role="tabpanel"]:not([hidden]) canvas');
   if (!(canvas instanceof HTMLCanvasElement)) return;
@@ -42,7 +42,7 @@ export function startDownloads() {
 /** @param {string} view */
 export function offerDownloads(view) {
   element("downloads").hidden = !askedFirst();
-  // Over time many documents are shown, and none by itself.
+  // The view over time shows many documents, so none is downloaded.
   for (const id of ["save-csv", "save-json"]) element(id).hidden = view === "time";
   element("save-png").hidden = !["map", "cumulative", "time"].includes(view);
 }

@@ -1,4 +1,4 @@
-// Tables of numbers with bounds: shares of values, of ranges and of cells, means, and quantiles.
+// Tables of numbers with bounds: shares of values and ranges, means, and quantiles.
 
 import { bar, scaleOf } from "./bars.js";
 import {
@@ -26,7 +26,7 @@ function neededText(forged) {
 }
 
 /**
- * Fill a table with shares; their weights too, where devices give any.
+ * Fill a table with shares, and with sums of weights if devices report any.
  *
  * @param {HTMLTableElement} table
  * @param {string} what The title of the names.
@@ -85,7 +85,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
 }
 
 /**
- * Fill a table with means, each of which has a unit, and so a scale, of its own.
+ * Fill a table with means, each with its own unit and scale.
  *
  * @param {HTMLTableElement} table
  * @param {MeanEntry[]} means

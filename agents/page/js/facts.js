@@ -1,4 +1,4 @@
-// The state of the window that is shown: how many reports, and whether it is final.
+// The state of the current window: how many reports it has, and whether it is final.
 
 import { element, figure, say } from "./dom.js";
 import { countText, spanText } from "./format.js";
@@ -25,7 +25,7 @@ function hideEstimates(hidden) {
   }
 }
 
-/** Show no numbers: those that there are belong to another collection. */
+/** Hide the numbers, which belong to another collection. */
 export function forgetFacts() {
   for (const id of ["facts", "strip-part", "withheld", "lost", "waits", "downloads"]) {
     element(id).hidden = true;
@@ -45,9 +45,9 @@ export function drawFacts({ collection, window, status }, estimate) {
   const state = element("state");
   say(state, final ? "Final" : "Provisional");
   state.className = final ? "badge final" : "badge open";
-  const span = estimate?.span ? `, stands for ${spanText(estimate.span)}` : "";
+  const span = estimate?.span ? `, applies to ${spanText(estimate.span)}` : "";
   const merged = estimate?.merged
-    ? `, ${countText(estimate.merged.blocks)} small blocks told of together`
+    ? `, ${countText(estimate.merged.blocks)} small blocks shown only together`
     : "";
   const about = estimate?.attribute
     ? `, about ${estimate.attribute} of ${countText(estimate.of ?? n)} reports`
@@ -64,7 +64,7 @@ export function drawFacts({ collection, window, status }, estimate) {
   const least = countText(collection.minimum);
   const why =
     n < collection.minimum
-      ? `${countText(n)} of ${least} reports, and nothing is shown of fewer.`
+      ? `${countText(n)} of ${least} reports, and nothing is shown for fewer.`
       : `the newest reports wait until ${least} are together.`;
   say(element("withheld"), withheld ? `Withheld: ${why}` : "");
   const lost = estimate?.lost;
@@ -76,7 +76,7 @@ export function drawFacts({ collection, window, status }, estimate) {
       : "",
   );
   hideEstimates((part) => withheld && !part.closest("#time"));
-  // Only what a reader has to know is said aloud: not every new number.
+  // Announce only what a reader has to know, not every new number.
   say(
     element("announce"),
     `Window ${spanText(window.window)} UTC of ${collection.name} is ` +

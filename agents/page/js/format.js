@@ -1,4 +1,4 @@
-// Numbers, labels and times as people read them.
+// Numbers, labels and times as readable text.
 
 import { numberOf } from "./axis.js";
 
@@ -8,7 +8,7 @@ import { numberOf } from "./axis.js";
 
 export const UNDEFINED = "undefined";
 const DAY_MS = 86_400_000;
-const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 }); // Dear to make.
+const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 }); // Slow to create.
 
 /**
  * @param {Label} value
@@ -25,7 +25,7 @@ export function labelText(value) {
 }
 
 /**
- * One side of a bin in several dimensions, with the digits that tell it from its neighbours.
+ * One side of a bin in several dimensions, with enough digits to differ from its neighbours.
  *
  * @param {number[]} ends
  */
@@ -76,11 +76,11 @@ export function decimalsFor(entries) {
 }
 
 /**
- * A number at an axis.
+ * A number on an axis.
  *
  * @param {number} value
  * @param {string} unit
- * @param {number} [digits] That matter.
+ * @param {number} [digits] Significant digits.
  */
 export function tickText(value, unit, digits = 6) {
   const text = value.toLocaleString("en", { maximumSignificantDigits: digits });
@@ -106,7 +106,7 @@ export function meanText(value, { low, high }) {
 }
 
 /**
- * What is said of a quantile, of bins by their outer ends: "44 or less" and "36 to 48".
+ * A quantile and its bounds as text, with the outer ends of bins: "44 or less" and "36 to 48".
  *
  * @param {import("./types.js").QuantileEntry} quantile
  */
@@ -127,7 +127,7 @@ function partsOf(time) {
   return { day, clock: clock.replace(/(?<=^\d\d:\d\d):00$/, "") };
 }
 
-/** @param {Span} span Of a whole day, 00:00 to 24:00. */
+/** @param {Span} span A whole day is 00:00 to 24:00. */
 export function spanText({ start, end }) {
   const from = partsOf(start);
   const to = partsOf(end);

@@ -1,4 +1,4 @@
-// What a collection waits for, how much it rejects, and how old it is what is shown.
+// What a collection waits for, how much it rejects, and how old the shown data are.
 
 import { ask, collectionPath } from "./api.js";
 import { element, say } from "./dom.js";
@@ -12,14 +12,14 @@ import { ageText, clockText, countText, partText } from "./format.js";
 /** @typedef {{window: import("./types.js").Span, due: number, reached: number, behind: PartitionStatus[]}} Wait */
 
 export const MANY_REJECTED = 0.01;
-const LIVE_MS = 600_000; // Reports may be so old before anybody wonders.
+const LIVE_MS = 600_000; // Reports up to this age count as current.
 
 /** @param {string} name @returns {Promise<Status>} */
 export const statusOf = (name) => ask(`${collectionPath(name)}/status`);
 
 /**
- * How far a collection's reports have come: the newest event time of any partition, epoch ms. That
- * is the time that windows go by; in a replay it is far from the time on the wall.
+ * The newest event time of any partition, epoch ms. Windows go by this time, which in a replay is
+ * far from the wall clock.
  *
  * @param {Status} status
  */
@@ -29,7 +29,7 @@ const reachedBy = ({ partitions }) =>
   );
 
 /**
- * The newest event time where it is far behind the clock: in a replay, or where nothing comes.
+ * The newest event time if it is far behind the clock: in a replay, or if no reports arrive.
  *
  * @param {Collection} collection
  * @param {Status} status
@@ -42,8 +42,8 @@ export function pastOf({ window }, status) {
 }
 
 /**
- * The oldest window that some partition holds open while another one is beyond it, what its
- * partitions have to reach, and those that have not.
+ * The oldest window that some partition holds open while another has passed it, with the time that
+ * partitions must reach, and those that have not.
  *
  * @param {Collection} collection
  * @param {WindowState[]} windows Oldest first.
@@ -57,14 +57,14 @@ export function waitOf(collection, windows, status) {
   const all = status.partitions.filter(
     ({ watermark }) => watermark === null || Date.parse(watermark) < open.due,
   );
-  // An idle one follows the others.
+  // Idle partitions follow the others.
   const awake = all.filter(({ idle }) => !idle);
   const behind = awake.length ? awake : all;
   return behind.length ? { ...open, reached, behind } : null;
 }
 
 /**
- * The window that becomes final next, and when all partitions have to have passed what.
+ * The window that becomes final next, and the time that all partitions must reach before.
  *
  * @param {Collection} collection
  * @param {WindowState[]} windows Oldest first.
@@ -75,7 +75,7 @@ export function nextOf({ window: { grace_ms } }, windows) {
 }
 
 /**
- * Which partition is waited for most.
+ * The partition that is furthest behind.
  *
  * @param {Wait} wait
  * @param {Status} status
@@ -96,7 +96,7 @@ const oldestOf = (behind) =>
 export function waitText(wait, status) {
   const { watermark } = oldestOf(wait.behind);
   const said = watermark
-    ? `has come to ${clockText(watermark)} UTC, ${ageText(wait.reached - Date.parse(watermark))} behind the first`
+    ? `has reached ${clockText(watermark)} UTC, ${ageText(wait.reached - Date.parse(watermark))} behind the first`
     : "has had no report";
   return `waits for ${whichText(wait, status)}, which ${said}.`;
 }
@@ -129,14 +129,14 @@ export function drawHealth({ collection, window, status }, view) {
 
 let answered = 0;
 
-/** Note that the worker has answered: what is shown now is of this moment. */
+/** Note that the worker has answered, so that the shown data are current. */
 export function noteAnswer() {
   answered = Date.now();
 }
 
-/** @returns {string} How old it is what is shown; empty where nothing is. */
+/** @returns {string} The age of the shown data; empty if there are none. */
 export function shownAge() {
   if (!answered) return "";
   const since = new Date(answered).toISOString();
-  return ` What is shown is of ${clockText(since)} UTC, ${ageText(Date.now() - answered)} ago.`;
+  return ` The data shown are from ${clockText(since)} UTC, ${ageText(Date.now() - answered)} ago.`;
 }

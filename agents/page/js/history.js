@@ -1,4 +1,4 @@
-// Estimates of many windows: those of final windows are asked for once.
+// Estimates of many windows; those of final windows are fetched once.
 
 import { ask, estimatePath } from "./api.js";
 import { methodFor } from "./bounds.js";
@@ -22,13 +22,13 @@ const kept = new Map();
 async function estimateOf(collection, window, asked) {
   const method = methodFor(collection, window, chosen("method"));
   const path = estimatePath(collection.name, window.window, [...asked, ["method", method]]);
-  // A state that has been thrown away is counted again: the same span, with other reports.
+  // n is in the key because after `ldpstream reset` the same span has other reports.
   const key = `${collection.fingerprint} ${window.n} ${path}`;
   const known = kept.get(key);
   if (known) return known;
   /** @type {Estimate} */
   const estimate = await ask(path);
-  // What is withheld may wait for reports of later windows only.
+  // A withheld document may still appear once later windows have reports.
   if (estimate.final && !estimate.withheld) {
     if (kept.size >= MOST_KEPT) kept.clear();
     kept.set(key, estimate);
@@ -37,12 +37,12 @@ async function estimateOf(collection, window, asked) {
 }
 
 /**
- * Return the estimate of each window, in order; a few are asked for at a time.
+ * Return the estimate of each window, in order, fetching a few at a time.
  *
  * @param {Collection} collection
  * @param {WindowState[]} windows
- * @param {[string, string][]} asked What of each, but for how it is bounded at its moment.
- * @param {() => boolean} current Asking ends once it is false.
+ * @param {[string, string][]} asked The options for each, except the method.
+ * @param {() => boolean} current Fetching ends once it is false.
  * @returns {Promise<Estimate[]>}
  */
 export async function estimatesOf(collection, windows, asked, current) {

@@ -1,11 +1,11 @@
-// When to ask again: at each server-sent event, and now and then whatever happens.
+// When to refresh: at each server-sent event, and periodically in any case.
 // `fetch` reads the stream, because an EventSource cannot carry a token.
 
 import { collectionPath, headersFor, token } from "./api.js";
 
 const POLL_MS = 2000;
 const IDLE_POLL_MS = 15000;
-const SILENCE_MS = 45000; // Three comments of a stream that is alive.
+const SILENCE_MS = 45000; // Three heartbeats of the stream.
 
 /**
  * Follow a collection until stopped.
@@ -20,7 +20,7 @@ export function follow(name, changed, told) {
   let streaming = false;
   let timer = 0;
 
-  // Nobody looks at a page that is hidden: it asks once it is shown again.
+  // A hidden page does not refresh until it is shown again.
   const look = () => {
     if (document.visibilityState === "visible") changed();
   };
@@ -44,7 +44,7 @@ export function follow(name, changed, told) {
       try {
         await readEvents(name, stop.signal, opened, look);
       } catch {
-        // Whatever ended the stream, polling goes on and says what is wrong.
+        // Whatever ended the stream, polling continues and reports what is wrong.
       }
       if (stop.signal.aborted) return;
       ended();
@@ -85,7 +85,7 @@ async function readEvents(name, signal, opened, changed) {
     if (done) return;
     const lines = (rest + value).split("\n");
     rest = lines.pop() ?? "";
-    // What an event holds is asked for again, with the bounds that are chosen here.
+    // The event's document is not used: the page fetches it again with the chosen bounds.
     if (lines.some((line) => line.startsWith("event:"))) changed();
   }
 }

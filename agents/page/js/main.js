@@ -1,4 +1,4 @@
-// The page: what is chosen, what is asked for, and which view draws it.
+// The page: reads the choices, fetches the data, and lets a view draw them.
 
 import { ask, AnswerError, beginAsking } from "./api.js";
 import { aboutAttribute } from "./attributes.js";
@@ -29,13 +29,13 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const GONE = 410;
-const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // Of options that stay.
+const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // With fixed options.
 const VIEWS = [valuesView, crossedView, mapView, cdfView, timeView, privacyView, healthView];
 
 /** @param {string} id */
 const select = (id) => /** @type {HTMLSelectElement} */ (element(id));
 
-let turn = 0; // Of choices: a slow answer must not overwrite the answer to a later one.
+let turn = 0; // Counts choices: a slow answer must not overwrite the answer to a later choice.
 let followed = "";
 let unfollow = () => {};
 let busy = false;
@@ -56,7 +56,7 @@ function tellProblem(text) {
 }
 
 /**
- * Ask for what is chosen, and draw it.
+ * Fetch what is chosen, and draw it.
  *
  * @param {() => boolean} current
  */
@@ -133,7 +133,7 @@ async function refresh(current) {
 }
 
 /**
- * Of several collections all are shown, until one of them is chosen.
+ * With several collections the overview is shown until one of them is chosen.
  *
  * @param {Collection[]} collections
  */
@@ -161,14 +161,14 @@ function followCollection(name) {
   unfollow = follow(name, () => void (isPaused() || update()), tellLive);
 }
 
-/** Show what is chosen now; what was asked for an earlier choice is not drawn any more. */
+/** Show the current choice; answers for earlier choices are no longer drawn. */
 function changed() {
   for (const name of LISTS) fit(name);
   turn += 1;
   void update();
 }
 
-/** Refresh now, or once the refresh that is under way has ended: never two at a time. */
+/** Refresh now, or after the current refresh: never two at a time. */
 async function update() {
   if (busy) {
     again = true;
@@ -204,13 +204,13 @@ async function attempt() {
           ? /** @type {Error} */ (failure).message
           : `The worker does not answer; trying again.${shownAge()}`,
       );
-    // Whoever was not let in follows nothing yet; the next attempt starts over.
+    // Nothing is followed before the first success, so try again from here.
     if (!followed) setTimeout(update, 2000);
   }
 }
 
 /**
- * Let a list show what is chosen; what it does not have is no choice.
+ * Let a list show the choice; a choice that is not in the list is dropped.
  *
  * @param {(typeof LISTS)[number]} name
  */

@@ -1,4 +1,4 @@
-// Holding the page still: what comes meanwhile is counted, not drawn.
+// Pausing the page: updates are counted meanwhile, not drawn.
 
 import { element, say } from "./dom.js";
 
@@ -11,7 +11,7 @@ function show() {
   element("pause").setAttribute("aria-pressed", String(paused));
 }
 
-/** @returns {boolean} Whether nothing may be drawn; an update is counted then. */
+/** @returns {boolean} Whether the page is paused; if so, this update is counted. */
 export function isPaused() {
   if (!paused) return false;
   missed += 1;

@@ -1,5 +1,4 @@
-// What priors add, where a collection's mechanism knows any: the Bayesian share, and the test of
-// the priors against the reports.
+// For mechanisms with priors: the Bayesian share, and the test of the priors against the reports.
 
 import { element, figure, say } from "./dom.js";
 import { confidenceText, countText, labelText, percentText } from "./format.js";
@@ -19,7 +18,7 @@ export function drawPriors(estimate) {
         ? `With the devices' priors no share of “${labelText(mmse.value)}” is given: ${mmse.withheld}.`
         : `With the devices' priors, ${percentText(mmse.share, 2)} have “${labelText(mmse.value)}”, ` +
             `${level} credible between ${percentText(mmse.low, 2)} and ${percentText(mmse.high, 2)} ` +
-            `(${mmse.method}). It is right as far as the priors are; the shares above need none.`,
+            `(${mmse.method}). It is only as right as the priors; the shares above need none.`,
     );
   }
   if (calibration) drawCalibration(calibration);

@@ -1,4 +1,4 @@
-// What there is to follow over windows: ranges, quantiles, means, values, the number of reports.
+// The series over windows: ranges, quantiles, means and values.
 
 import { numberOf } from "./axis.js";
 import { labelText } from "./format.js";
@@ -13,14 +13,14 @@ import { labelText } from "./format.js";
  * @property {number | null} middle
  * @property {number | null} low
  * @property {number | null} high
- * @property {string[]} texts Of these three where they are labels; else empty.
+ * @property {string[]} texts The three as texts if they are labels; else empty.
  */
 /**
  * @typedef {object} Series
  * @property {string} kind "range", "quantile", "mean" or "value".
  * @property {string} title
  * @property {boolean} share
- * @property {string} unit Of its axis; series of the same unit share a scale.
+ * @property {string} unit The axis's unit; series with the same unit share a scale.
  * @property {Point[]} points
  */
 
@@ -38,13 +38,13 @@ function pointOf(window, entry) {
 }
 
 /**
- * Return the series that the windows' estimates hold, in the order of the newest. Values are
- * followed where they are labels: of numbers the ranges, quantiles and means say more.
+ * Return the series of the windows' estimates, in the order of the newest one. Values are only
+ * shown if they are labels: for numbers, ranges, quantiles and means say more.
  *
  * @param {import("./types.js").Collection} collection
  * @param {WindowState[]} windows
- * @param {Estimate[]} estimates One a window.
- * @param {string[]} names Of the values that are followed.
+ * @param {Estimate[]} estimates One per window.
+ * @param {string[]} names Of the values to show.
  * @returns {Series[]}
  */
 export function seriesOf(collection, windows, estimates, names) {
@@ -87,11 +87,11 @@ export function seriesOf(collection, windows, estimates, names) {
 }
 
 /**
- * The ends of the axis that all series of a unit share: those of all bounds, and some room.
+ * The ends of the axis that all series of a unit share: all bounds, with some margin.
  *
  * @param {Series[]} series
  * @param {string} unit
- * @returns {[number, number] | null} null where nothing is known.
+ * @returns {[number, number] | null} null if nothing is known.
  */
 export function extentOf(series, unit) {
   const ends = series
@@ -122,8 +122,8 @@ function quantilePoint(window, found) {
 }
 
 /**
- * The values to follow where nobody has chosen: those with the largest shares over all windows that
- * are final, or of all where none is. Never those of the newest alone: lines would come and go.
+ * The default values: those with the largest shares over all final windows, or over all windows if
+ * none is final. Not those of the newest alone, which would make lines come and go.
  *
  * @param {Estimate[]} estimates
  * @returns {string[]}

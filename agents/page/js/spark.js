@@ -1,12 +1,12 @@
-// A line with its band over windows, in a cell of a table: its scale is its own.
+// A sparkline with bounds over windows, for a cell of a table, with its own scale.
 
 /** @typedef {import("./series.js").Point} Point */
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
-const [WIDTH, HEIGHT] = [100, 30]; // Stretched to the cell; strokes are not.
+const [WIDTH, HEIGHT] = [100, 30]; // Stretched to the cell, without stretching strokes.
 
 /**
- * @param {Point[]} points Oldest first. Windows without a number are left out.
+ * @param {Point[]} points Oldest first; windows without a number are left out.
  * @returns {SVGElement | string}
  */
 export function spark(points) {

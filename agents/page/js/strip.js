@@ -1,5 +1,5 @@
-// The newest windows as bars: how many reports each has, which is shown, and what may still change.
-// The list of windows says the same by ear, and its arrows reach every window.
+// The newest windows as bars: their reports, which one is shown, and which may still change.
+// For screen readers, the list of windows says the same, and its buttons reach every window.
 
 import { element, make, say } from "./dom.js";
 import { clockText, countText, spanText } from "./format.js";
@@ -10,7 +10,7 @@ import { clockText, countText, spanText } from "./format.js";
 const MOST = 48;
 
 /**
- * Bars change in place. An older window that is shown has as many before it as after it.
+ * Draw the bars, changing them in place. An older window is shown in the middle.
  *
  * @param {Shown} shown
  */

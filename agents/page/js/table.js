@@ -1,13 +1,13 @@
-// Tables: the words of every chart, readable on a phone too.
+// Tables with the numbers of every chart, readable on a phone, too.
 
 import { make, say } from "./dom.js";
 
 /** @typedef {{text: string, exact: number}} Figure */
-/** @typedef {{className: string, style: string}} Drawn A picture that its style draws. */
+/** @typedef {{className: string, style: string}} Drawn A picture drawn by its style. */
 /** @typedef {import("./dom.js").Child | Figure | Drawn} Child */
 /** @typedef {{title: string, kind?: keyof typeof WIDTHS}} Column */
 
-// Of tables with a chart, whose rows are laid out one by one; a row's "more" comes last.
+// Columns of tables with a chart, whose rows are laid out one by one; "more" columns come last.
 const WIDTHS = {
   name: "minmax(7rem, 1.2fr)",
   chart: "minmax(3rem, 3fr)",
@@ -18,7 +18,7 @@ const WIDTHS = {
 const WIDTH = "5.2rem";
 
 /**
- * A number as people read it, with the exact one for machines and on hover.
+ * A readable number, with the exact one for machines and on hover.
  *
  * @param {string} text
  * @param {number | null | undefined} exact
@@ -29,12 +29,12 @@ export function number(text, exact) {
 }
 
 /**
- * Fill a table. What it shows already is left alone: a selection stays, and nothing is laid out
- * again but what has changed. Roles are given, because other layouts take a table's own away.
+ * Fill a table, changing only what differs: a selection stays, and only changes are laid out again.
+ * Roles are explicit, because CSS layouts remove those of table elements.
  *
  * @param {HTMLTableElement} table
  * @param {Column[]} columns
- * @param {Child[][]} rows One child a column.
+ * @param {Child[][]} rows One child per column.
  */
 export function fillTable(table, columns, rows) {
   const titles = columns.map(({ title }) => title).join("\n");
@@ -79,7 +79,7 @@ function rowOf(columns) {
     row.append(
       kind === "name"
         ? make("th", { scope: "row", role: "rowheader", className: "name" })
-        : // The title stands with the number where a phone shows no heads of columns.
+        : // On a phone, which shows no column headers, the title stands next to the number.
           make("td", { role: "cell", className: kind ?? "", "data-title": title }),
     );
   }
@@ -87,7 +87,7 @@ function rowOf(columns) {
 }
 
 /**
- * Numbers and pictures change in place: there may be a thousand, many times a minute.
+ * Change numbers and pictures in place: there may be a thousand, many times a minute.
  *
  * @param {HTMLTableCellElement} cell
  * @param {Child} child

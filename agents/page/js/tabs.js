@@ -1,4 +1,4 @@
-// Tabs by the pattern of ARIA: arrows move, the one that is chosen is the one in the tab order.
+// Tabs after the ARIA pattern: arrow keys move, and only the chosen tab is in the tab order.
 
 /**
  * @param {HTMLElement} list With `role=tablist`; its tabs name their panels.

@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it; and the colours of the page for what is drawn on canvas.
+// The theme: light, dark or the system's; and the page's colours for drawing on a canvas.
 
 import { element, say } from "./dom.js";
 
@@ -16,7 +16,7 @@ const now = () => document.documentElement.dataset.theme ?? "system";
 /** Whether the page is dark now. */
 export const isDark = () => (now() === "system" ? SYSTEM.matches : now() === "dark");
 
-/** @param {() => void} changed Called whenever colours are others than before. */
+/** @param {() => void} changed Called whenever the colours change. */
 export function startTheme(changed) {
   const button = element("theme");
   const show = () => {
@@ -39,7 +39,7 @@ export function startTheme(changed) {
   show();
 }
 
-/** Never seen: its colour is computed, where a custom property would be the text of both themes. */
+/** A hidden element whose computed colour resolves a custom property for the current theme. */
 const probe = document.createElement("i");
 probe.hidden = true;
 document.body.append(probe);
@@ -47,7 +47,7 @@ document.body.append(probe);
 /**
  * Return a colour of the page as `rgb(..)` or `rgba(..)`.
  *
- * @param {string} name A custom property without its dashes.
+ * @param {string} name A custom property, without the leading dashes.
  */
 export function colour(name) {
   probe.style.color = `var(--${name})`;

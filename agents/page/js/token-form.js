@@ -1,4 +1,4 @@
-// Asking for the token where the worker wants one.
+// The form for the token, if the worker requires one.
 
 import { keepToken, token } from "./api.js";
 import { element, say } from "./dom.js";
@@ -6,7 +6,7 @@ import { element, say } from "./dom.js";
 const form = () => /** @type {HTMLFormElement} */ (element("token-form"));
 const field = () => /** @type {HTMLInputElement} */ (element("token"));
 
-/** @param {() => void} given Called once a token has been given. */
+/** @param {() => void} given Called once a token is entered. */
 export function startTokenForm(given) {
   form().addEventListener("submit", (event) => {
     event.preventDefault();

@@ -1,4 +1,4 @@
-// What the API answers and what the modules hand to each other, for `tsc --checkJs`; no code.
+// Types of the API's answers and of the modules, for `tsc --checkJs`; no code.
 
 /** @typedef {{total: number | null, se: number | null, low: number | null, high: number | null}} Weight */
 
@@ -10,7 +10,7 @@
  * @property {number | null} low
  * @property {number | null} high
  * @property {number | null} influence
- * @property {number | null} forged Reports that it takes to move the share beyond its bound.
+ * @property {number | null} forged Forged reports needed to move the share beyond its bound.
  * @property {string | null} [bound] How low and high were made.
  * @property {Weight | null} [weight]
  */
@@ -54,11 +54,11 @@
  * @property {string} collection
  * @property {Span | null} window
  * @property {number} n
- * @property {string} [attribute] What it is about, of records.
+ * @property {string} [attribute] Of records: the attribute.
  * @property {number} [of] Reports about all attributes.
  * @property {boolean} final
  * @property {boolean} withheld
- * @property {Span} [span] What it stands for, where that is wider than the window.
+ * @property {Span} [span] What it applies to if that is wider than the window.
  * @property {{offsets: number, partitions: number[]}} [lost]
  * @property {number} [late]
  * @property {number} [rejected]
@@ -72,7 +72,7 @@
  * @property {MeanEntry[]} [linear]
  * @property {QuantileEntry[]} [quantiles]
  * @property {{rule: string, family: number, levels: number, entries: AreaEntry[]}} [areas]
- * @property {{blocks: number, runs: number[][], count: number}} [merged] Told of together.
+ * @property {{blocks: number, runs: number[][], count: number}} [merged]
  * @property {number | null} [influence]
  * @property {number | null} [forged]
  * @property {Mmse | null} [mmse]
@@ -113,7 +113,7 @@
  * @property {string[]} ranges
  * @property {string[]} linear
  * @property {Attribute[]} [attributes] Of records.
- * @property {string} [attribute] The one that is looked at, whose domain and mechanism these are.
+ * @property {string} [attribute] The current attribute, with its domain and mechanism above.
  * @property {boolean} ready
  */
 
@@ -128,15 +128,15 @@
  * @property {WindowState} window The window that is shown.
  * @property {WindowState} [compared] The window that it is compared with.
  * @property {Status} status
- * @property {string} method How it is bounded: as chosen, or what may be watched while it is open.
+ * @property {string} method The method of its bounds, as chosen or by default.
  */
 
 /**
  * @typedef {object} View
  * @property {string} id Of its tab and panel.
- * @property {(collection: Collection) => boolean} fits Whether a collection has it.
- * @property {(shown: Shown, current: () => boolean) => Promise<Estimate | null>} update Ask and
- *   draw, but nothing once `current` is false. The document of the window shown, or null.
+ * @property {(collection: Collection) => boolean} fits Whether it suits a collection.
+ * @property {(shown: Shown, current: () => boolean) => Promise<Estimate | null>} update Fetch and
+ *   draw, but do not draw once `current` is false. Returns the document of the window, or null.
  * @property {() => void} [restyle] Draw again in other colours.
  */
 

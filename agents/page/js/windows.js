@@ -1,4 +1,4 @@
-// Which window is shown: the newest final one, the one that is still open, or one of the address.
+// Which window is shown: the newest final one, the one that is still open, or the one in the URL.
 
 import { ask, collectionPath } from "./api.js";
 import { choose, chosen } from "./choices.js";
@@ -15,7 +15,7 @@ const list = () => /** @type {HTMLSelectElement} */ (element("window"));
 const keyOf = ({ window }) => window.start;
 
 /**
- * Return the newest windows, and before them those of the address that are older.
+ * Return the newest windows, and before them older ones that the URL asks for.
  *
  * @param {string} name
  * @returns {Promise<WindowState[]>}
@@ -35,8 +35,8 @@ export async function windowsOf(name) {
 }
 
 /**
- * Offer the windows, and return the one that is to be shown: an open one only where it is asked
- * for, or where nothing is final yet.
+ * Offer the windows, and return the one to show: an open one only if it is asked for, or if none is
+ * final yet.
  *
  * @param {WindowState[]} windows Oldest first.
  * @returns {WindowState | undefined}
@@ -57,7 +57,7 @@ export function pickWindow(windows) {
   /** @type {HTMLButtonElement} */ (element("newer")).disabled = at >= windows.length - 1;
   say(
     element("instead"),
-    wanted && !asked ? `The window of ${wanted} is not kept: this is the newest final one.` : "",
+    wanted && !asked ? `The window of ${wanted} is not kept: showing the newest final one.` : "",
   );
   offerCompared(windows, shown);
   element("older").dataset.to = at > 0 ? keyOf(windows[at - 1]) : "";
@@ -80,7 +80,7 @@ function offerCompared(windows, shown) {
 }
 
 /**
- * The window that the one shown is compared with, if any.
+ * The window to compare with, if any.
  *
  * @param {WindowState[]} windows Oldest first.
  * @param {WindowState} shown

@@ -95,7 +95,7 @@ async def test_wrong_clocks_leave_and_nothing_is_lost(
         assert abs(skew) < 1
         assert stepping.terminate() == 0
         said = stepping.errors()
-        assert "has been set by -7200" in said
+        assert "has jumped by -7200" in said
         assert "behind the broker's" in said
         assert "agrees with the broker's again" in said
     for head in await lab.heads():

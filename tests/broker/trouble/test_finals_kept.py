@@ -39,7 +39,7 @@ def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path:
     asyncio.run(produce())
     printed = invoke(*asked)
     assert printed.exit_code == 0
-    assert printed.stderr == f"{topic}: offset 2 is no estimate: left out\n"
+    assert printed.stderr == f"{topic}: offset 2: not an estimate, skipped\n"
     assert [json.loads(line)["n"] for line in printed.stdout.splitlines()] == [300, 300, 301]
     for _ in range(2):
         kept = invoke(*asked, "--to", str(tmp_path / "f.parquet"))

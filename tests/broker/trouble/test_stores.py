@@ -74,7 +74,7 @@ async def test_a_restart_reads_what_the_changelog_has_gained(
         refused = lab.start_worker()
         assert refused.wait() == 1
         said = refused.errors()
-        assert "is in use by another worker: each needs a folder of its own" in said
+        assert "is in use by another worker: give each its own worker.data" in said
         assert "Traceback" not in said
         assert refused.process.stdout is not None
         refused.process.stdout.close()
@@ -122,4 +122,4 @@ async def test_a_changelog_created_again_is_noticed(running: Broker, tmp_path: P
         await lab.close(START_MS + WINDOWS * WINDOW_MS)
         await lab.check_exact()
         assert worker.terminate() == 0
-        assert "the stored one is of another topic of this name" in worker.errors()
+        assert "the stored one is of another topic with this name" in worker.errors()

@@ -124,7 +124,7 @@ async def test_a_worker_says_that_it_waits_for_one_that_was_killed(
             worker.wait_ready()
         finally:
             worker.kill()
-        said.append(log.read_text().count("up to 20 s, its session_timeout_ms"))
+        said.append(log.read_text().count("up to 20 s (session_timeout_ms)"))
     assert said == [0, 1]
 
 

@@ -49,7 +49,7 @@ async def test_who_is_no_worker_or_not_ready_or_not_there() -> None:
         connect(str(server.make_url("/"))) as worker,
     ):
         assert not (await worker.readiness()).ready
-        with pytest.raises(UnavailableError, match="has not been read to the end yet"):
+        with pytest.raises(UnavailableError, match="its state is still being read"):
             await worker.estimate("city")
 
     async def odd(request: web.Request) -> web.Response:

@@ -149,7 +149,7 @@ async def test_too_few_reports_are_withheld_and_the_minimum_said(
     rides.close(START_MS + 3 * MINUTE_MS)
     both = await ldpstream("query", url, "rides", "--plot", "--last", "2")
     assert "1 of 2 windows withheld: fewer than minimum = 100 reports" in both.stdout
-    assert "stands for 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z, final" in both.stdout
+    assert "applies to 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z, final" in both.stdout
     one = await ldpstream("query", url, "rides", "--last", "3", "--csv")
     rows = list(csv.DictReader(io.StringIO(one.stdout)))
     assert {row["span_end"] for row in rows} == {"2026-11-21T10:02:00Z", ""}
@@ -163,7 +163,7 @@ async def test_tables_and_pictures_say_what_the_bounds_of_each_list_hold_for(url
         together = (await ldpstream(*asked, "--simultaneous")).stdout
         assert f"{chosen}\n" in together
         projected = await ldpstream(*asked, "--simultaneous", "--project", "simplex")
-        assert f"{chosen}; shares projected (simplex), bounds as without that" in projected.stdout
+        assert f"{chosen}; shares projected (simplex), bounds not" in projected.stdout
     every = await ldpstream("query", url, "city", "--top", "all")
     assert "95% bounds: anytime, pointwise, respondents\n" in every.stdout
 
@@ -192,7 +192,7 @@ async def test_csv_has_one_header_and_all_windows(url: str) -> None:
     both = await ldpstream("query", url, "city", "--csv", "--json")
     assert (both.exit_code, both.stderr) == (
         2,
-        "--json, --csv, --plot: expected one of them at most\n",
+        "--json, --csv, --plot: expected at most one of them\n",
     )
 
 

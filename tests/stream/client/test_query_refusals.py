@@ -50,7 +50,7 @@ async def test_a_worker_that_is_not_ready_says_so() -> None:
         base = str(server.make_url("/"))
         result = await ldpstream("query", base, "city")
         assert result.exit_code == 1
-        assert "has not been read to the end yet" in result.stderr
+        assert "its state is still being read" in result.stderr
         result = await ldpstream("status", base)
         assert result.exit_code == 0
         assert "not ready" in result.stdout

@@ -77,9 +77,9 @@ def test_what_comes_of_a_window_replaces_all_that_was_there(
     ("to", "said"),
     [
         ("finals.csv", "expected NAME.parquet, or a database such as sqlite:///NAME.db, got"),
-        ("nothing://", "expected a URL of SQLAlchemy"),
-        ("other.parquet", "other.parquet: expected a file of Parquet"),
-        ("table.parquet", "table.parquet: expected a file that holds finals, by its columns"),
+        ("nothing://", "expected an SQLAlchemy URL"),
+        ("other.parquet", "other.parquet: expected a Parquet file"),
+        ("table.parquet", "table.parquet: expected the columns of finals: choose another file"),
     ],
 )
 def test_what_is_no_sink_is_refused(
@@ -93,5 +93,5 @@ def test_what_is_no_sink_is_refused(
         ldp.store_documents(finals, to)
     with closing(sqlite3.connect("other.db")) as connection, connection:
         connection.execute("create table ldpstream_finals (a int)")
-    with pytest.raises(OSError, match=r"the database refuses: no such column"):
+    with pytest.raises(OSError, match=r"the database refused: no such column"):
         ldp.store_documents(finals, "sqlite:///other.db")

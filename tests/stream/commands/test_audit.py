@@ -102,6 +102,6 @@ def test_what_cannot_be_audited_is_refused(tmp_path: Path):
     assert "at most 16 values, got 17" in refused(invoke("audit", "-c", file, "modes"))
     file = configured(tmp_path, table("randomized-response", 1.0))
     ran = invoke("audit", "-c", file, "modes", "--command", "/nowhere/client", "--draws", "1000")
-    assert "--command: expected a client that runs" in refused(ran)
+    assert "--command: the client failed" in refused(ran)
     with pytest.raises(ValueError, match="draws of every value"):
         realised_losses(np.zeros((2, 2), int), np.ones((2, 2), int), significance=0.1)

@@ -22,7 +22,7 @@ def test_the_written_configuration_can_be_used_at_once(tmp_path: Path):
     assert str(file) in result.stderr
     assert invoke("privatize", "-c", str(file), "checkins", stdin="0,0\n124,349\n").exit_code == 0
     message = refused(invoke("init", str(file)))
-    assert message == f"{file}: expected a file that is not there yet"
+    assert message == f"{file} already exists: choose another name, or remove it"
     message = refused(invoke("init", str(tmp_path / "no" / "such.toml")))
     assert message.endswith("such.toml: cannot write it: No such file or directory")
 

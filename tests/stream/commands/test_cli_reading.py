@@ -101,7 +101,7 @@ def test_clamped_values_are_the_ends_themselves(tmp_path: Path):
 
 def test_labels_have_no_ends(file: str):
     said = refused(invoke("privatize", "-c", file, "--clamp", "modes", stdin="bus\n"))
-    assert said == "--clamp: expected a collection of numbers alone, which modes is not"
+    assert said == "--clamp: expected a collection with only numbers, which modes is not"
 
 
 def test_columns_are_found_by_name_in_the_order_of_the_option(file: str):
@@ -120,13 +120,13 @@ def test_columns_are_found_by_name_in_the_order_of_the_option(file: str):
 @pytest.mark.parametrize(
     ("columns", "table", "message"),
     [
-        ("mode", "bus\ncar\n", "stdin: line 1: expected names of columns, 'mode' once among them"),
-        ("mode", "mode,mode\nbus,bus\n", "stdin: line 1: expected names of columns, 'mode' once"),
-        ("mode", "", "stdin: line 1: expected names of columns, 'mode' once among them"),
+        ("mode", "bus\ncar\n", "stdin: line 1: expected column names with 'mode' once among them"),
+        ("mode", "mode,mode\nbus,bus\n", "stdin: line 1: expected column names with 'mode' once"),
+        ("mode", "", "stdin: line 1: expected column names with 'mode' once among them"),
         ("mode", "mode\n", "stdin: expected at least one value line, got none"),
         ("mode", "id,mode\n1\n", "stdin: line 2: expected one of the 3 labels"),
-        ("mode,", "mode\nbus\n", "--columns: expected names with commas between, each once"),
-        ("mode,mode", "mode\nbus\n", "--columns: expected names with commas between, each once"),
+        ("mode,", "mode\nbus\n", "--columns: expected names separated by commas, each once"),
+        ("mode,mode", "mode\nbus\n", "--columns: expected names separated by commas, each once"),
     ],
 )
 def test_a_header_that_does_not_fit_is_refused_and_not_repeated(

@@ -141,9 +141,13 @@ def test_times_are_a_column_too(file: str, tmp_path: Path):
         (parquet(pa.table({"a": ["1"]})), "b", "values: expected a column 'b', once"),
         (parquet(pa.table({"a": [["1"]]})), "a", "column 'a': expected texts, numbers or times"),
         (parquet(pa.table({"a": [b"\xff"]})), "a", "column 'a': expected texts, numbers or times"),
-        (parquet(pa.table({"a": ["1"] * 99}))[:150], "a", "expected a whole table of Parquet"),
-        (arrow_file(pa.table({"a": ["1"] * 99}))[:300], "a", "expected a whole table of Parquet"),
-        (arrow_stream(pa.table({"a": ["1"] * 99}))[:300], "a", "expected a whole table of Par"),
+        (parquet(pa.table({"a": ["1"] * 99}))[:150], "a", "expected a complete Parquet or Arrow"),
+        (
+            arrow_file(pa.table({"a": ["1"] * 99}))[:300],
+            "a",
+            "expected a complete Parquet or Arrow",
+        ),
+        (arrow_stream(pa.table({"a": ["1"] * 99}))[:300], "a", "expected a complete Parquet or"),
         (arrow_stream(pa.table({"a": pa.array([], pa.string())})), "a", "at least one value line"),
     ],
 )

@@ -26,7 +26,7 @@ def made_sent() -> SentReports:
     sent.visit(np.array([2, 2]), START_MS + 1_000)
     sent.visit(np.array([1, 1, 1, 1]), START_MS)
     sent.add_late(2)
-    sent.add_rejected(1)
+    sent.add_rejected()
     return sent
 
 

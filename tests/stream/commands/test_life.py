@@ -122,8 +122,8 @@ def test_the_table_names_the_best_way():
     show_life(LifePart(windows=30, budget=2.0, ways=ways), 100_000, console)
     said = console.file.getvalue()
     assert said.startswith(
-        "A budget of 2 for 30 windows, 100,000 devices: least error of a window where each reports "
-        "in 2 of them: 0.01.\n"
+        "A budget of 2 for 30 windows, 100,000 devices: the error of a window is least if each "
+        "reports in 2 of them: 0.01.\n"
     )
     assert "* spread" in said
     assert "fresh" in said

@@ -158,7 +158,7 @@ def test_what_does_not_satisfy_the_policy_is_named_with_the_pair(tmp_path: Path)
     assert needs["binary"] == "2 values, got 24"
     command = ["plan", "-c", configured(tmp_path, COLLECTIONS), "places", "--respondents", "9"]
     shown = invoke(*command, "--search", "0")
-    assert "from [0, 0] to [0, 2] the policy allows 1, and it spends 2" in shown.stdout
+    assert "from [0, 0] to [0, 2] the policy allows 1, but it spends 2" in shown.stdout
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_a_terminal_shows_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     shown = invoke(*command, "--json")
-    assert "searching the best channel: modes" in shown.stderr
+    assert "searching for the best channel: modes" in shown.stderr
     assert json.loads(shown.stdout)["verdict"] == json.loads(quiet.stdout)["verdict"]
 
 

@@ -34,8 +34,8 @@ weights = { public = 2 }
         (["clicks"], "--optimise: no search: the channels of lip are the best"),
         (["modes", "--prior", "ZERO"], "--optimise: prior: expected 3 numbers above 0"),
         (["heights"], "--optimise: collection.heights.domain.rounding: expected none, because"),
-        (["trips"], "--optimise: collection.trips.weights: expected none, because the mechanism"),
-        (["steps"], "--optimise: collection.steps.weights: expected none, because the mechanism"),
+        (["trips"], "--optimise: collection.trips.weights: expected none, because mechanism"),
+        (["steps"], "--optimise: collection.steps.weights: expected none, because mechanism"),
         (["modes", "--search", "-1"], "Invalid value for '--search'"),
         (["modes", "--optimise", "no/such/file"], "--optimise: cannot write no/such/file"),
     ],
@@ -61,7 +61,7 @@ def test_impossible_searches_are_refused(tmp_path: Path, options: list[str], mes
         (b"1\ntwo\n3\n", "count 2: expected a finite number >= 0"),
         (b"1\n2\ninf\n", "count 3: expected a finite number >= 0"),
         (b"0\n0\n0\n", "counts: expected at least one above 0"),
-        (b"\xff\n0\n0\n", "expected UTF-8, one count a line"),
+        (b"\xff\n0\n0\n", "expected UTF-8, one count per line"),
     ],
 )
 def test_impossible_priors_are_refused(tmp_path: Path, counts: bytes, message: str):
@@ -83,7 +83,10 @@ def test_impossible_priors_are_refused(tmp_path: Path, counts: bytes, message: s
         (["modes", "--respondents", "10", "--workload", "all"], "Invalid value for '--workload'"),
         (["modes", "--respondents", "10", "--prior", "none.txt"], "--prior: expected uniform, zip"),
         (["modes", "--respondents", "10", "--limit", "0"], "Invalid value for '--limit'"),
-        (["modes", "--respondents", "10", "--limit", "1e-9"], "--limit: expected more seconds: no"),
+        (
+            ["modes", "--respondents", "10", "--limit", "1e-9"],
+            "--limit: expected a longer time: no",
+        ),
         (["modes", "--respondents", "10", "--plot", "p.pdf"], "--plot: expected a file that ends"),
         (["modes", "--respondents", "10", "--plot", "no/such/p.png"], "--plot: cannot write no/su"),
     ],

@@ -47,7 +47,7 @@ def test_windows_that_are_no_rounds_are_refused(tmp_path: Path, more: str):
         (("privatize", "words"), "domain.words: expected send --ledger"),
         (("send", "words"), "domain.words: expected send --ledger"),
         (("simulate", "words"), "domain.words: expected send --ledger"),
-        (("plan", "words", "--respondents", "9"), "words: expected values that are known"),
+        (("plan", "words", "--respondents", "9"), "words: expected known values, got words"),
     ],
 )
 def test_commands_without_a_round_are_refused(tmp_path: Path, command: tuple[str, ...], said: str):

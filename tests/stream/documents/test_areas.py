@@ -77,7 +77,7 @@ async def test_what_stands_out_is_named_and_can_be_asked_for(
 async def test_a_terminal_shows_each_area_below_what_it_lies_in(url: str) -> None:
     areas, entries = await entries_of(url, "city")
     told = (await ldpstream("query", url, "city", "--areas")).stdout
-    assert f"{len(entries)} of {areas['family']} areas told" in told
+    assert f"{len(entries)} of {areas['family']} areas shown" in told
     for one in entries:
         assert one["name"] in told
     assert "  the rest" in told

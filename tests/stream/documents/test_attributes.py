@@ -103,11 +103,11 @@ async def test_each_attribute_has_a_document_and_is_asked_for_by_name() -> None:
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("range=0..2", "range: expected attribute=NAME with it, one of age, answer, home"),
-        ("quantile=0.5", "quantile: expected attribute=NAME with it, one of age, answer, home"),
+        ("range=0..2", "range: expected attribute=NAME as well, one of age, answer, home"),
+        ("quantile=0.5", "quantile: expected attribute=NAME as well, one of age, answer, home"),
         ("attribute=ages", "attribute: expected one of age, answer, home, got 'ages'"),
         ("attribute=answer&range=0..1", "range: expected"),
-        ("method=anytime", "method: expected padded or another, or estimand = population"),
+        ("method=anytime", "method: expected another method, such as padded, or estimand"),
     ],
 )
 async def test_what_no_attribute_can_answer_is_refused_by_name(query: str, said: str) -> None:
@@ -156,11 +156,11 @@ def test_value_lines_have_a_column_for_each_attribute_by_name(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("stdin", "options", "said"),
     [
-        ("1,yes,0,0\n", (), "stdin: line 1: expected names of columns, 'age' once among them"),
+        ("1,yes,0,0\n", (), "stdin: line 1: expected column names with 'age' once among them"),
         (lines_of([{"age": 7, "answer": "yes", "home": [0, 0]}]), (),
          "stdin: line 2: expected as age an integer in 0..5"),
-        ("age\n1\n", ("--columns", "age"), "--columns: expected none, because survey is"),
-        ("age\n1\n", ("--clamp",), "--clamp: expected a collection of numbers alone, which survey"),
+        ("age\n1\n", ("--columns", "age"), "--columns: expected none, because survey"),
+        ("age\n1\n", ("--clamp",), "--clamp: expected a collection with only numbers, which"),
     ],
 )  # fmt: skip
 def test_bad_lines_are_refused_with_their_attribute(
@@ -182,7 +182,7 @@ def test_tables_and_mappings_are_privatized_by_column() -> None:
     assert all(np.array_equal(one.reports, drawn[0].reports) for one in drawn)
     document = ldp.estimate(drawn[0])
     assert len(document.about("age").to_columns()["label"]) == 6
-    with pytest.raises(ValueError, match=r"one attribute of records: document\.about"):
+    with pytest.raises(ValueError, match=r"one attribute of records: use document\.about"):
         document.to_columns()
     with pytest.raises(ValueError, match="expected one of age, answer, home, got 'place'"):
         document.about("place")
@@ -217,9 +217,12 @@ def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> Non
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        ({"publish": {"ranges": {"x": [1, 2]}}}, "publish.ranges: expected none of records"),
-        ({"publish": {"quantiles": [0.5]}}, "publish.quantiles: expected none of records"),
-        ({"publish": {"top": 900}}, "publish.top: expected at most 1,000 values of all attributes"),
+        ({"publish": {"ranges": {"x": [1, 2]}}}, "publish.ranges: expected none for records"),
+        ({"publish": {"quantiles": [0.5]}}, "publish.quantiles: expected none for records"),
+        (
+            {"publish": {"top": 900}},
+            "publish.top: expected at most 1,000 values over all attributes",
+        ),
         ({"publish": {"attributes": {"ages": {"top": 3}}}}, "attributes.ages: expected age, answ"),
         (
             {"publish": {"attributes": {"age": {"ranges": {"x": [1, 9]}}}}},
@@ -230,7 +233,7 @@ def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> Non
             "publish.attributes.answer.quantiles: expected",
         ),
         ({"minimum_block": 5, "minimum": 9}, "minimum_block: expected 0, got 5"),
-        ({"method": "anytime"}, "method: expected padded or another"),
+        ({"method": "anytime"}, "method: expected another method"),
     ],
 )
 def test_what_cannot_be_published_of_records_is_refused_by_its_key(
@@ -258,9 +261,9 @@ def test_plan_proposes_how_often_attributes_are_drawn(tmp_path: Path) -> None:
     one = json.loads(invoke(*command, "--attribute", "answer", "--json").output)
     assert one["respondents"] == 1000
     said = refused(invoke(*command, "--width", "0.1"))
-    assert said == "--width: expected --attribute NAME with it, one of age, answer, home"
+    assert said == "--width: expected --attribute NAME as well, one of age, answer, home"
     assert refused(invoke(*command, "--attribute", "x")).startswith("--attribute: expected age")
-    with pytest.raises(ValueError, match="survey: expected one attribute of records"):
+    with pytest.raises(ValueError, match="survey: expected one attribute of the records"):
         ldp.plan(COLLECTION, respondents=10)
 
 

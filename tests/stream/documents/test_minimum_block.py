@@ -229,9 +229,9 @@ def test_a_document_where_nothing_is_small_says_nothing_of_it(config: Collection
     ("table", "said"),
     [
         ({"minimum_block": -1}, "minimum_block: expected at least 0, got -1"),
-        ({"minimum_block": 101}, "minimum_block: expected at most minimum, 100, got 101"),
+        ({"minimum_block": 101}, "minimum_block: expected at most minimum = 100, got 101"),
         ({"domain": {"size": 12}, "minimum_block": 5}, "minimum_block: expected 0, got 5"),
-        ({**LABELS, "minimum_block": 5}, "which those of high-low over this domain do not"),
+        ({**LABELS, "minimum_block": 5}, "unlike those of high-low over this domain"),
     ],
 )
 def test_an_impossible_minimum_of_blocks_is_refused(table: dict[str, Any], said: str) -> None:

@@ -55,8 +55,8 @@ def test_finals_and_the_page_say_what_publishing_costs(tmp_path: Path):
     assert central == {"epsilon": pytest.approx(0.4586, abs=2e-3), "delta": 1e-8, "reports": 100}
     for other in ({"final": False}, {"window": None}, {"n": 50}):
         assert "central" not in document(config, **other)
-    (said,) = [one for one in config.privacy.protected if "What is published" in one]
-    assert "factor of 2.72, up to a factor of 1.59 (epsilon 0.45" in said
+    (said,) = [one for one in config.privacy.protected if "Published documents" in one]
+    assert "factor of 2.72 are hidden up to a factor of 1.59 (epsilon 0.45" in said
     assert said.endswith(TRUST)
 
 
@@ -107,7 +107,7 @@ def test_certify_says_it_of_as_many_reports_as_asked(tmp_path: Path):
 @pytest.mark.parametrize(
     ("text", "why"),
     [
-        (MODES, 'open windows are told of too: expected publish.every = "off"'),
+        (MODES, 'open windows are published, too: it needs publish.every = "off"'),
         (BLOCKS + OFF, "expected N of at most 1, by minimum_block"),
     ],
 )

@@ -189,7 +189,7 @@ def test_a_shell_reports_in_the_windows_of_the_spread(tmp_path: Path):
     asked = "--budget", "4", "--horizon", "1d", "--spread"
     found, said = privatize(file, *asked)
     assert len(found) == 4
-    assert "20 lines left out: the budget is spread over other windows" in said
+    assert "20 lines skipped: the budget is spread over other windows" in said
     assert privatize(file, *asked)[0] == found
 
 

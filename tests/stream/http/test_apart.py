@@ -69,7 +69,7 @@ async def test_a_process_that_is_killed_costs_one_answer(
     # The job has been sent to a process that does not run.
     await asyncio.sleep(0.2)
     os.kill(started[0], signal.SIGKILL)
-    assert (await waiting)["error"] == "its computation was ended: ask for less"
+    assert (await waiting)["error"] == "the computation was aborted: ask for less"
     assert await ask(client, COSTLY) == first
     assert len(started) == 2
 

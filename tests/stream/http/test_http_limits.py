@@ -77,4 +77,4 @@ async def test_a_long_address_is_refused(client: Client) -> None:
 async def test_not_too_many_wait(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ldpstream.agents.http.compute_queue.WAITING_LIMIT", 0)
     answer = await ask(client, CITY_PATH, 503)
-    assert answer["error"] == "0 requests wait already: try again later"
+    assert answer["error"] == "0 requests are waiting already: try again later"

@@ -85,7 +85,7 @@ async def test_a_stored_final_is_answered_as_it_was_published(
     assert (await table.text()).startswith("collection,start,end,")
     for start in (START_MS + 1, START_MS + MINUTE_MS, 0):
         refused = await ask(client, f"/api/collections/city/finals/{start}", 404)
-        assert refused["error"] == "start: expected the start of a final window that is kept"
+        assert refused["error"] == "start: expected the start of a final window that is still kept"
 
 
 @pytest.mark.parametrize(

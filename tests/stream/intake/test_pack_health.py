@@ -70,7 +70,7 @@ def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
     text = Path(file).read_text()
     Path(file).write_text(text + '\ninput = "frames"\n')
     said = refused(invoke("pack", "-c", file, "--http", "0.0.0.0:6067"), code=1)
-    assert said.startswith("worker.token: expected a token, because others reach 0.0.0.0")
+    assert said.startswith("worker.token: expected a token, because others can reach 0.0.0.0")
 
 
 async def test_nothing_is_logged_of_who_asks(

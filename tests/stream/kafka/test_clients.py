@@ -65,8 +65,7 @@ def test_a_session_is_no_longer_than_requests_may_take() -> None:
     with pytest.raises(ClientOptionError) as refused:
         faust_settings(BOOTSTRAP, {"session_timeout_ms": 600_000, "request_timeout_ms": 90_000})
     assert str(refused.value) == (
-        "kafka.request_timeout_ms: expected at least the session, session_timeout_ms = 600000, "
-        "got 90000"
+        "kafka.request_timeout_ms: expected at least session_timeout_ms = 600000, got 90000"
     )
 
 
@@ -74,7 +73,7 @@ def test_heartbeats_are_shorter_than_the_session() -> None:
     with pytest.raises(ClientOptionError) as refused:
         faust_settings(BOOTSTRAP, {"session_timeout_ms": 3000, "heartbeat_interval_ms": 3000})
     assert str(refused.value) == (
-        "kafka.heartbeat_interval_ms: expected less than the session, session_timeout_ms = 3000, "
+        "kafka.heartbeat_interval_ms: expected less than session_timeout_ms = 3000, "
         "got 3000; a third of it or less is usual"
     )
 

@@ -57,7 +57,7 @@ def test_a_group_says_its_shard_and_the_only_one_is_the_id() -> None:
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "2", "1/0", "1/99999", "a/b", "01/2", " 1/2"])
 def test_what_is_no_shard_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="expected a shard and their number, such as 2/4"):
+    with pytest.raises(ValueError, match="expected SHARD/SHARDS, such as 2/4"):
         Shard.parse(text)
 
 

@@ -127,7 +127,7 @@ def test_windows_and_estimates_of_open_windows_are_there_to_be_asked() -> None:
     assert made.estimate().n == 1
     first = made.estimate(ldp.EstimateRequest(ranges=["0..1"]), start=TEN)
     assert (first.n, first.ranges[0].name) == (3, "0..1")
-    with pytest.raises(LookupError, match="expected a window with reports"):
+    with pytest.raises(LookupError, match="start: expected a window with reports"):
         made.estimate(start="2026-11-20T10:00:00Z")
 
 

@@ -40,7 +40,7 @@ def test_another_topic_of_the_name_is_noticed(
     (record,) = caplog.records
     assert record.getMessage() == (
         "the state of changelog[0] is read from the changelog's beginning: the stored one is of "
-        "another topic of this name"
+        "another topic with this name"
     )
     assert everything(database) == [b"format"]
 
@@ -53,7 +53,7 @@ def test_a_broker_without_topic_ids_gives_nothing_to_go_on_from(
     replica.resume(RocksStore(database, unknown))
     read(replica, filled())
     assert Replica(CONTEXT, 0).resume(RocksStore(database, unknown)) == 0
-    assert "the broker gives topics no ids" in caplog.text
+    assert "topics of this broker have no ids" in caplog.text
 
 
 def test_what_belongs_to_no_collection_any_more_is_dropped(
@@ -78,7 +78,7 @@ def test_another_format_begins_again(tmp_path: Path, caplog: pytest.LogCaptureFi
     database.write_pairs([(b"format", b"ldpstream 0")])
     database.close()
     database = RocksDatabase(tmp_path / "rocks")
-    assert "it is of format b'ldpstream 0', and this release writes" in caplog.text
+    assert "it has format b'ldpstream 0', and this release writes" in caplog.text
     assert everything(database) == [b"format"]
     database.close()
 
@@ -89,7 +89,7 @@ def test_a_damaged_database_begins_again(tmp_path: Path, caplog: pytest.LogCaptu
     database.close()
     (tmp_path / "rocks" / "CURRENT").write_text("MANIFEST")
     database = RocksDatabase(tmp_path / "rocks")
-    assert "is damaged and starts over from the changelogs" in caplog.text
+    assert "is damaged, and rebuilt from the changelogs" in caplog.text
     assert everything(database) == [b"format"]
     database.close()
 
@@ -137,12 +137,12 @@ def test_two_workers_on_one_folder_are_refused(database: RocksDatabase, tmp_path
     )
     command = [sys.executable, "-c", code, str(tmp_path / "rocks")]
     said = subprocess.run(command, capture_output=True, text=True).stderr
-    assert f"{tmp_path}/rocks is in use by another worker: each needs a folder" in said
+    assert f"{tmp_path}/rocks is in use by another worker: give each" in said
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(StoreError, match="cannot be"):
+    with pytest.raises(StoreError, match="cannot create"):
         RocksDatabase(tmp_path / "file" / "rocks")
 
 

@@ -1,4 +1,4 @@
-// Below all collections: what has changed, how far the worker is, and what is promised.
+// The cards of the overview: what has changed, the worker's progress, and the promises.
 
 import { element, figure, make, say } from "../dom.js";
 import { clockText, countText } from "../format.js";
@@ -9,7 +9,7 @@ import { changeCell, isShown, listText } from "./changes.js";
 /** @typedef {import("./overview.js").Known} Known */
 
 const MOST_LISTED = 6;
-const RATE_MS = 60_000; // Over so long reports are averaged: they come in bursts.
+const RATE_MS = 60_000; // The rate is an average over this time, because reports come in bursts.
 
 /**
  * @param {string} name Of a collection.
@@ -47,12 +47,12 @@ export function drawChanged(all) {
   );
   const more = changed.length - MOST_LISTED;
   const rest = told.length - changed.length;
-  const others = changed.length ? "For the other" : "For none of";
-  const shown = changed.length ? "no difference is shown" : "a difference is shown";
+  const others = changed.length ? "the other" : "any of";
   say(
     element("changed-rest"),
     `${more > 0 ? `${countText(more)} more have changed. ` : ""}` +
-      `${others} ${countText(rest)} ${shown}. Bounds hold for all of a collection together.`,
+      `No difference is shown for ${others} ${countText(rest)}. ` +
+      "Bounds hold for all of a collection together.",
   );
 }
 
@@ -60,7 +60,7 @@ export function drawChanged(all) {
 let looks = [];
 
 /**
- * Reports a second, of the collections that were there at an earlier look.
+ * Reports per second, over the collections that existed at an earlier look.
  *
  * @param {Known[]} all
  */
@@ -72,7 +72,7 @@ function rateText(all) {
   const seconds = (time - first.time) / 1000;
   if (seconds < 1) return "not known yet";
   let sum = 0;
-  // A collection that is counted again, as after `ldpstream reset`, begins at 0.
+  // A collection that is counted again, as after `ldpstream reset`, starts at 0.
   for (const [name, now] of counted) sum += Math.max(0, now - (first.counted.get(name) ?? now));
   const rate = sum / seconds;
   return `${rate < 10 ? rate.toFixed(1) : countText(rate)} reports/s`;
@@ -114,7 +114,7 @@ export function drawPromises(all) {
   say(
     element("promises-sum"),
     `${countText(whole.length)} of ${countText(all.length)} protect all values${names}.` +
-      (more > 0 ? ` Of ${countText(others.length)} others the first ${MOST_LISTED}:` : ""),
+      (more > 0 ? ` The first ${MOST_LISTED} of ${countText(others.length)} others:` : ""),
   );
   element("promises").replaceChildren(
     ...others

@@ -1,4 +1,4 @@
-// The cumulative distribution of an ordered line, with bands, and its quantiles with theirs.
+// The cumulative distribution in one ordered dimension, and its quantiles, with bounds.
 
 import { boundsText } from "../bounds.js";
 import { restyleCharts } from "../charts.js";
@@ -11,7 +11,7 @@ import { updateLikelihood } from "./likelihood.js";
 /** @typedef {import("../types.js").Shown} Shown */
 
 const MOST_PLACES = 64;
-const MOST_WORK = 20_000_000; // Ranges times values that the worker computes for one answer.
+const MOST_WORK = 20_000_000; // Ranges times values that the worker allows in one answer.
 const QUANTILES = ["0.05", "0.1", "0.25", "0.5", "0.75", "0.9", "0.95"];
 const MOST_VALUES_OF_QUANTILES = 4096;
 
@@ -35,7 +35,7 @@ async function update(shown, current) {
   const places = placesOf(size, Math.min(MOST_PLACES, Math.floor(MOST_WORK / size)));
   const quantiles = size <= MOST_VALUES_OF_QUANTILES ? QUANTILES : [];
   const estimate = await askCurve(shown, places, quantiles, [
-    ["method", method === "profile" ? "padded" : method], // Profiles do not hold together.
+    ["method", method === "profile" ? "padded" : method], // Profile bounds are not simultaneous.
     ["simultaneous", "true"],
   ]);
   if (current() && !estimate.withheld) {

@@ -1,4 +1,4 @@
-// What differs between two windows, and what leads: only where bounds that hold together say so.
+// Differences between two windows, and the leading value, as far as simultaneous bounds show them.
 
 import { ask, estimatePath } from "../api.js";
 import { figure, make } from "../dom.js";
@@ -13,12 +13,12 @@ import { countText, decimalsFor, labelText, percentText } from "../format.js";
 
 const MOST_NAMED = 3;
 
-/** @param {Collection} collection @returns {string} A confidence that leaves half of its error. */
+/** @param {Collection} collection @returns {string} The confidence with half of its error. */
 export const halfError = ({ confidence }) => String(Number(((1 + confidence) / 2).toPrecision(12)));
 
 /**
  * The differences of all shares. Each window gets half of the error, so that all bounds of both
- * hold together: so do their differences, whether or not devices repeat their randomness.
+ * windows hold at once, and so do those of the differences, even if devices repeat their randomness.
  *
  * @param {Collection} collection
  * @param {WindowState} window
@@ -92,18 +92,18 @@ export const listText = (names) =>
 export function changedText(changes) {
   if (!changes) return "";
   const shown = [...changes].filter(([, change]) => isShown(change));
-  if (shown.length === 0) return `For none of ${countText(changes.size)} a difference is shown.`;
+  if (shown.length === 0) return `No difference is shown for any of ${countText(changes.size)}.`;
   const rose = shown.filter(([, { value }]) => value > 0).map(([name]) => name);
   const fell = shown.filter(([, { value }]) => value < 0).map(([name]) => name);
   const said = [rose.length && `${listText(rose)} rose`, fell.length && `${listText(fell)} fell`];
   const rest = changes.size - shown.length;
-  const others = rest ? `; for the other ${countText(rest)} no difference is shown` : "";
+  const others = rest ? `; no difference is shown for the other ${countText(rest)}` : "";
   return `${said.filter(Boolean).join(", ")}${others}.`;
 }
 
 /**
- * The share that is possible and nearest to the estimate, which may be below 0 or, with noise of
- * its own, above the exactly known share of its block: bounds are neither.
+ * The estimate, moved into its bounds: it may be below 0 or, because of its own noise, above the
+ * exactly known share of its block; bounds are neither.
  *
  * @param {import("../types.js").Entry} entry
  */
@@ -111,9 +111,9 @@ export const within = ({ share, low, high }) =>
   share === null || low === null || high === null ? share : Math.min(Math.max(share, low), high);
 
 /**
- * Which value leads: only where its bounds are above all others', and these are listed.
+ * Name the leading value, but only if its lower bound is above all others' upper bounds.
  *
- * @param {ValueEntry[]} distribution With bounds that hold together.
+ * @param {ValueEntry[]} distribution With simultaneous bounds.
  * @param {number} values Of the domain.
  */
 export function leaderText(distribution, values) {
@@ -121,7 +121,7 @@ export function leaderText(distribution, values) {
   if (!first || first.share === null || first.low === null) return "";
   const least = first.low;
   if (others.some(({ high }) => high === null || high >= least)) {
-    return "No value is told from all others.";
+    return "No value stands out from all others.";
   }
   const decimals = decimalsFor([first]);
   /** @param {number | null} share */

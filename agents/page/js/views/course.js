@@ -1,4 +1,4 @@
-// What the windows over time say first: what has changed from the first final one to the last.
+// The sentence of the view over time: what has changed from the first final window to the last.
 
 import { clockText } from "../format.js";
 import { changedText, changesOf } from "./changes.js";
@@ -14,7 +14,7 @@ const newest = { key: "", text: "" };
 /**
  * @param {Collection} collection
  * @param {WindowState[]} windows
- * @param {Estimate[]} estimates One a window.
+ * @param {Estimate[]} estimates One per window.
  * @param {boolean} listed Whether there are few enough values to compare all of them.
  */
 export async function courseText(collection, windows, estimates, listed) {
@@ -22,14 +22,14 @@ export async function courseText(collection, windows, estimates, listed) {
   const [first, last] = [finals[0], finals[finals.length - 1]];
   if (!last) return "No window is final yet.";
   if (!listed || collection.domain.ordered || first === last) {
-    // Of the values none is said to be the largest: their bounds may hold one by one.
+    // Not of values: their bounds may be pointwise, so none can be called the largest.
     const { said, bounds } = saidOf({ ...estimates[windows.indexOf(last)], distribution: [] });
     return (
       said && `${said} (${bounds}) in the newest final window, ${clockText(last.window.start)}.`
     );
   }
   const key = [collection.fingerprint, first.window.start, last.window.start].join();
-  // Finals do not change: their difference is asked for once.
+  // Finals do not change, so their difference is fetched once.
   if (newest.key !== key) {
     newest.text = changedText(await changesOf(collection, last, first, collection.method));
     newest.key = key;

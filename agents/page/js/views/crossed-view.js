@@ -30,7 +30,7 @@ export const crossedView = {
 
 const table = () => /** @type {HTMLTableElement} */ (element("crossed-rows"));
 
-/** Arrows, Page Up and Down, Home and End move from cell to cell; one of them is in the tab order. */
+/** Arrows, Page Up and Down, Home and End move from cell to cell; one cell is in the tab order. */
 export function startCrossed() {
   table().addEventListener("keydown", (event) => {
     const move = MOVES[event.key];
@@ -38,7 +38,7 @@ export function startCrossed() {
     if (!move || !cell || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     const row = /** @type {HTMLTableRowElement} */ (cell.parentElement);
-    // The first cell of each row is its head.
+    // The first cell of each row is its header.
     point(row.sectionRowIndex + move[0], cell.cellIndex - 1 + move[1])?.focus();
   });
   for (const kind of /** @type {const} */ (["focusin", "pointerover"])) {
@@ -72,8 +72,8 @@ async function update({ collection, window, method }, current) {
   say(element("crossed-sum"), leaderText(entries, collection.values));
   say(
     element("crossed-bounds"),
-    "Colour is the share, on a logarithmic scale; a cell whose bounds do not exclude none has no " +
-      `colour. ${boundsText(estimate, "for all cells together")}`,
+    "Colour is the share, on a logarithmic scale; a cell whose bounds include 0 has no colour. " +
+      boundsText(estimate, "for all cells together"),
   );
   fill();
   paint();
@@ -98,7 +98,7 @@ function crossed(names, entries) {
   return { names, down, across, cells };
 }
 
-/** What is there already stays: who reads, and the cell that is pointed at, are not disturbed. */
+/** Change only what differs, so that readers and the current cell are not disturbed. */
 function fill() {
   if (!drawn) return;
   const { names, down, across, cells } = drawn;
@@ -151,7 +151,7 @@ function cellAt(row, column) {
 }
 
 /**
- * Let the nearest cell be the one in the tab order, and return it.
+ * Put the nearest cell into the tab order, and return it.
  *
  * @param {number} row
  * @param {number} column

@@ -1,4 +1,4 @@
-// The first number that there is to say of a collection, its course, and what has changed.
+// The headline number of a collection, its course, and what has changed.
 
 import { decimalsFor, labelText, meanText, partText, percentText } from "../format.js";
 import { pointsText, quantileTexts, tickText } from "../format.js";
@@ -15,18 +15,18 @@ import { halfError, within } from "./changes.js";
 /** @typedef {{name: string, change: Change, textOf: (difference: number) => string, unit: string}} Told */
 /**
  * @typedef {object} First
- * @property {Said} newest Of the newest final window; empty where nothing is shown of it.
- * @property {import("../series.js").Point[]} points Of all final windows.
- * @property {Told[]} changes Since the final window before, with bounds that hold together; that of
- *   the number first.
+ * @property {Said} newest In the newest final window; empty if nothing is shown of it.
+ * @property {import("../series.js").Point[]} points In all final windows.
+ * @property {Told[]} changes Since the final window before, with simultaneous bounds; the number's
+ *   own comes first.
  */
 
-const MOST_FOLLOWED = 100_000; // Values: of more a worker computes for a while, each window.
+const MOST_FOLLOWED = 100_000; // Values: with more, each window takes a worker a while.
 const NOTHING = { said: "", bounds: "" };
 
 /**
- * Ask for it. Of labels it is the one that leads over the final windows: the newest alone would
- * name another each time. Its bounds hold together with those of all others.
+ * Fetch the headline number. Among labels it is the one that leads over all final windows, because
+ * the newest alone would name another each time. Its bounds are simultaneous with all others'.
  *
  * @param {Collection} collection
  * @param {WindowState[]} windows Oldest first.
@@ -66,8 +66,8 @@ export async function firstOf(collection, windows, current) {
 }
 
 /**
- * @param {Series} line Of two windows, each with bounds that leave half of the error.
- * @returns {Told[]} None where nothing is known.
+ * @param {Series} line Two windows, each with bounds for half of the error.
+ * @returns {Told[]} Empty if nothing is known.
  */
 function changeOf({ title, share, points: [then, now] }) {
   if (then.low === null || then.high === null || then.middle === null) return [];
@@ -85,7 +85,7 @@ function changeOf({ title, share, points: [then, now] }) {
 }
 
 /**
- * The lines of the kind that `saidOf` says, that of its number first.
+ * The series of the kind that `saidOf` chooses, that of its number first.
  *
  * @param {Collection} collection
  * @param {WindowState[]} windows
@@ -103,12 +103,11 @@ function linesOf(collection, windows, estimates, names) {
 }
 
 /**
- * The first number that there is to say, and its bounds: of a quantile, a range, the largest share
- * or a mean.
+ * The headline number and its bounds: a quantile, a range, the largest share or a mean.
  *
  * @param {Pick<Estimate, "ranges" | "quantiles" | "linear" | "distribution">} estimate
- * @param {boolean} [brief] A name in place of a sentence.
- * @returns {Said} Empty where there is none.
+ * @param {boolean} [brief] A name instead of a sentence.
+ * @returns {Said} Empty if there is none.
  */
 export function saidOf(
   { ranges = [], quantiles = [], linear = [], distribution = [] },
@@ -120,7 +119,7 @@ export function saidOf(
     const part = half ? "Half" : partText(quantile.p);
     const name = half ? "median" : `${part} quantile`;
     const [at, bounds] = quantileTexts(quantile);
-    return { said: `${brief ? name : `${part} of the reports are of`} ${at}`, bounds };
+    return { said: `${brief ? name : `${part} of the reports are`} ${at}`, bounds };
   }
   const [entry] = ranges.length ? ranges : distribution;
   if (entry) {

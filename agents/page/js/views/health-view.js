@@ -1,4 +1,4 @@
-// How far each partition is, what holds windows open and what would release them, what is rejected.
+// Each partition's progress, what holds windows open and what would close them, what is rejected.
 
 import { bar, scaleOf } from "../bars.js";
 import { element, make, say } from "../dom.js";
@@ -11,7 +11,7 @@ import { fillTable, number } from "../table.js";
 /** @typedef {import("../types.js").Status} Status */
 /** @typedef {import("../health.js").Wait} Wait */
 
-/** @type {Record<string, [string, string]>} What came, and what to look at. */
+/** @type {Record<string, [string, string]>} What arrived, and what to look at. */
 const REASONS = {
   undecodable: ["an invalid frame", "who else writes to the topic"],
   fingerprint: ["a frame of another specification", "the devices' configuration"],
@@ -42,7 +42,7 @@ async function update(shown) {
     element("health-note"),
     next
       ? `The line is ${momentText(line)} UTC: every partition has to pass it before ` +
-          `${spanText(next.window)} becomes final. Reports of the others are counted meanwhile.${deleted}`
+          `${spanText(next.window)} becomes final. Reports of other partitions are counted meanwhile.${deleted}`
       : `The line is the end of the newest final window, ${momentText(line)} UTC.${deleted}`,
   );
   drawPartitions(status.partitions, line, wait);
@@ -64,13 +64,13 @@ function sumText({ collection, windows, status }, wait) {
   const past = pastOf(collection, status);
   if (past !== null) {
     const newest = `the newest is of ${momentText(past)} UTC, ${ageText(Date.now() - past)} ago`;
-    return `${close} once reports of ${momentText(next.due)} UTC or later have come: ${newest}.`;
+    return `${close} once reports of ${momentText(next.due)} UTC or later arrive: ${newest}.`;
   }
   return Date.now() < next.due ? `${close} at ${momentText(next.due)} UTC.` : `${close} now.`;
 }
 
 /**
- * Bars begin where all partitions have to come to: to the left of it is what is missing.
+ * Bars start at the line that all partitions must pass; those behind extend to the left.
  *
  * @param {PartitionStatus[]} partitions
  * @param {number} line
@@ -87,7 +87,7 @@ function drawPartitions(partitions, line, wait) {
     /** @type {HTMLTableElement} */ (element("partition-rows")),
     [
       { title: "partition", kind: "name" },
-      { title: "has come to, UTC", kind: "change" },
+      { title: "reached, UTC", kind: "change" },
       { title: "behind or ahead of the line", kind: "chart" },
       { title: "to read" },
       { title: "counted" },
@@ -129,15 +129,15 @@ function drawRelease({ collection }, wait) {
   if (!wait) return;
   const { idle_ms } = collection.window;
   const said = wait.behind.map(({ partition, lag }) => {
-    const asked = `A report in partition ${partition} of ${momentText(wait.due)} UTC or later.`;
-    if (lag === null) return `${asked} Its worker knows what is left to read.`;
+    const asked = `A report of ${momentText(wait.due)} UTC or later in partition ${partition}.`;
+    if (lag === null) return `${asked} Only its worker knows what is left to read.`;
     return lag
       ? `${asked} ${countText(lag)} messages are left to read there.`
-      : `${asked} All that is there has been read: nobody writes to it.`;
+      : `${asked} Everything there has been read: nobody writes to it.`;
   });
   said.push(
     idle_ms === null
-      ? "Waiting does not: idle is off, so a silent partition holds windows open for ever."
+      ? "Waiting does not help: idle is off, so a silent partition holds windows open for ever."
       : `Waiting: after ${durationText(idle_ms)} without a message a partition is idle, and follows the others.`,
   );
   element("releases").replaceChildren(...said.map((one) => make("li", {}, one)));

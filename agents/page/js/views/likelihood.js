@@ -1,4 +1,4 @@
-// The curve of largest likelihood that is still smooth, and the bounds that likelihood gives.
+// The smoothest curve of high likelihood, and the bounds from the likelihood.
 
 import { boundsText } from "../bounds.js";
 import { askCurve, drawCurve, placesOf } from "../curve.js";
@@ -9,8 +9,8 @@ import { element, say } from "../dom.js";
 const MOST_PLACES = 24; // The bounds of each take the worker some 20 ms.
 
 /**
- * Ask for the curve of a closed window, and draw it; hide it elsewhere: its bounds hold at one
- * moment, and not where somebody watches.
+ * Fetch and draw the curve of a closed window; hide it for others, because its bounds hold at one
+ * moment only, and an open window is watched.
  *
  * @param {Shown} shown
  * @param {string[]} quantiles
@@ -34,7 +34,7 @@ export async function updateLikelihood(shown, quantiles, current) {
   if (estimate.withheld) return;
   say(
     element("likelihood-bounds"),
-    "The smoothest shares that the reports do not contradict: biased, and there to be looked at; " +
+    "The smoothest shares that the reports do not contradict: a biased picture of the shape; " +
       "the numbers above are unbiased. " +
       `${boundsText(estimate, "for each share and each quantile by itself")} ` +
       "Thresholds of method profile are calibrated on known data, not proved; those of " +

@@ -1,5 +1,5 @@
-// The place under the pointer, or under the keyboard: arrows, Page Up and Down, Home and End;
-// plus, minus and 0 zoom.
+// The current place of the map, by pointer or keyboard: arrows, Page Up and Down, Home and End
+// move; plus, minus and 0 zoom.
 
 import { element } from "../dom.js";
 import { MARGIN } from "./map-picture.js";
@@ -66,7 +66,7 @@ export function startCursor(told, zoom) {
 /**
  * @param {[number, number]} now Rows and columns.
  * @param {View} seen The part of them that is shown.
- * @returns {number | null} The place that is pointed at, in it.
+ * @returns {number | null} The current place, if it is in that part.
  */
 export function fitCursor(now, seen) {
   if (now[0] !== shape[0] || now[1] !== shape[1]) at = null;

@@ -1,5 +1,5 @@
-// The picture of a map: every place in the colour of its area, lines, axes, and shares where there
-// is room. It shows a part of the grid, `view`, of whole places.
+// The picture of a map: every place in the colour of its area, with lines, axes, and shares where
+// there is room. It shows a part of the grid, `view`, of whole places.
 
 import { numberOf } from "../axis.js";
 import { scaleOfColours } from "../colours.js";
@@ -21,11 +21,11 @@ import { colour, isDark } from "../theme.js";
  */
 
 export const MARGIN = { left: 46, right: 10, top: 8, bottom: 40 };
-const LEAST_WIDTH = 58; // Of a block whose share is written in it.
+const LEAST_WIDTH = 58; // Of a block, to write its share in it.
 const LEAST_HEIGHT = 24;
 const LEAST_SHARE = 0.0005; // Less would be written as 0.0%.
 
-/** @param {AreaEntry} area What is not named in it again, or all of it. */
+/** @param {AreaEntry} area Returns its part outside of the areas in it, or all of it. */
 export const restOf = (area) => area.rest ?? area;
 
 /** @param {AreaEntry} area */
@@ -34,13 +34,13 @@ function perPlace(area) {
   return share === null || values === 0 ? null : share / values;
 }
 
-/** @param {AreaEntry} area Whether its bounds exclude none. */
+/** @param {AreaEntry} area Returns whether its bounds include 0. */
 export function mayBeNone(area) {
   const { low, high } = restOf(area);
   return low !== null && high !== null && low <= 0 && high > 0;
 }
 
-/** @param {AreaEntry[]} areas The ends of the scale of their shares per place. */
+/** @param {AreaEntry[]} areas Returns the ends of the scale of their shares per place. */
 export const rangeOf = (areas) => rangeOfShares(areas.map(perPlace));
 
 /**
@@ -69,13 +69,13 @@ export function painter([low, high]) {
   };
 }
 
-/** @param {string} rgb Of `painter`; the one of black and white that has the more contrast on it. */
+/** @param {string} rgb From `painter`; returns the one of black and white with more contrast. */
 export function inkOn(rgb) {
   const [red, green, blue] = (rgb.match(/\d+/g) ?? []).map((part) => {
     const light = Number(part) / 255;
     return light <= 0.04045 ? light / 12.92 : ((light + 0.055) / 1.055) ** 2.4;
   });
-  // WCAG 2: at this luminance both have 4.58 to 1.
+  // WCAG 2: at this luminance both have a contrast of 4.58 to 1.
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.179 ? "#000000" : "#ffffff";
 }
 
@@ -141,7 +141,7 @@ function fillAreas(pen, { areas, owner, shape, view, range }, x, y) {
     for (let from = view.column, to = from; from < end; from = to) {
       const area = owner[first + from];
       while (to < end && owner[first + to] === area) to += 1;
-      // Whole pixels, or the joints of rows would shine through.
+      // Whole pixels, or gaps between rows would show.
       const [left, top] = [Math.floor(x(from)), Math.floor(y(row))];
       const [right, bottom] = [Math.ceil(x(to)), Math.ceil(y(row + 1))];
       for (const style of unsure[area] ? [colours[area], hatch] : [colours[area]]) {
@@ -207,7 +207,7 @@ function writeShares(pen, { areas, view, range }, x, y) {
     pen.strokeStyle = ground;
     pen.lineWidth = 4;
     pen.fillStyle = inkOn(ground);
-    // On a ground of its own where an area lies below.
+    // Outlined in the ground's colour, in case an area lies below.
     pen.strokeText(percentText(area.share, 1), x(low) + 5, y(top) + 5);
     pen.fillText(percentText(area.share, 1), x(low) + 5, y(top) + 5);
   }

@@ -1,4 +1,4 @@
-// Which area each place of a map is in, and what the areas of a window say in one sentence.
+// The area that each place of a map is in, and the areas of a window in one sentence.
 
 import { ask, collectionPath } from "../api.js";
 import { countText } from "../format.js";
@@ -6,7 +6,7 @@ import { countText } from "../format.js";
 /** @typedef {import("../types.js").AreaEntry} AreaEntry */
 /** @typedef {import("../types.js").Collection} Collection */
 
-/** @type {Map<string, Int32Array>} Of collections whose blocks are no boxes, by fingerprint. */
+/** @type {Map<string, Int32Array>} For collections whose blocks are not boxes, by fingerprint. */
 const tables = new Map();
 
 /** @param {AreaEntry} area */
@@ -18,7 +18,7 @@ function isBox({ box, values }) {
 
 /**
  * @param {Collection} collection
- * @returns {Promise<Int32Array>} The block of each place, as devices have it.
+ * @returns {Promise<Int32Array>} The block of each place, from the devices' tables.
  */
 async function tableOf({ name, fingerprint, values, attribute = "" }) {
   const key = `${fingerprint} ${attribute}`;
@@ -58,7 +58,7 @@ export async function placesOf(collection, areas) {
 }
 
 /**
- * How many times its even share of its block an area has: what is not named in it again.
+ * The ratio of an area's share to its even share of its block, outside of the areas in it.
  *
  * @param {AreaEntry[]} areas
  * @param {number} place
@@ -82,12 +82,12 @@ export function sentenceOf(areas) {
   const divided = new Set(areas.filter(({ inside }) => inside !== null).map(({ block }) => block));
   if (roots.length === 1) {
     return named
-      ? `${many(named, "area stands", "areas stand")} out from what surrounds them.`
-      : "No area is told from an even share of the whole.";
+      ? `${many(named, "area stands", "areas stand")} out from the surroundings.`
+      : "No area stands out from an even share of the whole.";
   }
   const inside = named
     ? `inside ${countText(divided.size)} of them, ${many(named, "area stands", "areas stand")} out.`
-    : "inside them no area is told from its even share.";
+    : "inside them no area stands out from its even share.";
   const exact = roots.every(({ bound, share }) => bound === "known" || share === null);
   if (!exact) return `${many(roots.length, "block", "blocks")} with bounds; ${inside}`;
   let sum = 0;

@@ -1,4 +1,4 @@
-// The map of a grid at the resolution that the reports carry: blocks, and areas that stand out.
+// The map of a grid at the resolution that the reports support: blocks, and areas that stand out.
 
 import { ask, estimatePath } from "../api.js";
 import { labelOf } from "../axis.js";
@@ -16,12 +16,12 @@ import { fillTable } from "../table.js";
 /** @typedef {import("../types.js").Shown} Shown */
 /** @typedef {import("./map-picture.js").Picture} Picture */
 
-const MOST_PLACES = 100_000; // More values have no areas.
+const MOST_PLACES = 100_000; // Larger domains have no areas.
 const LISTED = 10;
-const HIGHEST = 0.6; // Of the window.
+const HIGHEST = 0.6; // Of the browser window's height.
 const LEAST_WIDTH = 160; // Pixels.
 const PADDING = 40; // Of the card around it, at most.
-const LEAST_PLACES = 4; // In a view of a row.
+const LEAST_PLACES = 4; // In each direction of a view.
 
 /** @type {Picture | null} */
 let drawn = null;
@@ -39,7 +39,7 @@ export const mapView = {
 export function startMap() {
   startCursor((cell) => {
     readOut(cell);
-    // Aloud only where somebody moves: the numbers of a place change for ever.
+    // Announce only moves: the numbers of a place keep changing.
     say(element("map-said"), element("map-readout").textContent ?? "");
   }, zoom);
   element("map-in").addEventListener("click", () => zoom(2));
@@ -66,7 +66,7 @@ async function update({ collection, window, method }, current) {
   if (!current() || estimate.withheld || !estimate.areas) return estimate;
   const blocks = chosen("measure") === "blocks";
   const all = estimate.areas.entries;
-  // Blocks alone are even: nothing is named in them.
+  // Blocks only: without the areas inside, each block is even.
   const areas = blocks
     ? all.filter(({ inside }) => inside === null).map((one) => ({ ...one, rest: null }))
     : all;
@@ -87,10 +87,10 @@ async function update({ collection, window, method }, current) {
   say(
     element("map-bounds"),
     "Colour is the share per place. An area has a colour of its own only where its bounds exclude " +
-      "the even share of what surrounds it. " +
+      "the even share of its surroundings. " +
       boundsText(
         estimate,
-        `for all ${countText(family)} areas together that could have been shown`,
+        `for all ${countText(family)} areas that could have been shown, together`,
       ),
   );
   redraw();
@@ -98,8 +98,7 @@ async function update({ collection, window, method }, current) {
 }
 
 /**
- * The part of the grid that the address asks for: the place in the middle, and how many times as
- * large as the whole.
+ * The part of the grid that the URL asks for: the place in the middle, and the magnification.
  *
  * @param {[number, number]} shape
  */
@@ -140,7 +139,7 @@ function redraw() {
   const room = frame.parentElement?.clientWidth ?? 0;
   if (!drawn || !room) return;
   const { view, areas } = drawn;
-  // As large as there is room, never higher than what can be seen at once.
+  // As large as there is room, but never higher than the browser window.
   const across = room - PADDING - MARGIN.left - MARGIN.right;
   const down = HIGHEST * window.innerHeight - MARGIN.top - MARGIN.bottom;
   const each = Math.min(across / view.columns, down / view.rows);
@@ -160,19 +159,19 @@ function redraw() {
   if (cell !== null) readOut(cell);
 }
 
-/** @param {number} place How far from an even share, up or down alike. */
+/** @param {number} place Returns how far it is from an even share, up or down. */
 function distance(place) {
   const times = drawn ? timesEven(drawn.areas, place) : null;
   return times === null ? 0 : Math.abs(Math.log(Math.max(times, 1e-3)));
 }
 
-/** The table of all areas: made only while it is open. */
+/** Fill the table of all areas, but only while it is open. */
 function fillAll() {
   if (!drawn || !(/** @type {HTMLDetailsElement} */ (element("areas")).open)) return;
   fillAreas("all-area-rows", [...drawn.areas.keys()]);
 }
 
-/** @param {AreaEntry[]} areas Decimals that show two digits of the narrowest bounds. */
+/** @param {AreaEntry[]} areas Returns the decimals for two digits of the narrowest bounds. */
 function decimalsOf(areas) {
   const widths = areas.map(({ low, high }) => (high ?? 0) - (low ?? 0)).filter((one) => one > 0);
   const least = widths.length ? 50 * Math.min(...widths) : 1;
@@ -213,7 +212,7 @@ function fillAreas(id, places) {
 /** @param {number} place */
 function againstText(place) {
   if (!drawn) return "";
-  if (mayBeNone(drawn.areas[place])) return make("span", { className: "fell" }, "▼ may be none");
+  if (mayBeNone(drawn.areas[place])) return make("span", { className: "fell" }, "▼ may be 0");
   const times = timesEven(drawn.areas, place);
   if (times === null) return "–";
   const rose = times > 1;
@@ -262,7 +261,7 @@ function readOut(cell) {
       {},
       make("strong", {}, percent(share)),
       ...(exact ? [", exact"] : [", between ", percent(low), " and ", percent(high)]),
-      ...(area.inside === null ? [] : ["; an even share of the block ", againstText(at)]),
+      ...(area.inside === null ? [] : ["; against an even share of the block: ", againstText(at)]),
     ),
   );
 }

@@ -1,4 +1,4 @@
-// All collections on one page: which needs attention, and of each its newest final number.
+// All collections on one page: which need attention, and the newest final number of each.
 
 import { ask, collectionPath } from "../api.js";
 import { element, figure, make } from "../dom.js";
@@ -23,7 +23,7 @@ import { firstOf } from "./first.js";
 /** @typedef {{collection: Collection, windows: WindowState[], status: import("../types.js").Status, first: import("./first.js").First}} Known */
 
 const NEWEST = 24;
-/** @type {Record<string, [string, string, string]>} Its class, of one, of several; worst first. */
+/** @type {Record<string, [string, string, string]>} Class, singular and plural; worst first. */
 const SAID = {
   Stopped: ["alarmed", "has stopped", "have stopped"],
   Waiting: ["alarmed", "waits for a partition", "wait for a partition"],
@@ -50,7 +50,7 @@ export async function drawOverview(collections, current) {
 }
 
 /**
- * What needs attention, in a word, with how much of it, and what there is to say of it.
+ * The state in a word, with its amount and an explanation.
  *
  * @param {Known} known
  * @returns {{word: string, much?: string, said: string}}
@@ -97,7 +97,7 @@ function sumOf(rows) {
   return [first, ...parts.flatMap((part, at) => (at ? ["; ", part] : [part])), last];
 }
 
-/** @param {(string | Node)[]} lines The first as it is, the others in small print. */
+/** @param {(string | Node)[]} lines The first in normal size, the others in small print. */
 const stacked = ([first, ...others]) =>
   make("span", {}, first, ...others.map((one) => make("small", {}, one)));
 

@@ -1,4 +1,4 @@
-// What the policy promises, what leaves in the clear, and what forgers can do: in the worker's words.
+// What the policy promises, what leaves in the clear, and what forged reports can do.
 
 import { ask, estimatePath } from "../api.js";
 import { element, figure, make, say } from "../dom.js";
@@ -74,7 +74,7 @@ export function drawPrivacy(collection) {
 function drawForgery({ influence = null, forged = null, withheld }) {
   const where = element("forgery");
   if (withheld || influence === null) {
-    say(where, "Not known for this window: nothing is estimated of it.");
+    say(where, "Not known for this window, which has no estimates.");
     return;
   }
   where.replaceChildren(

@@ -34,7 +34,7 @@ export const timeView = { id: "time", fits: () => true, update, restyle: restyle
 async function update({ collection, windows, window }, current) {
   const last = windows.slice(-(Number(chosen("last")) || DEFAULT_LAST));
   const top = collection.values <= MOST_VALUES_LISTED ? "all" : "0";
-  // Labels are the only lines where they are lines at all; of many those that stand out are shown.
+  // Lines of labels are chosen from many by their estimates, so their bounds must be simultaneous.
   const together = !collection.domain.ordered && collection.values > MOST_VALUES;
   const asked = /** @type {[string, string][]} */ ([
     ["top", top],
@@ -45,7 +45,7 @@ async function update({ collection, windows, window }, current) {
   const said = await courseText(collection, last, estimates, top === "all");
   if (!current()) return null;
   say(element("time-sum"), said);
-  // Lines begin with the first window of which anything is shown.
+  // Lines begin with the first window that is not withheld.
   const first = Math.max(
     0,
     estimates.findIndex(({ withheld }) => !withheld),
@@ -85,7 +85,7 @@ export function startTime(changed) {
 }
 
 /**
- * The values that are followed: those of the address, where they stay once they are chosen.
+ * The values to show: those in the URL, where they stay once they are chosen.
  *
  * @param {import("../types.js").Collection} collection
  * @param {import("../types.js").Estimate[]} estimates
@@ -111,7 +111,7 @@ function pickedLines({ domain, values }, estimates) {
   return names;
 }
 
-/** @param {string} text @returns {string[]} None where it is not a list of texts. */
+/** @param {string} text @returns {string[]} Empty if it is not a list of texts. */
 function namesIn(text) {
   try {
     const names = JSON.parse(text || "[]");
@@ -122,7 +122,7 @@ function namesIn(text) {
 }
 
 /**
- * Names are anybody's: two of them may differ in letters that no id holds.
+ * Numbered, because names may contain any characters, and ids may not.
  *
  * @param {number} place
  */

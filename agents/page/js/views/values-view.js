@@ -1,4 +1,4 @@
-// The list of values with whiskers, the named ranges, means and quantiles of one window.
+// The list of values with whiskers, and the named ranges, means and quantiles of one window.
 
 import { ask, estimatePath } from "../api.js";
 import { boundsText } from "../bounds.js";
@@ -15,7 +15,7 @@ import { drawPriors } from "../priors.js";
 /** @typedef {import("./changes.js").Changes} Changes */
 
 const DEFAULT_TOP = "20";
-const MOST_COMPARED = 1000; // Values: of this many all are asked for in both windows.
+const MOST_COMPARED = 1000; // Values: all are fetched for both windows.
 
 /** @param {string} id */
 const tableOf = (id) => /** @type {HTMLTableElement} */ (element(id));
