@@ -1,4 +1,4 @@
-"""Domains out of a configuration, with the blocks that it cuts them into."""
+"""Domains read from a configuration, with the blocks that it divides them into."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -54,16 +54,16 @@ DOMAIN_KEYS: Final[Mapping[str, str]] = {
     "each is one more attribute, NAME:NAME",
     "header": "Whether the file's first line names its columns",
 }
-"""What each key of a `domain` table says; exactly one of the first seven is there."""
+"""The meaning of each key of a `domain` table, which has exactly one of the first seven."""
 _ONLY: Final = {"rounding": "interval", "header": "file", "pairs": "attributes"}
 OF_RECORDS: Final = frozenset({"attributes", "pairs"})
-"""Those of a table of records."""
+"""The keys of a `domain` table for records."""
 
 
 def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
-    """Return the domain of a `domain` table, and its blocks where it names any.
+    """Return the domain of a `domain` table, and its blocks if it has any.
 
-    `path` is the table's key path for errors; a `file` is relative to the folder `base`.
+    Errors name `path`, the key path of the table. A `file` is relative to the folder `base`.
 
     Raises:
         SpecError: naming the key and what was expected.
@@ -161,10 +161,10 @@ _PARSERS: dict[str, Callable[[dict[str, object]], Domain]] = {
 
 
 def parse_blocks(given: object, domain: Domain, path: str) -> Blocks:
-    """Return the blocks that a `blocks` key cuts a domain into.
+    """Return the blocks that a `blocks` key divides a domain into.
 
-    A number of consecutive values, `[h, w]` on a grid (one number a dimension), or a list of lists
-    of labels.
+    The key holds a number of consecutive values, `[h, w]` on a grid (one number for each
+    dimension), or a list of lists of labels.
 
     Raises:
         SpecError: naming `path`, for anything else.
