@@ -2,13 +2,13 @@
 
 One grid: mechanism, estimand, n, epsilon, share, and weights of which one is heavy. Every cell
 draws seeded repetitions of users and reports, as counts and not one by one, and counts how often
-the bounds hold the truth: of values of that share, ranges, prefixes, and the means of four
-functions of the value. Channels of files have budgets of their own: each is asked once. Printed
-are, in the form of docs/performance.md, of each mechanism, method and n the lowest coverage, the
-cells whose coverage is below 0.94 by its 99.99% upper limit (Clopper and Pearson), and the mean
-width over 4 root mean square errors of the best point estimate: the unbiased one, cut to what the
-query can be; then the worst of these cells. Last is the processor time of the run. Exit status 1 if
-a cell of `padded` is among them.
+the bounds hold the truth: of values with that share, ranges, prefixes, and the means of four
+functions of the value. A channel file fixes its budgets, so each is measured once. For each
+mechanism, method and n the command prints, in the form of docs/performance.md, the lowest coverage,
+the number of failing cells (coverage below 0.94 by its 99.99% upper limit, Clopper and Pearson) and
+the mean width over 4 root mean square errors of the best point estimate, which is the unbiased one
+clipped to the query's range; then the worst failing cells, and the processor time of the run.
+Exit status 1 if a cell of `padded` fails.
 """
 
 import argparse
@@ -61,7 +61,7 @@ BLOCKS: Final = Blocks(np.array([0] * 3 + [1] * 5 + [2] * 24))
 
 
 def _optimal(file: str, _: float) -> Optimal:
-    """Return the mechanism of a channel file, whose budgets are its own."""
+    """Return the mechanism of a channel file, which fixes its budgets."""
     return Optimal(load_channel(f"{file}.json", CHANNELS))
 
 
@@ -92,7 +92,7 @@ FILES: Final[dict[str, Callable[[float], Mechanism]]] = {
 }
 METHODS: Final[tuple[Method, ...]] = ("padded", "normal", "bernstein")
 ESTIMANDS: Final[tuple[Estimand, ...]] = ("respondents", "population")
-"""Of independent reports the active are a population."""
+"""With independent reports the active devices are a population."""
 LEAST: Final = 0.94
 
 
@@ -116,12 +116,12 @@ class Cell:
 
 
 def rare(size: int) -> int:
-    """Return the value whose share is the grid's; its weight is the heavy one."""
+    """Return the value that has the grid's share; its weight is the heavy one."""
     return 5 * size // 8
 
 
 def shares_of(share: float, size: int) -> Floats:
-    """Return shares of which the rare value has one, and two of the others half of the rest."""
+    """Return shares: `share` for the rare value, half of the rest for two other values."""
     place = rare(size)
     shares = np.full(size, (1.0 - share) / 2.0 / (size - 1))
     for other in (size // 10, place - 1):

@@ -39,7 +39,7 @@ def uniform(size: int) -> Floats:
 def draw_from_channel(case: Case, repetitions: int, seed: int) -> tuple[Integers, Integers]:
     """Draw users and reports: counts of values `(repetitions, k)`, statistics `(.., outputs)`.
 
-    Reports are multinomial draws from the rows of the exact channel: for small channels.
+    Reports are multinomial draws from the rows of the exact channel, which has to be small.
     """
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(case.n, case.shares, repetitions)
@@ -56,7 +56,7 @@ def draw_by_privatizing(
     case: Case, repetitions: int, seed: int
 ) -> Iterator[tuple[Integers, Integers]]:
     """Draw users and privatize their values, one repetition at a time: `(k,)` and `(outputs,)`."""
-    # One seed for both would be one stream: users and their noise would depend on each other.
+    # With one seed for both, users and their noise would depend on each other.
     rng, entropy = np.random.default_rng([seed, 1]), SeededEntropy(seed)
     for _ in range(repetitions):
         counts = rng.multinomial(case.n, case.shares)
