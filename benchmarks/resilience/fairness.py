@@ -3,9 +3,9 @@
     python -m benchmarks.resilience.fairness --broker kafka
 
 Prints how long windows of the trickle wait for their finals (from the frame that closes them), how
-long HTTP answers take, how fast the backlog goes down, and the worker's largest memory: with no
-backlog, with 5 M single reports, with frames of 1,000, and with 1 M messages of junk that are
-counted, or copied too.
+long HTTP answers take, how fast the backlog shrinks, and the worker's peak memory: with no backlog,
+with 5 M single reports, with frames of 1,000 reports, and with 1 M malformed messages, which are
+counted, or counted and copied.
 """
 
 import argparse
@@ -90,7 +90,7 @@ def _numbers(seen: Seen) -> list[str]:
 
 
 def _peak_bytes(worker: Worker) -> int:
-    """Return the largest resident memory that a process has had, by the system's account."""
+    """Return a process's peak of resident memory, as the system reports it."""
     status = Path(f"/proc/{worker.process.pid}/status").read_text()
     line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) * 1024
