@@ -15,16 +15,17 @@ from ldpstream.mechanisms.policies.sensitive import read_sensitive
 from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse_rounding
 
 MECHANISM_KEYS: Final[Mapping[str, str]] = {
-    "epsilon": "Budget of one report: a number above 0; of each index step with metric mechanisms "
-    "(intervals: of a width of a bin)",
-    "sensitive": "Values to protect, with mechanisms of high-low policies",
-    "policy": "Which values must be how hard to tell apart: a metric, blocks, a matrix or a file",
-    "prior": "Known shares of the two values, with mechanisms of local information privacy",
-    "strategy": 'With matrix: which queries get noise; a name, "best", or { file = "..." }',
-    "workload": 'With matrix: what "best" is chosen for; with tree: "ranges", "prefixes" or a list',
+    "epsilon": "Budget of one report: a number above 0. With metric mechanisms the budget of one "
+    "index step, or of the width of one bin of an interval",
+    "sensitive": "Values to protect, with mechanisms for high-low policies",
+    "policy": "The budget of every pair of values: a metric, blocks, a matrix or a file",
+    "prior": "Known shares of the two values, with mechanisms for local information privacy",
+    "strategy": 'With matrix: the queries that get noise; a name, "best", or { file = "..." }',
+    "workload": 'With matrix: the queries that "best" is chosen for; '
+    'with tree: "ranges", "prefixes" or a list',
     "scales": 'With matrix: the noise of each query of the strategy; a list, or { file = "..." }',
     "channel": "With optimal: a channel file, as ldpstream plan writes it",
-    "weights": "What each report counts: { public = LARGEST }, or private ones",
+    "weights": "The weight of each report: { public = LARGEST }, or { private = LARGEST }",
 }
 """The meaning of each key of a collection that belongs to its mechanism; each one reads some."""
 

@@ -28,9 +28,9 @@ from ldpstream.mechanisms.registry.pairs import read_pairs
 from ldpstream.mechanisms.registry.registry import build
 
 ATTRIBUTE_KEYS: Final[Mapping[str, str]] = {
-    "mechanism": "Where it is not the collection's, whose keys then do not count for it either",
-    "probability": "With which a report is about it; by default all have the same largest error. "
-    "What these leave of 1 is for the pairs",
+    "mechanism": "The attribute's mechanism, if not the collection's; then only its own keys apply",
+    "probability": "The probability that a report is about the attribute; by default all have the "
+    "same largest error. The rest up to 1 goes to the pairs",
 }
 """The keys of an attribute's table besides those of a domain and a mechanism."""
 
