@@ -227,14 +227,16 @@ def run(
         found.check_budgets(fleet, topic, spent)
         asyncio.run(lab.close(fleet.window_start_ms(windows)))
         covered = found.check_bounds(fleet, lab, worker, topic, level=level)
+    spread = fleet.collection.spread
+    assert spread is not None, "`body` configures it"
+    budget = float(spread.budget(fleet.collection.spec))
     print(
         f"{devices:,} devices, {windows} windows, {reports} of {period} each, "
         f"{sum(found.participants):,} reports in {topic.messages:,} messages "
         f"({topic.copies} copies), {processes} processes\n"
         f"{found.kills} kills, {found.at_arrival} of them between the broker's answer and the "
         f"ledger's mark; {found.interrupted} devices had written a report and not marked it\n"
-        f"largest spent {spent.max():g} of the budget of "
-        f"{float(fleet.collection.spread.budget(fleet.collection.spec)):g}"  # type: ignore[union-attr]  # (has one)
+        f"largest spent {spent.max():g} of the budget of {budget:g}"
     )
     for estimand, shares in covered.items():
         print(f"{estimand}: covered {shares.mean():.3f}, by value {shares.round(3).tolist()}")

@@ -90,7 +90,7 @@ async def _upload(config: CollectionConfig, gateway: str, honest: Honest) -> Non
         honest.uploaded += 1
 
 
-async def _ask(honest: Honest, what: str, method: str, url: str, **more: object) -> bool:
+async def _ask(honest: Honest, what: str, method: str, url: str, **more: Any) -> bool:
     """Ask once over a new connection; note how long the answer took, or the failure."""
     began = time.monotonic()
     problem = ""
@@ -99,7 +99,7 @@ async def _ask(honest: Honest, what: str, method: str, url: str, **more: object)
             ClientSession(
                 connector=TCPConnector(force_close=True), timeout=ClientTimeout(total=30)
             ) as session,
-            session.request(method, url, **more) as answer,  # type: ignore[arg-type]  # (headers and data alone)
+            session.request(method, url, **more) as answer,
         ):
             await answer.read()
             if answer.status != 200:
