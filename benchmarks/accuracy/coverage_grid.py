@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.coverage_cases import CHANNELS
 from benchmarks.accuracy.repeated import AffineSums, draw
-from benchmarks.accuracy.simulate import Case
+from benchmarks.accuracy.simulate import Case, upper_limit
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Method, Options
-from ldpstream.estimators.bounds.two_valued import clopper_pearson_parts
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.estimators.queries.sums import query_sums
@@ -110,9 +109,8 @@ class Cell:
     width: dict[Method, float]
 
     def limit(self, method: Method, repetitions: int) -> float:
-        """Return the 99.99% upper limit of a coverage."""
-        inside = np.array(round(self.covered[method] * repetitions) * 1.0)
-        return float(clopper_pearson_parts(inside, np.array(1.0 * repetitions), 2e-4)[1])
+        """Return the upper limit of a method's coverage."""
+        return upper_limit(round(self.covered[method] * repetitions), repetitions)
 
 
 def rare(size: int) -> int:

@@ -21,10 +21,10 @@ from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtr
+from scipy.special import ndtr
 
 from benchmarks.accuracy.repeated import draw
-from benchmarks.accuracy.simulate import Case
+from benchmarks.accuracy.simulate import Case, upper_limit
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.estimate import estimate_sets
@@ -140,13 +140,6 @@ def holds(shares: Floats, ends: Floats) -> NDArray[np.bool_]:
     return inside
 
 
-def limit(inside: int, repetitions: int) -> float:
-    """Return the 99.99% upper limit of a coverage."""
-    if inside == repetitions:
-        return 1.0
-    return float(betaincinv(inside + 1, repetitions - inside, 0.9999))
-
-
 def cell(name: str, size: int, epsilon: float, n: int, repetitions: int, method: Method) -> bool:
     """Measure and print a cell; return whether all bounds hold."""
     shares = DATA[name](size)
@@ -178,7 +171,7 @@ def cell(name: str, size: int, epsilon: float, n: int, repetitions: int, method:
     plain = np.array([one.plain for one in found])
     ratio = (ends[:, 1] - ends[:, 0]).mean(axis=0) / (plain[:, 1] - plain[:, 0]).mean(axis=0)
     all_inside = [*quantiles, *inside, *of_people.sum(axis=0), *of_theirs.sum(axis=0)]
-    good = min(limit(int(one), repetitions) for one in all_inside) >= LEAST
+    good = min(upper_limit(int(one), repetitions) for one in all_inside) >= LEAST
     print(
         f"{name:12}{size:5}{epsilon:6g}{n:8,}  "
         + " ".join(

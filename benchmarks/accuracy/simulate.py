@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 from tests.seeded import SeededEntropy
 
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -64,3 +65,10 @@ def draw_by_privatizing(
         statistic = case.mechanism.empty()
         case.mechanism.accumulate(statistic, case.mechanism.privatize(values, entropy=entropy))
         yield counts, statistic
+
+
+def upper_limit(covered: int, repetitions: int) -> float:
+    """Return the 99.99% upper limit of a coverage, by Clopper and Pearson."""
+    if covered == repetitions:
+        return 1.0
+    return float(betaincinv(covered + 1, repetitions - covered, 0.9999))

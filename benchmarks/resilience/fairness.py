@@ -20,7 +20,8 @@ from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
 from tests.fairness import Seen, decided, fill, trickle
 from tests.lab import Lab
-from tests.processes import Worker
+
+from benchmarks.state.lab import peak_bytes
 
 QUIET_WINDOWS = 20
 
@@ -72,7 +73,7 @@ async def _measure(running: Broker, messages: int, reports: int, rejected: str) 
                 windows=None if messages else QUIET_WINDOWS,
             )
             took = time.monotonic() - begun
-            peak = _peak_bytes(worker)
+            peak = peak_bytes(worker.process.pid)
         speed = (total - before) / max(1, reports) / took
         return [f"{speed:,.0f}" if messages else "", *_numbers(seen), f"{peak / 1e6:,.0f}"]
 
@@ -87,13 +88,6 @@ def _numbers(seen: Seen) -> list[str]:
         f"{np.quantile(answers, 0.99):.0f}",
         f"{answers.max():.0f}",
     ]
-
-
-def _peak_bytes(worker: Worker) -> int:
-    """Return a process's peak of resident memory, as the system reports it."""
-    status = Path(f"/proc/{worker.process.pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":

@@ -132,10 +132,6 @@ class MetricPolicy(Policy):
             steps.append(abs(coordinate - opposite))
         return tuple(reversed(steps))
 
-    def distance(self, value: int, other: int) -> int:
-        """Return the L1 distance of two values in steps."""
-        return sum(self.steps(value, other))
-
     @property
     def diameter(self) -> int:
         """The largest L1 distance of two values in steps."""
