@@ -1,4 +1,4 @@
-"""Running a part of a benchmark in a process of its own: what it does wrong ends nothing else."""
+"""Running a part of a benchmark in a process of its own, so that its failure ends nothing else."""
 
 import multiprocessing
 import os
@@ -13,7 +13,7 @@ Found = TypeVar("Found")
 
 
 class PartFailedError(RuntimeError):
-    """A part that raised, crashed or took too long; what it raised it has printed itself."""
+    """A part raised, crashed or took too long; it has printed the traceback itself."""
 
 
 def apart(part: Callable[..., Found], *arguments: object, seconds: float) -> Found:
@@ -36,7 +36,7 @@ def apart(part: Callable[..., Found], *arguments: object, seconds: float) -> Fou
         raise PartFailedError(f"{part.__name__} failed; its last words are above") from None
     finally:
         if process.is_alive() and process.pid is not None:
-            # It ends the processes that it has started itself.
+            # SIGINT, so that the part ends the processes that it has started.
             os.kill(process.pid, signal.SIGINT)
             process.join(_LEAVE_SECONDS)
         process.kill()
@@ -45,6 +45,6 @@ def apart(part: Callable[..., Found], *arguments: object, seconds: float) -> Fou
 
 
 def _run(sender: Connection, part: Callable[..., object], arguments: tuple[object, ...]) -> None:
-    # A process that a shell has put in the background starts with interrupts ignored.
+    # A process started in a shell's background ignores interrupts.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sender.send(part(*arguments))

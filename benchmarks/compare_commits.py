@@ -1,9 +1,9 @@
 """Compare this checkout with an earlier commit: `python -m benchmarks.compare_commits 5846c59`.
 
-Both measure by turns, each with its own code and the same benchmark: reports a second of a core for
-singles, frames and packed reports, latencies with documents every 100 ms, and what an idle worker
-takes. Prints the best of all rounds, and the ratio. Exits with 1 where speed falls below 0.9 of the
-commit's, or a latency or the idle worker's share of a core grows by a tenth.
+The two take turns, each with its own code and the same benchmark: reports per core second for
+singles, frames and packed reports, latencies with documents every 100 ms, and the share of a core
+that an idle worker takes. Prints the best of all rounds, and the ratio. Exits with 1 if speed falls
+below 0.9 of the commit's, or a latency or the idle worker's share of a core grows by a tenth.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from tests.checkouts import HERE, extract
 
 LEAST_SPEED = 0.9
 MOST_SECONDS = 1.1
-# What a checkout measures, in a process of its own. Every checkout has these parts.
+# Run in a process of each checkout; every checkout has these parts.
 _MEASURE = """
 import asyncio, json, os, sys, tempfile, time
 from pathlib import Path
@@ -61,7 +61,7 @@ print(json.dumps(found))
 
 
 def main() -> int:
-    """Measure by turns, print, and judge."""
+    """Measure both in turns, print the table, and exit with 1 on a regression."""
     parser = argparse.ArgumentParser(description="Compare with an earlier commit.")
     parser.add_argument("commit")
     parser.add_argument("--rounds", type=int, default=3)

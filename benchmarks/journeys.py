@@ -1,10 +1,10 @@
-"""How much there is to follow: `python -m benchmarks.journeys [--before 5846c59]`.
+"""How much code there is to follow: `python -m benchmarks.journeys [--before 5846c59]`.
 
-Prints files, lines, the longest chain of imports, and what four journeys take: calls of functions
-of ours, and the files that these are in. A value to the bytes of a frame; a frame of 20 reports to
-its window's final, and a ledger's report to a broker, both without one; a range over HTTP.
-`--calls WORD` lists the calls of the journey that has this word in its name instead, in each of the
-commits, each function once, in the order of the first calls.
+Prints files, lines, the longest chain of imports, and for four journeys the number of calls of our
+functions and of the files that these are in: a value to the bytes of a frame; a frame of 20 reports
+to its window's final, and a ledger's report to a broker, both without one; a range over HTTP.
+`--calls WORD` lists instead the calls of the journey with this word in its name, in each of the
+commits: each function once, in the order of first calls.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""Run in the root of a checkout: what there is to follow in it, as JSON (`benchmarks.journeys`).
+"""Count the code to follow in the checkout that it is run in, as JSON (`benchmarks.journeys`).
 
-It uses names that every checkout has, so that the same file counts an earlier commit.
+It uses only names that every checkout has, so that the same file counts an earlier commit.
 """
 
 import ast
@@ -40,7 +40,7 @@ class Calls:
 
     def _note(self, frame: FrameType, event: str, _: object) -> None:
         name = frame.f_code.co_qualname
-        # A generator is called for each of its items, which says nothing of what there is to read.
+        # A generator is called once an item, which says nothing about what there is to read.
         if event == "call" and self._counting and not name.endswith(">"):
             parts = Path(frame.f_code.co_filename).parts
             for room in ROOMS:
@@ -78,7 +78,7 @@ async def once(calls: Calls, told: dict[str, list[str]]) -> None:
 
 
 async def journeys() -> dict[str, list[str]]:
-    """Return the calls of each journey, after it has been taken once."""
+    """Return the calls of each journey, which has been taken once before to fill caches."""
     calls, told = Calls(), dict[str, list[str]]()
     pipeline = three_collections()
     city = pipeline.collections["city"]
@@ -107,7 +107,7 @@ async def journeys() -> dict[str, list[str]]:
 
 
 def longest_chain(files: dict[str, Path]) -> int:
-    """Return the number of modules in the longest chain of imports, names to files."""
+    """Return the number of modules in the longest chain of imports; `files` by module name."""
     uses: dict[str, set[str]] = {}
     for name, file in files.items():
         found: set[str] = set()
@@ -129,7 +129,7 @@ def longest_chain(files: dict[str, Path]) -> int:
 
 
 def main() -> None:
-    """Print what is counted."""
+    """Print the counts as JSON."""
     files = {
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
         for room in ROOMS

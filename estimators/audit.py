@@ -1,9 +1,9 @@
-"""A lower confidence bound of what reports really lose, from reports of known values alone.
+"""Empirical lower bounds on the privacy loss of a client, from its reports of known values.
 
-For each ordered pair of values the set of outputs that tells them apart best is chosen from one
-half of the draws, and its two probabilities are bounded from the other half (Clopper and Pearson
-1934), all pairs together by Bonferroni's inequality: whatever the client does with its randomness,
-as long as it draws independently, a bound above the budget is a violation.
+For each ordered pair of values, one half of the draws selects the set of outputs that distinguishes
+them best, and the other half bounds its two probabilities (Clopper and Pearson 1934), for all pairs
+together by Bonferroni's inequality. As long as the client draws independently, a bound above the
+budget is a violation, however it uses its randomness.
 """
 
 import numpy as np
@@ -13,13 +13,13 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 
 def realised_losses(first: Integers, second: Integers, *, significance: float) -> Floats:
-    """Return lower bounds of the losses of all ordered pairs, float64 `(k, k)`, 0 on the diagonal.
+    """Return lower bounds on the losses of all ordered pairs, float64 `(k, k)`, 0 on the diagonal.
 
-    `first` and `second` count how often each value gave each output, int64 `(k, outputs)`, in draws
-    of their own. All bounds together are wrong with a probability of at most `significance`.
+    `first` and `second`, int64 `(k, outputs)`, count how often each value gave each output, in two
+    independent sets of draws. The probability that any bound is wrong is at most `significance`.
 
     Raises:
-        ValueError: where a value has no draws, or the shapes differ.
+        ValueError: if a value has no draws, or the shapes differ.
     """
     if first.shape != second.shape or not (first.sum(axis=1).all() and second.sum(axis=1).all()):
         raise ValueError("expected draws of every value in both halves, and the same outputs")
@@ -37,7 +37,7 @@ def realised_losses(first: Integers, second: Integers, *, significance: float) -
 
 
 def _telling(counts: Integers, others: Integers, z: float) -> Integers:
-    """Return the outputs whose odds tell a value from another best, by its own draws."""
+    """Return the outputs that distinguish a value from another best, judged by these draws."""
     order = np.argsort(-(counts + 0.5) / (others + 0.5), kind="stable")
     taken, against = np.cumsum(counts[order]) + 0.5, np.cumsum(others[order]) + 0.5
     n, m = counts.sum() + 1.0, others.sum() + 1.0

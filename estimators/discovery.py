@@ -1,9 +1,9 @@
-"""Unknown words, round by round: what is asked about next, and which words there are in the end.
+"""Discovery of unknown words: the prefixes of the next round, and the words that are confirmed.
 
-Rounds but the last keep the prefixes of the largest estimates, however uncertain these are: what is
-kept by chance costs little, since the last round asks other devices about the words kept alone.
-Its bounds hold for all of them and `other` together, so that with the stated confidence no word is
-listed that nobody has (docs/theory.md, section 13).
+Every round but the last keeps the prefixes with the largest estimates, however uncertain they are.
+Keeping one by chance costs little, since the last round asks other devices about the kept words
+only. Its bounds hold simultaneously for all of these and `other`, so that with the stated
+confidence no word is listed that nobody has (docs/theory.md, section 13).
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,25 +12,25 @@ from ldpstream.mechanisms.domains.words import Round, Words
 
 
 def first_round(start_ms: int, window_ms: int) -> Round:
-    """Return what the first round of a run asks about, which starts then."""
+    """Return the first round of a run that starts at a time."""
     return Round(0, start_ms, start_ms + window_ms, ("",))
 
 
 def looked_at(words: Words) -> int:
-    """Return how many of the largest estimates hold the prefixes that are kept.
+    """Return how many of the largest estimates to search for the prefixes to keep.
 
-    The numbers that a round does not use are among them, as often as their noise is as large.
+    Unused numbers of a round are among them if their noise is large enough.
     """
     return min(words.size, 8 * words.kept + 1)
 
 
 def next_round(words: Words, shares: Mapping[int, float]) -> Round:
-    """Return the round after that of `words`, which asks about the largest of these shares.
+    """Return the round after that of `words`, with the prefixes that have the largest shares.
 
-    `shares` are estimates by number, of all values or of the largest ones.
+    `shares` maps numbers to estimates, of all values or of the largest ones.
 
     Raises:
-        ValueError: where `words` has no round, or the last one.
+        ValueError: if `words` has no round, or the last one.
     """
     asked = _asked(words)
     if asked.number == words.rounds - 1:
@@ -38,18 +38,18 @@ def next_round(words: Words, shares: Mapping[int, float]) -> Round:
     numbers = sorted(shares, key=lambda number: (-shares[number], number))
     found = [one for one in words.candidates(numbers) if one is not None][: words.kept]
     length_ms = asked.end_ms - asked.start_ms
-    # In order, so that a list does not tell more than which ones they are.
+    # Sorted, so that the order reveals nothing about the estimates.
     return Round(asked.number + 1, asked.end_ms, asked.end_ms + length_ms, tuple(sorted(found)))
 
 
 def confirmed(words: Words, lows: Sequence[float]) -> list[int]:
-    """Return the numbers of the words that somebody has: those whose lower bounds are above 0.
+    """Return the numbers of the words that somebody has, whose lower bounds are above 0.
 
-    `lows` are simultaneous bounds of the last round, of each of its words in their order, and of
+    `lows` are simultaneous bounds of the last round, for each of its words in order and for
     `other`.
 
     Raises:
-        ValueError: where `words` is in another round, or there is not one bound for each.
+        ValueError: if `words` is in another round, or there is not one bound for each.
     """
     asked = _asked(words)
     if asked.number != words.rounds - 1 or len(lows) != len(asked.prefixes) + 1:

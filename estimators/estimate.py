@@ -1,6 +1,6 @@
-"""Unbiased estimates of linear queries, with bounds: docs/theory.md section 0.
+"""Unbiased estimates of linear queries, with bounds (docs/theory.md section 0).
 
-Nothing here is clipped to [0, 1]: projections are a separate, named step (`projection`).
+Estimates are not clipped to [0, 1]; projections are a separate step (`bounds.projection`).
 """
 
 from collections.abc import Sequence
@@ -38,14 +38,14 @@ def estimate_values(
     decoded: Floats | None = None,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
-    """Estimate the share of every value, q = k, or of some, given by index, int64 `(q,)`.
+    """Estimate the share of every value, q = k, or of values given by index, int64 `(q,)`.
 
-    The estimates of some values are those that `take` returns of all, bit for bit; where they are
-    simultaneous they hold over all values, since whoever lists some may have looked at all.
-    `decoded` are the `share_sums` of all values, where the caller has them.
+    Estimates of some values equal, bit for bit, what `take` returns from those of all. Simultaneous
+    bounds always hold over all values, since listed values may be post-selected. `decoded` are the
+    `share_sums` of all values, if the caller has them.
 
     Raises:
-        ValueError: where the statistic does not count n reports, or an option is impossible.
+        ValueError: if the statistic does not count n reports, or an option is invalid.
     """
     many = mechanism.size
     if options.get("simultaneous") and options.get("family") is None:
@@ -57,7 +57,7 @@ def estimate_values(
             found = estimate_values(*given, values=told, decoded=decoded, **options)
             del decoded
             return found.take(distinct.places)
-    # Of a single column numpy adds the rows in another order.
+    # For a single column numpy adds the rows in another order; estimate it twice instead.
     asked = np.repeat(values, 2) if values is not None and values.size == 1 else values
     sums = value_sums(mechanism, statistic, n, values=asked, decoded=decoded)
     chosen = Options(**options)
@@ -77,14 +77,14 @@ def estimate_sets(
 ) -> Estimate:
     """Estimate the shares of sets of values, each an int64 array of value indices.
 
-    In each group whose total the reports disclose (all values, where they disclose nothing) the
-    less noisy of two decoders is used: the sum of the set's values, or the total less the others'.
-    So whole blocks are exact among respondents, the whole domain is always 1, and a set's estimate
-    is the sum of its values' wherever it holds the smaller part of each group.
+    In each group whose total the reports disclose (all values if they disclose nothing), the less
+    noisy of two decoders is used: the sum of the set's values, or the total minus the others.
+    Whole blocks are therefore exact among respondents, the whole domain is always 1, and a set that
+    holds the smaller part of each group is estimated by the sum of its values' estimates.
 
     Raises:
-        ValueError: where an index is outside the domain, the statistic does not count n reports,
-            or an option is impossible.
+        ValueError: if an index is outside the domain, the statistic does not count n reports, or an
+            option is invalid.
     """
     check_counts(mechanism, statistic, n)
     prepared = prepare_sets(mechanism, sets)
@@ -99,12 +99,12 @@ def estimate_prepared(
     prepared: PreparedSets,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
-    """Return what `estimate_sets` does, given the `prepare_sets` of these sets.
+    """Do the same as `estimate_sets`, given the `prepare_sets` of these sets.
 
     The statistic must count n reports, which is not checked.
 
     Raises:
-        ValueError: where an option is impossible.
+        ValueError: if an option is invalid.
     """
     queries, of_sets = prepared
     sums = query_sums(queries, statistic, of_sets, indicators=True)
@@ -124,9 +124,10 @@ def _with_likelihood(
     sets: Sequence[Integers] | Integers,
     many: int,
 ) -> Estimate:
-    """Return estimates of sets with bounds by likelihood where these pay.
+    """Return estimates of sets, with bounds by likelihood for those that pay (`bounds.pays`).
 
-    `sets[i]` are the values of the i-th, and `many` is the length of the list that they are out of.
+    `sets[i]` are the values of the i-th set, and `many` is the length of the list from which the
+    sets are taken.
     """
     chosen = pays(sums, found.n, found.form, options, many=many)
     if not chosen.any():
@@ -152,25 +153,24 @@ def estimate_linear(
 ) -> Estimate:
     """Estimate the means of functions of the value: finite weights, float64 `(q, k)`.
 
-    The decoder of least noise under uniform data is used (see `queries.counts`). Weights are
-    decoded as parts of their own range, from 0 to 1: squares of anything else lose the variance, or
-    all of it, where weights are large and differ by little (years, times) or are counted in a large
-    unit.
+    The decoder with the least noise under uniform data is used (see `queries.counts`). Weights are
+    first scaled to 0..1: otherwise squares would lose digits of the variance if weights are large
+    and differ by little (years, times) or have a large unit.
 
     Raises:
-        ValueError: where the weights have another shape or are not finite, the statistic does not
-            count n reports, or an option is impossible.
+        ValueError: if the weights have another shape or are not finite, the statistic does not
+            count n reports, or an option is invalid.
     """
     if weights.ndim != 2 or weights.shape[1] != mechanism.size:
         raise ValueError(f"weights: expected shape (q, {mechanism.size}), got {weights.shape}")
     if not np.isfinite(weights).all():
         raise ValueError("weights: expected finite numbers")
     check_counts(mechanism, statistic, n)
-    # Halves, because the difference of two large weights need not be a number.
+    # Halves, because the difference of two large weights may overflow.
     least = weights.min(axis=1) / 2.0
     span = weights.max(axis=1) / 2.0 - least
     unit = np.where(span > 0.0, span, 1.0)
-    # One after the other: all together may be larger than memory.
+    # One at a time: all together may not fit into memory.
     parts = ((row / 2.0 - low) / one for row, low, one in zip(weights, least, unit, strict=True))
     found = bound(linear_sums(prepare_queries(mechanism), statistic, parts), n, Options(**options))
     return _moved(found, 2.0 * least, 2.0 * unit)

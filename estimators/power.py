@@ -1,4 +1,4 @@
-"""Shares of all values pulled towards a power law, with what is disclosed kept."""
+"""Shares of all values pulled towards a power law, with disclosed totals kept."""
 
 from typing import Final, Unpack
 
@@ -24,8 +24,8 @@ def project_power(
 ) -> Floats:
     """Return shares of all values, float64 `(k,)`, >= 0, that keep each disclosed total.
 
-    `shares` are the estimated ones; `options` say whose they are (`estimand`, `sampling`), and so
-    their standard errors, which are found part by part: bounds of all values take much memory.
+    `shares` are the estimates. `options` (`estimand`, `sampling`) determine their standard errors,
+    which are computed in parts, since bounds of all values take much memory.
     """
     if not n:
         return np.full_like(shares, np.nan)

@@ -1,12 +1,12 @@
-"""Sums of weights over sets of values: docs/theory.md section 5.
+"""Sums of weights over sets of values (docs/theory.md section 5).
 
-Private weights: with `largest + 1` weights for each value, pairs numbered weight by weight, the
-sum over a set is the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its decoder is the
-theory's: one term for each step of the weight.
+Private weights: with `largest + 1` weights for each value and pairs of both numbered weight by
+weight, the sum over a set is the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its
+decoder has one term for each step of the weight.
 
-Public weights w_i are known, and randomise nothing: with h the decoder of a set, `sum_i w_i h(y_i)`
-comes from the statistic of the reports each times w_i as the plain sum does from the plain
-statistic, and its noise `sum_i w_i^2 v(x_i)` from that of the reports each times w_i^2.
+Public weights w_i are known and not randomised. With h the decoder of a set, `sum_i w_i h(y_i)`
+follows from the statistic of reports multiplied by w_i, as the plain sum follows from the plain
+statistic; its noise `sum_i w_i^2 v(x_i)` follows from that of reports multiplied by w_i^2.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,20 +34,20 @@ def estimate_weights(
     largest: int,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
-    """Estimate the mean weight that a respondent has in sets of values, 0 outside of the set.
+    """Estimate respondents' mean weights in sets of values, counting 0 outside the set.
 
-    Times n these are the sums of weights. `sets` are int64 arrays of indices of the values alone;
-    weights are `0..largest`, the last dimension of the mechanism.
+    Times n these are the sums of weights. `sets` are int64 arrays of indices of values, without
+    weights; weights are `0..largest`, the last dimension of the mechanism.
 
     Raises:
-        ValueError: where an index is outside the domain, the statistic does not count n reports,
-            or an option is impossible.
+        ValueError: if an index is outside the domain, the statistic does not count n reports, or an
+            option is invalid.
     """
     check_counts(mechanism, statistic, n)
     values, weights = mechanism.size // (largest + 1), np.arange(largest + 1.0)
 
     def queries() -> Iterator[Floats]:
-        # One after the other: all together may be larger than memory.
+        # One at a time: all together may not fit into memory.
         for members in sets:
             yield np.multiply.outer(indicator(values, members), weights).ravel()
 
@@ -64,15 +64,16 @@ def estimate_public_weights(
     values: Integers | None = None,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
-    """Estimate the mean public weight that a respondent has in sets of values, 0 outside of them.
+    """Estimate respondents' mean public weights in sets of values, counting 0 outside the set.
 
-    Times n these are the sums of weights. `sets` are int64 arrays of indices of the values alone;
-    without them every single value is one, or each of `values`, int64 `(q,)`. A set that holds most
-    values is decoded as in `estimate_sets`, so that the sum of all weights is exact.
+    Times n these are the sums of weights. `sets` are int64 arrays of indices of values, without
+    weights; without `sets`, every single value is a set, or each of `values`, int64 `(q,)`. A set
+    that holds most values is decoded as in `estimate_sets`, so that the sum of all weights is
+    exact.
 
     Raises:
-        ValueError: where an index is outside the domain, the statistic does not count n reports,
-            or an option is impossible.
+        ValueError: if an index is outside the domain, the statistic does not count n reports, or an
+            option is invalid.
     """
     check_counts(mechanism, statistic, n)
     chosen = Options(**options)
@@ -93,10 +94,10 @@ def weight_sums(
     *,
     values: Integers | None = None,
 ) -> Sums:
-    """Return the sums of `w_i h(y_i)` out of those of h over the three parts of a statistic.
+    """Return the sums of `w_i h(y_i)` from the sums of h over the three parts of a statistic.
 
     Raises:
-        ValueError: where an index is outside the domain.
+        ValueError: if an index is outside the domain.
     """
     alone, largest = mechanism.values, mechanism.largest
 
@@ -116,7 +117,7 @@ def weight_sums(
         offset=second.total,
         least=np.minimum(largest * first.least, 0.0),
         largest=np.maximum(largest * first.largest, 0.0),
-        # A weight w adds w to a sum, and w^2 as much noise as 1: at most `largest` for each unit.
+        # A weight w adds w to a sum and w^2 times the noise of 1: `largest` for each unit at most.
         slope=largest * first.slope,
         # A report of weight w within w/largest of the spread counts as (w/largest)^2 of one.
         noisy=second.noisy / largest**2,
@@ -136,8 +137,7 @@ def weight_sums(
     )
     if estimand == "respondents":
         return sums
-    # Where there is no noise, and no two weights differ, the influence of one report stands in for
-    # the error.
+    # Without noise, and if no two weights differ, the influence of one report replaces the error.
     silent = sums.ceiling <= 0.0
     sums = replace(
         sums,

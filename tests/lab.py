@@ -207,7 +207,8 @@ class Lab(Connected):
         """Start a worker process, or another command that runs on; the caller has to kill it."""
         words = [command, "-c", str(file or self.file), *arguments]
         variables = {**os.environ, **(environment or {})}
-        return Worker(forked.start(words, environment=variables, stderr=stderr))
+        process = forked.start(words, environment=variables, stderr=stderr)
+        return Worker(process, command=command)
 
 
 @contextmanager

@@ -21,10 +21,13 @@ PATIENCE_SECONDS = 120.0
 
 
 class Worker:
-    """A worker process."""
+    """A worker process, or one that runs another command."""
 
-    def __init__(self, process: "subprocess.Popen[bytes] | Forked") -> None:
+    def __init__(
+        self, process: "subprocess.Popen[bytes] | Forked", *, command: str = "worker"
+    ) -> None:
         self.process = process
+        self.command = command
         self.url = ""
         self._errors: list[bytes] = []
 

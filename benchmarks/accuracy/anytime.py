@@ -1,7 +1,7 @@
 """Do bounds hold at every moment of a window? `python -m benchmarks.accuracy.anytime`.
 
 Seeded windows are looked at every 50 reports, from 500 to 20,000. A window is wrong if the truth is
-outside the 95% bounds at any look: the realised share so far for respondents, the share that they
+outside the 95% bounds at any look: the realised share so far for respondents, the share that values
 were drawn from for the population. Widths are half-widths over 1.96 true standard errors, the mean
 over windows, at 500 reports and at 10,000, where anytime bounds are sharpest. Exit status 1 if a
 row of anytime bounds is wrong in more than 5% of the windows.
@@ -39,12 +39,12 @@ RARE = 0.002
 ESTIMANDS: Final[tuple[Estimand, ...]] = ("respondents", "population")
 METHODS: Final[tuple[Method, ...]] = ("normal", "bernstein", "anytime", "anytime-exact")
 ANYTIME = ("anytime", "anytime-exact", "Dirichlet")
-_FEW = 4  # values of h: with more of them the Dirichlet mixture is no competitor
+_FEW = 4  # distinct values of h: with more, the Dirichlet mixture is far too wide to compare
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A set of values, asked again and again; `shares` float64 `(k,)` are the population's."""
+    """A set whose share is asked at every look; `shares`, float64 `(k,)`, are the population's."""
 
     name: str
     mechanism: Mechanism
@@ -54,11 +54,11 @@ class Setting:
 
 @dataclass(frozen=True)
 class Asked:
-    """A setting's query in its least form: users and reports as far as it distinguishes them.
+    """A setting's query, reduced to what it distinguishes of users and reports.
 
     `atoms` are the values of h, float64 `(m,)`, `group` the disclosed group of each, int64, and
-    `joint` the probabilities of (in the set or not, atom), float64 `(2, m)`. Of each group
-    `quietest` and `noisiest` bound the noise; `noise` is its mean, `share` the set's share.
+    `joint` the probabilities of (in the set or not, atom), float64 `(2, m)`. `quietest` and
+    `noisiest` bound each group's noise; `noise` is its mean, `share` the set's share.
     """
 
     setting: Setting
@@ -136,7 +136,7 @@ def windows(asked: Asked, number: int, seed: int) -> Iterator[tuple[int, Integer
 
 
 def sums_of(asked: Asked, counts: Integers) -> Sums:
-    """Return the sums of all windows at one look, one entry a window; counts as `windows` yields.
+    """Return the sums at one look, one entry per window, from counts as `windows` yields them.
 
     As `query_sums` does for one statistic.
     """
@@ -186,9 +186,9 @@ def merged(asked: Asked, reports: Integers) -> tuple[Integers, Floats]:
 def trajectories(
     asked: Asked, number: int, seed: int, *, dirichlet: bool = False
 ) -> dict[tuple[Estimand, str], tuple[float, dict[int, float]]]:
-    """Return of each estimand and method the share of windows wrong at some look, and widths.
+    """Return, for each estimand and method, the share of windows wrong at some look, and widths.
 
-    Widths are those of the module's own text, by n.
+    Widths are those that the module's docstring describes, by n.
     """
     wrong: dict[tuple[Estimand, str], NDArray[np.bool_]] = {}
     widths: dict[tuple[Estimand, str], dict[int, float]] = {}
@@ -215,7 +215,7 @@ def trajectories(
 
 
 def seed_of(setting: Setting) -> int:
-    """Return a seed of the setting's own, the same in every run."""
+    """Return the setting's seed, the same in every run."""
     return zlib.crc32(setting.name.encode())
 
 

@@ -2,13 +2,13 @@
 
 Seeded repetitions draw users and their reports and count how often the truth lies inside the
 bounds: the realised shares for respondents, the shares that they were drawn from for the
-population. Of every registered mechanism, k = 40 (`coverage_cases`): values, ranges and quantiles,
-each on its own (the least and largest over the queries) and all together with simultaneous bounds.
+population. Every registered mechanism is measured at k = 40 (`coverage_cases`): values, ranges and
+quantiles, each query by itself (the least and largest coverage) and all with simultaneous bounds.
 Then the 20 largest of 1,000 values, post-selected, covered all together. Last, the worst rows
 of every kind. Exit status 1 if a row misses its target.
 
 `normal` is asymptotic: only values and ranges with an expected count of at least 100 and a positive
-variance are shown. Those that fewer than 100 are expected outside of have rows of their own,
+variance are shown. Sets with fewer than 100 respondents expected outside have rows of their own,
 `mostly`, without a target: their bounds are those of the few outside. Pointwise `normal` has the
 target 0.93 to 0.97, up to one standard error of the repetitions; everything else 0.95, up to four.
 """
@@ -59,7 +59,7 @@ class Repeated:
 
     @property
     def label(self) -> str:
-        """The case as printed."""
+        """The name of the case in the table."""
         return f"{self.case.name} {self.case.n:5} {self.case.data:7}"
 
     def truths(self, sets: list[Integers], estimand: Estimand) -> Floats:
@@ -68,7 +68,7 @@ class Repeated:
         return np.stack([shares[..., members].sum(axis=-1) for members in sets], axis=-1)
 
     def judged(self, sets: list[Integers], estimand: Estimand, method: Method) -> Booleans:
-        """Return the sets that the target is about."""
+        """Return the sets that have a target."""
         if method == "bernstein":
             return np.ones(len(sets), dtype=np.bool_)
         case = self.case
@@ -79,14 +79,14 @@ class Repeated:
         return (expected >= LEAST_COUNT - 1e-9) & (variances > 0.0)
 
     def mostly(self, sets: list[Integers]) -> Booleans:
-        """Return the sets that all but a few users are expected in."""
+        """Return the sets that hold all but a few of the expected users."""
         outside = self.case.n * np.array([1.0 - self.case.shares[s].sum() for s in sets])
         return np.asarray(outside < LEAST_COUNT - 1e-9)
 
     def row(
         self, kind: str, inside: Booleans, estimand: Estimand, method: Method, together: bool
     ) -> Row:
-        """Return the row of queries that were covered, bool `(r, q)`."""
+        """Return the table's row, from which queries were covered, bool `(r, q)`."""
         of_each = inside.all(axis=1).mean(keepdims=True) if together else inside.mean(axis=0)
         ends = float(of_each.min()), float(of_each.max())
         return Row(
@@ -102,7 +102,7 @@ def repeat(case: Case, repetitions: int) -> Repeated:
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """What is asked of a mechanism, prepared once for all of its cases."""
+    """The queries of a mechanism, prepared once for all of its cases."""
 
     mechanism: Mechanism
 
@@ -133,12 +133,12 @@ class Asked:
 
 
 def inside(bounds: Estimate, truth: Floats) -> Booleans:
-    """Return where the truth is inside; bounds that are exact may differ by rounding."""
+    """Return where the bounds hold the truth; exact bounds may miss it by rounding."""
     return (bounds.low <= truth + 1e-9) & (truth <= bounds.high + 1e-9)
 
 
 ESTIMANDS: Final[tuple[Estimand, ...]] = ("respondents", "population")
-"""Of independent reports the active are a population."""
+"""With independent reports the active devices are a population."""
 
 
 def choices() -> Iterator[tuple[Estimand, Method, bool]]:

@@ -1,4 +1,4 @@
-"""What `python -m benchmarks.accuracy.coverage` asks about: every registered mechanism."""
+"""The cases of `python -m benchmarks.accuracy.coverage`: every registered mechanism."""
 
 import math
 from collections.abc import Iterator
@@ -102,7 +102,7 @@ def large_mechanisms(epsilon: float) -> dict[str, Mechanism]:
 
 
 def cases(mechanisms: dict[str, Mechanism], epsilon: float | None) -> Iterator[Case]:
-    """Yield the cases of some mechanisms: both kinds of data, both numbers of respondents."""
+    """Yield each mechanism's cases: both kinds of data, both numbers of respondents."""
     text = "   " if epsilon is None else f"{epsilon:3.1f}"
     for (name, mechanism), (data, shares), n in product(mechanisms.items(), DATA.items(), NUMBERS):
         yield Case(f"{name:24} {text}", mechanism, data, shares(mechanism.size), n)
@@ -122,9 +122,9 @@ def large_cases() -> Iterator[Case]:
 
 
 def ranges_of(mechanism: Mechanism) -> list[Integers]:
-    """Return the ranges asked for: between eighths of the values, and some boxes of a plane.
+    """Return the ranges asked for: between eighths of the values, or some boxes of a plane.
 
-    36 ranges of 40 values, of 5 to 40 of them; fewer of small domains. The last is the whole.
+    40 values give 36 ranges of 5 to 40 values, small domains fewer. The last is the whole domain.
     """
     k = mechanism.size
     cuts = sorted({eighth * k // 8 for eighth in range(9)})

@@ -2,13 +2,13 @@
 
 One grid: mechanism, estimand, n, epsilon, share, and weights of which one is heavy. Every cell
 draws seeded repetitions of users and reports, as counts and not one by one, and counts how often
-the bounds hold the truth: of values of that share, ranges, prefixes, and the means of four
-functions of the value. Channels of files have budgets of their own: each is asked once. Printed
-are, of each mechanism, method and n, the lowest coverage, the cells whose coverage is below 0.94 by
-its 99.99% upper limit (Clopper and Pearson), and the mean width over 4 root mean square errors of
-the best point estimate: the unbiased one, cut to what the query can be; then the worst of these
-cells. Last is the processor time of the run. Exit status 1 if a cell of `padded` is among them.
-docs/performance.md has the extremes over all mechanisms and n.
+the bounds hold the truth: of values with that share, ranges, prefixes, and the means of four
+functions of the value. A channel file fixes its budgets, so each is measured once. For each
+mechanism, method and n the command prints the lowest coverage, the number of failing cells
+(coverage below 0.94 by its 99.99% upper limit, Clopper and Pearson) and the mean width over 4 root
+mean square errors of the best point estimate, which is the unbiased one clipped to the query's
+range; then the worst failing cells, and the processor time of the run. Exit status 1 if a cell of
+`padded` fails. docs/performance.md has the extremes over all mechanisms and n.
 """
 
 import argparse
@@ -27,10 +27,9 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.coverage_cases import CHANNELS
 from benchmarks.accuracy.repeated import AffineSums, draw
-from benchmarks.accuracy.simulate import Case
+from benchmarks.accuracy.simulate import Case, upper_limit
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Method, Options
-from ldpstream.estimators.bounds.two_valued import clopper_pearson_parts
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.ranges import indicator
 from ldpstream.estimators.queries.sums import query_sums
@@ -61,7 +60,7 @@ BLOCKS: Final = Blocks(np.array([0] * 3 + [1] * 5 + [2] * 24))
 
 
 def _optimal(file: str, _: float) -> Optimal:
-    """Return the mechanism of a channel file, whose budgets are its own."""
+    """Return the mechanism of a channel file, which fixes its budgets."""
     return Optimal(load_channel(f"{file}.json", CHANNELS))
 
 
@@ -92,7 +91,7 @@ FILES: Final[dict[str, Callable[[float], Mechanism]]] = {
 }
 METHODS: Final[tuple[Method, ...]] = ("padded", "normal", "bernstein")
 ESTIMANDS: Final[tuple[Estimand, ...]] = ("respondents", "population")
-"""Of independent reports the active are a population."""
+"""With independent reports the active devices are a population."""
 LEAST: Final = 0.94
 
 
@@ -110,18 +109,17 @@ class Cell:
     width: dict[Method, float]
 
     def limit(self, method: Method, repetitions: int) -> float:
-        """Return the 99.99% upper limit of a coverage."""
-        inside = np.array(round(self.covered[method] * repetitions) * 1.0)
-        return float(clopper_pearson_parts(inside, np.array(1.0 * repetitions), 2e-4)[1])
+        """Return the upper limit of a method's coverage."""
+        return upper_limit(round(self.covered[method] * repetitions), repetitions)
 
 
 def rare(size: int) -> int:
-    """Return the value whose share is the grid's; its weight is the heavy one."""
+    """Return the value that has the grid's share; its weight is the heavy one."""
     return 5 * size // 8
 
 
 def shares_of(share: float, size: int) -> Floats:
-    """Return shares of which the rare value has one, and two of the others half of the rest."""
+    """Return shares: `share` for the rare value, half of the rest for two other values."""
     place = rare(size)
     shares = np.full(size, (1.0 - share) / 2.0 / (size - 1))
     for other in (size // 10, place - 1):

@@ -10,12 +10,12 @@ NORMAL_TARGET = (0.93, 0.97)
 LEAST_COVERAGE = 0.95
 WORST = 5
 MOSTLY = "mostly"
-"""Sets that few are expected outside of: they have no target."""
+"""Sets with few respondents expected outside: they have no target."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """How often bounds of one kind cover: `least` and `largest` of the queries, or together."""
+    """Coverage of one kind of bounds: `least` and `largest` over the queries, or together."""
 
     case: str
     kind: str
@@ -29,7 +29,7 @@ class Row:
 
     @property
     def scope(self) -> str:
-        """What the coverage is of."""
+        """Whether coverage is that of each query or of all together."""
         return "together" if self.together else "each"
 
     @property
@@ -45,7 +45,7 @@ class Row:
 
     @property
     def met(self) -> bool:
-        """Whether it meets the target."""
+        """Whether the coverage meets the target."""
         least, largest = self.target
         return least <= self.least and self.largest <= largest
 
@@ -61,7 +61,7 @@ class Row:
 
 
 def print_worst(rows: list[Row]) -> None:
-    """Print the rows nearest to missing their targets, of each kind of bounds."""
+    """Print, for each kind of bounds, the rows nearest to missing their targets."""
     print("\nWorst cases")
 
     def kind(row: Row) -> tuple[str, str, bool]:

@@ -1,9 +1,9 @@
 """The Dirichlet-mixture confidence sequence for multinomial counts, for comparison.
 
 Lindon, Malek 2022: with a Dirichlet prior the ratio of the mixture's likelihood to that of the true
-probabilities is a martingale of mean 1, so the probabilities that it refutes by more than `1/level`
-at any moment hold the truth with probability `level` at most. The mean of a report's decoder is
-profiled over all probabilities left.
+probabilities is a martingale of mean 1. So with probability at most `level` the ratio at the truth
+ever exceeds `1/level`, and the probabilities whose ratio stays below are a confidence sequence.
+Bounds are the extremes of the mean of a report's decoder over these probabilities.
 """
 
 import math
@@ -35,8 +35,8 @@ def dirichlet_bounds(
 def _highest(counts: Integers, atoms: Floats, least: Floats) -> Floats:
     """Return the largest mean of probabilities with a log-likelihood of at least `least`.
 
-    They are `N_i/(nu - a_i)` up to a factor, nu above all atoms; where no report had the largest
-    atom, it may hold a part of its own.
+    The maximiser is `N_i/(nu - a_i)` up to a factor, nu above all atoms; where no report had the
+    largest atom, that atom may have a probability besides.
     """
     top, length = atoms.max(), np.ptp(atoms)
     low = np.full(len(counts), math.log(1e-12 * length))

@@ -1,11 +1,11 @@
-"""Recall of unknown words, and false ones: every report is drawn by the product's own mechanism.
+"""Recall of unknown words, and false discoveries, with reports drawn by the mechanism itself.
 
     python -m benchmarks.accuracy.discover
 
-Devices have one word each, by Zipf's law over distinct random words of this many bits, or all
-different ones (0); each takes part in one round, drawn uniformly.
-`recall` is the part of the most frequent words that is listed, `best` the part that is among as
-many listed first, `false` the number of listed words that no device has, and in how many runs.
+Each device has one word, drawn by Zipf's law from distinct random words of this many bits, or one
+that no other device has (0); it takes part in one round, drawn uniformly. Of the m most frequent
+words `recall` is the share that is listed, and `best` the share among the first m listed. `false`
+is the number of listed words that no device has, and the number of runs with any.
 """
 
 import argparse
@@ -105,7 +105,7 @@ def _run(
 
 
 def _places(own: Words, asked: Round, drawn: Integers) -> Integers:
-    """Return where words are placed in a round: as `Words.place`, of numbers and many at once."""
+    """Return where words are placed in a round: `Words.place` for arrays of numbers."""
     length, extension = own.lengths[asked.number], own.extension(asked.number)
     ahead = drawn >> (own.bits - length)
     kept = np.array([int(one or "0", 2) for one in asked.prefixes], dtype=np.int64)

@@ -1,10 +1,10 @@
 """Which mechanism for ranges under `epsilon * L1`? `python -m benchmarks.accuracy.l1_variance`.
 
-Mean variances over all ranges, respondents, users by Zipf(1.1) in every dimension: exact, as the
-variances of a user's report. A range's second moment is a product over the dimensions, so is its
-mean over all ranges, and one dimension is all that has to be summed. Beside them, squared errors
-measured from reports over their predictions: random ranges, all of a repetition together. Exit
-status 1 if a measured ratio is off by more than 10%.
+Exact mean variances of one user's report over all ranges (estimand: respondents), with users drawn
+by Zipf(1.1) in every dimension. A range's second moment is a product over the dimensions, and so is
+its mean over all ranges: only sums over one dimension are needed. Next to them stand squared errors
+measured from reports, divided by their predictions: random ranges, all of a repetition together.
+Exit status 1 if a measured ratio is off by more than 10%.
 """
 
 import argparse
@@ -49,7 +49,7 @@ TOLERANCE = 0.1
 
 @dataclass(frozen=True)
 class Axis:
-    """Means over all ranges of one dimension and over its users: of `Q h^2`, and of `w`."""
+    """Means of `Q h^2` and of `w` over all ranges of one dimension and over its users."""
 
     second: float
     inside: float
@@ -82,7 +82,7 @@ def variances(epsilon: float, m: int, dimensions: int) -> tuple[float, float]:
 
 
 def random_ranges(shape: Sequence[int], count: int, seed: int) -> Ranges:
-    """Return ranges that differ from the whole domain, uniform ends in each dimension."""
+    """Return ranges with uniform ends in each dimension, none of them the whole domain."""
     rng = np.random.default_rng(seed)
     out: Ranges = []
     while len(out) < count:

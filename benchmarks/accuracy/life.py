@@ -1,15 +1,15 @@
-"""Do bounds hold where devices report again and again? `python -m benchmarks.accuracy.life`.
+"""Do bounds hold where devices report repeatedly? `python -m benchmarks.accuracy.life`.
 
     python -m benchmarks.accuracy.life --repetitions 1000 --rules spread hold
 
 Devices report over panes of an hour by the rules of their ledgers: in some windows of each period
-(`spread`, fresh and rolling), in all of them, from one draw of an epoch (`hold`, repeated and
-randomised again), about one of three attributes. Values stay or change; newcomers of another
-population come in the middle, or nobody. Of each setting and epsilon every estimand is bounded as
-documents bound it, of single values, a range, and a mean, and of `active` the number of devices;
-a *cell* is one of these. Its bounds fail where they hold the truth significantly less often than
-in 95% (Bonferroni, over all cells, at 5%), and are conservative above 97%. Exit status 1 if a cell
-fails.
+(`spread`, fresh and rolling), in all of them from one draw per epoch (`hold`, repeated and
+randomised again), or about one of three attributes. Values stay or change; newcomers from another
+population arrive in the middle, or nobody does. For each setting and epsilon every estimand is
+bounded as in documents: single values, a range, a mean, and for `active` the number of devices.
+Each of these is a *cell*. It fails if its bounds hold the truth significantly less often than in
+95% of the repetitions (Bonferroni over all cells, at 5%), and is conservative above 97%. Exit
+status 1 if a cell fails.
 """
 
 import argparse
@@ -84,7 +84,7 @@ AGAIN: Final = {
     "optimal": (1.0,),
     "subset-selection": (1.0,),
 }
-"""Whose reports are randomised again by chains of other kinds: by the rules of such draws alone."""
+"""Mechanisms with other kinds of chains: measured only where reports are randomised again."""
 SETS: Final = {"0.4": [0], "0.2": [2], "0.05": [4], "range": [1, 2]}
 WEIGHTS: Final = {name: indicator(SIZE, np.array(members)) for name, members in SETS.items()}
 MEAN: Final = np.arange(SIZE) / (SIZE - 1.0)
@@ -105,9 +105,9 @@ class Setting:
 
     @property
     def estimands(self) -> tuple[Estimand, ...]:
-        """Those that a rule has a truth of.
+        """The estimands that have a truth under the rule.
 
-        Without `spread` nobody's absence is counted on, and of who is absent no value is locked.
+        Without `spread` nobody is expected to be absent, and absent devices have no locked value.
         """
         rule = self.rule
         if (rule.attributes and rule.spread is None) or (rule.hold is not None and self.changing):
@@ -116,12 +116,12 @@ class Setting:
 
     @property
     def epsilons(self) -> tuple[float, ...]:
-        """Those of the mechanism."""
+        """The number of values of the mechanism."""
         return (EPSILONS | AGAIN)[self.mechanism]
 
     @property
     def cells(self) -> int:
-        """How many `run` returns."""
+        """The number of cells that `run` returns."""
         queries = len(self.epsilons) * len(self.estimands) * (len(WEIGHTS) + 1)
         return queries + (self.rule.spread is not None)
 
@@ -168,9 +168,9 @@ def sums_of(mechanism: Mechanism) -> list[AffineSums]:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What repetitions drew: how often each value is active, and is reported, `(r, k)`.
+    """The draws of all repetitions: how many active devices and reports have each value, `(r, k)`.
 
-    `statistics` are those of the reports, `(r, size)`, `population` the shares behind them, `(k,)`.
+    `statistics` are those of the reports, `(r, size)`, `population` the underlying shares, `(k,)`.
     """
 
     active: Integers
@@ -216,10 +216,10 @@ def _drawn(
 def _covered(
     rule: Rule, collection: CollectionConfig, drawn: Drawn, estimand: Estimand
 ) -> NDArray[np.bool_]:
-    """Return which repetitions and queries are covered, `(r, q)`; alike ones are bounded at once.
+    """Return which repetitions and queries are covered, `(r, q)`.
 
-    How they are bounded follows from the collection, the span and the number of reports, as of a
-    document.
+    The options of the bounds follow from the collection, the span and the number of reports, as in
+    a document; repetitions with the same options are bounded together.
     """
     span = rule.first * HOUR_MS, (rule.first + rule.panes) * HOUR_MS
     asked, hold = EstimateOptions(estimand=estimand), collection.spec.hold
@@ -254,7 +254,7 @@ def _of(sums: list[AffineSums], statistics: Integers, n: int, options: EstimateO
 
 
 def _numbered(spread: SpreadConfig, drawn: Drawn, panes: int) -> int:
-    """Return how often the number of active devices, of all panes together, is covered."""
+    """Return how often the bounds of the number of active devices, over all panes, hold."""
     z, inside = float(ndtri((1.0 + LEVEL) / 2.0)), 0
     numbers = drawn.active.sum(axis=1).tolist(), drawn.reported.sum(axis=1).tolist()
     for truth, n in zip(*numbers, strict=True):
@@ -264,7 +264,7 @@ def _numbered(spread: SpreadConfig, drawn: Drawn, panes: int) -> int:
 
 
 def settings(rules: Iterable[Rule]) -> list[Setting]:
-    """Return all settings; in one window values do not change, and newcomers have come."""
+    """Return all settings; in a single window values do not change and newcomers are there."""
     return [
         Setting(rule, name, changing, newcomers)
         for rule, name, changing, newcomers in product(rules, EPSILONS | AGAIN, BOTH, BOTH)
@@ -277,7 +277,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy.life", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=1_000)
     parser.add_argument("--devices", type=int, default=400)
-    parser.add_argument("--rules", nargs="+", default=[""], help="those that begin with a word")
+    parser.add_argument("--rules", nargs="+", default=[""], help="beginnings of names")
     given = parser.parse_args()
     of_all = sum(one.cells for one in settings(RULES))
     chosen = [rule for rule in RULES if rule.name.startswith(tuple(given.rules))]

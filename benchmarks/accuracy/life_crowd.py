@@ -1,9 +1,9 @@
 """Devices over a span of panes: who is active, who takes part, what each reports, and the truth.
 
-Subsets of windows are uniform, as a ledger draws them, and epochs begin at an offset of each
-device's own; values are drawn device by device. Reports that are drawn afresh are multinomial
-draws from the rows of the exact channel, given the values of those who report: nothing else of
-them reaches a statistic. Held ones follow the ledger's rule pane by pane.
+Subsets of windows are uniform, as a ledger draws them, epochs begin at an offset drawn for each
+device, and values are drawn device by device. Fresh reports are multinomial draws from the rows of
+the exact channel, given the values of those who report: the statistic depends on nothing else.
+Held reports follow the ledger's rule pane by pane.
 """
 
 from dataclasses import dataclass
@@ -27,10 +27,10 @@ Booleans = NDArray[np.bool_]
 
 SHARES: Final = np.array([0.4, 0.25, 0.2, 0.1, 0.05])
 NEWCOMERS: Final = np.array([0.1, 0.15, 0.25, 0.2, 0.3])
-"""Shares of devices that come in the middle of a span: others than those of who was there."""
+"""Shares of the devices that arrive in the middle of a span; those already there have others."""
 SIZE: Final = SHARES.size
 CHANNEL: Final = Path(__file__).parents[2] / "tests/vectors/channels/classical.json"
-"""Of so many values, with epsilon 1 for all pairs."""
+"""A channel of SIZE values, with epsilon 1 for all pairs."""
 HOUR_MS: Final = 3_600_000
 ATTRIBUTE: Final = "mode"
 _CHANGES: Final = 0.5
@@ -42,7 +42,7 @@ class Rule:
 
     `keys` are those of the collection; `permanent` is the budget of a permanent draw, in epsilons.
     Without `spread` a device takes part in a pane with probability `part`; with `hours` it is
-    active in the first ones of each period only.
+    active in the first `hours` panes of each period only.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Rule:
     attributes: bool = False
 
     def collection(self, mechanism: str, epsilon: float) -> CollectionConfig:
-        """Return the collection as a configuration file would have it."""
+        """Return the collection as parsed from a configuration file."""
         keys: dict[str, Any] = {"mechanism": mechanism, "epsilon": epsilon}
         keys["domain"] = {"size": SIZE}
         if mechanism == "optimal":
@@ -86,7 +86,7 @@ class Crowd:
     active: Booleans
     taken: Booleans
     population: Floats
-    """What the reports of a span are drawn from, `(k,)`."""
+    """The shares that the reports of a span are drawn from, `(k,)`."""
 
 
 def draw_crowd(
@@ -98,9 +98,9 @@ def draw_crowd(
     devices: int,
     rng: np.random.Generator,
 ) -> Crowd:
-    """Draw devices; a value that changes is drawn again in every other pane, on average.
+    """Draw devices; a changing value is drawn again in each pane with probability 1/2.
 
-    Half of the devices are newcomers, if any: of another population, from the middle pane on.
+    With newcomers half of the devices, on average, arrive in the middle, from another population.
     """
     shape = rule.panes, repetitions, devices
     late = rng.random(shape[1:]) < 0.5 if newcomers else np.zeros(shape[1:], dtype=np.bool_)
@@ -147,7 +147,7 @@ def _taking_part(rule: Rule, shape: tuple[int, int, int], rng: np.random.Generat
 
 
 def counts(crowd: Crowd, who: Booleans) -> Integers:
-    """Return how often each value is among some, `(r, k)`."""
+    """Count each value among the chosen devices, `(r, k)`."""
     return _counted(crowd.values, who, SIZE)
 
 
@@ -170,7 +170,7 @@ def _rows(mechanism: Mechanism) -> Floats:
 def fresh_statistics(
     mechanism: Mechanism, reported: Integers, rng: np.random.Generator
 ) -> Integers:
-    """Return the statistics of reports of this many values, `(r, k)`, each drawn afresh."""
+    """Return the statistics of fresh reports; `counts`, `(r, k)`, of each value."""
     rows = _rows(mechanism)
     counts = np.asarray(sum(rng.multinomial(reported[:, x], row) for x, row in enumerate(rows)))
     return counts @ Listed.of(mechanism).statistics
@@ -178,10 +178,10 @@ def fresh_statistics(
 
 @dataclass(frozen=True)
 class Listed:
-    """All reports of a mechanism, by their numbers in its channel.
+    """All reports of a mechanism, by their column in its channel.
 
-    `statistics` are those of one report each, `(outputs, size)`; `codes` are their bytes as a
-    number, ascending, and `numbers` whose they are.
+    `statistics` has one report's statistic a row, `(outputs, size)`; `codes` are the reports' bytes
+    read as integers, ascending, and `numbers` the columns that these belong to.
     """
 
     reports: NDArray[Any]
@@ -192,7 +192,7 @@ class Listed:
     @classmethod
     @cache
     def of(cls, mechanism: Mechanism) -> "Listed":
-        """Return those of a mechanism with few reports, of at most 8 bytes."""
+        """Return the reports of a mechanism that has few, of at most 8 bytes each."""
         reports = mechanism.possible_reports()
         statistics = np.zeros((len(reports), mechanism.statistic_size), dtype=np.int64)
         for number, statistic in enumerate(statistics):
@@ -201,7 +201,7 @@ class Listed:
         return cls(reports, statistics, np.sort(codes), np.argsort(codes))
 
     def numbered(self, mechanism: Mechanism, reports: NDArray[Any]) -> Integers:
-        """Return the numbers of reports, one a row."""
+        """Return the column numbers of encoded reports, one report a row."""
         return self.numbers[np.searchsorted(self.codes, _codes(mechanism, reports))]
 
 

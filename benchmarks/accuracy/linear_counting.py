@@ -1,8 +1,8 @@
 """Linear counting: `python -m benchmarks.accuracy.linear_counting`.
 
-Strategies, workloads and metrics: the predicted total squared error of n respondents, that of
-simulated reports, the paper's formula for continuous noise, and what the best scales save. The best
-strategy of each workload is marked. Then the time of devices and decoders.
+For strategies, workloads and metrics: the predicted total squared error of n respondents, the one
+measured from simulated reports, the paper's formula for continuous noise, and what the best scales
+save. The best strategy of each workload is marked. Then the time that devices and decoders take.
 """
 
 import time
@@ -39,7 +39,7 @@ def policies(size: int) -> dict[str, Policy]:
 def measured_errors(mechanism: Matrix, seed: int) -> dict[str, float]:
     """Return the mean total squared error of each workload over the repetitions."""
     size = mechanism.size
-    # As many respondents of every value, so that disclosed groups have their predicted shares.
+    # Equally many respondents of every value: disclosed groups have their predicted shares.
     values = np.arange(RESPONDENTS) % size
     truth = np.bincount(values, minlength=size)
     decoder, entropy = mechanism.decoder(), SeededEntropy(seed)

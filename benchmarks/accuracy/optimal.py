@@ -4,9 +4,9 @@
 
 Population variances of one report, mean over the workload's queries, where values follow the design
 prior: predicted exactly (the decoders that run), and measured as squared errors of estimates from
-seeded reports, for `optimal` and for every mechanism that satisfies the policy. `gap` is the part
-of the variance by which another channel of the policy might at most be better, and how that is
-known. The asymmetric policy and the road graph are synthetic, from fixed seeds: streets of a town
+seeded reports, for `optimal` and for every mechanism that satisfies the policy. `gap` is the share
+of the variance that any channel of the policy could at most save, and how this is known.
+The asymmetric policy and the road graph are synthetic, from fixed seeds: streets of a town
 on an 8 x 8 grid, one in eight of them closed, whose budgets are travel times. Exit status 1 if a
 measured variance is off by more than 15%.
 """
@@ -51,7 +51,7 @@ TOLERANCE = 0.15
 
 @dataclass(frozen=True)
 class Setting:
-    """A policy, whether all ranges or all single values are asked for, and the design prior."""
+    """A policy, its workload (all ranges or all single values), and the design prior."""
 
     policy: Policy
     ordered: bool = False
@@ -188,7 +188,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy.optimal")
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"some of {', '.join(CASES)}")
     parser.add_argument("--repetitions", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=100.0, help="most for one design")
+    parser.add_argument("--seconds", type=float, default=100.0, help="at most, for one design")
     options = parser.parse_args()
     print(
         f"Population variance of one report, mean over the queries; measured on "

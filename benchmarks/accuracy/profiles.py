@@ -1,12 +1,12 @@
 """Do bounds by likelihood hold, and how wide are they? `python -m benchmarks.accuracy.profiles`.
 
 Start times of applications in bins of 50 ms, point masses, pairs, spikes and plateaus, through
-`l1-geometric`. For each cell 200 seeded windows are drawn. The table has how often the bounds of
+`l1-geometric`. For each cell 200 seeded windows are drawn. The table says how often the bounds of
 the median, the 95th percentile and three shares hold the truth, of the population and of the
-respondents, and how wide they are next to those of `padded`: for quantiles in bins, and as a
+respondents, and how wide they are compared with those of `padded`: for quantiles in bins, and as a
 multiple of 4 root mean square errors of the likelihood curve's quantile (at least one bin).
 
-A quantile is any value up to which the share is at least, and before which it is at most that.
+The p-quantile is any value x whose share of values up to x is at least p, and before x at most p.
 Exit status 1 where a coverage is below 0.94 by its 99.99% upper limit.
 """
 
@@ -21,10 +21,10 @@ from typing import Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, ndtr
+from scipy.special import ndtr
 
 from benchmarks.accuracy.repeated import draw
-from benchmarks.accuracy.simulate import Case
+from benchmarks.accuracy.simulate import Case, upper_limit
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.estimate import estimate_sets
@@ -50,7 +50,7 @@ def start_times(size: int) -> Floats:
 
 
 def atoms(*places: float) -> Callable[[int], Floats]:
-    """Return shares of single values, alike, at these parts of a dimension."""
+    """Return equal shares of single values, at these fractions of the domain."""
 
     def shares(size: int) -> Floats:
         at = (np.array(places) * size).astype(np.int64)
@@ -60,7 +60,7 @@ def atoms(*places: float) -> Callable[[int], Floats]:
 
 
 def plateau(size: int) -> Floats:
-    """Return shares of which a half is in the first quarter, and a half in the last."""
+    """Return shares with one half in the first quarter and the other in the last."""
     shares = np.zeros(size)
     shares[: size // 4] = shares[-(size // 4) :] = 0.5 / (size // 4)
     return shares
@@ -77,9 +77,10 @@ DATA: Final[dict[str, Callable[[int], Floats]]] = {
 
 @dataclass(frozen=True)
 class Window:
-    """What one window says of all queries: ends `(2, q)`, as asked and as `padded` has them.
+    """One window's bounds of all queries, `(2, q)`: by the method asked for, and by `padded`.
 
-    `middle` are the quantiles of the curve, `(q,)`; `profiled` is how many shares likelihood has.
+    `middle` are the quantiles of the curve, `(q,)`; `profiled` counts the shares with likelihood
+    bounds.
     """
 
     quantiles: Floats
@@ -93,7 +94,7 @@ class Window:
 def windows(
     case: Case, repetitions: int, method: Method, sets: list[Integers]
 ) -> tuple[Integers, list[Window]]:
-    """Return the users of each window, int64 `(repetitions, k)`, and what it says."""
+    """Return the users of each window, int64 `(repetitions, k)`, and its bounds."""
     seed = zlib.crc32(f"{case.name}/{case.n}".encode())
     mechanism = case.mechanism
     prefixes = Prefixes.of(mechanism)
@@ -139,13 +140,6 @@ def holds(shares: Floats, ends: Floats) -> NDArray[np.bool_]:
     return inside
 
 
-def limit(inside: int, repetitions: int) -> float:
-    """Return the 99.99% upper limit of a coverage."""
-    if inside == repetitions:
-        return 1.0
-    return float(betaincinv(inside + 1, repetitions - inside, 0.9999))
-
-
 def cell(name: str, size: int, epsilon: float, n: int, repetitions: int, method: Method) -> bool:
     """Measure and print a cell; return whether all bounds hold."""
     shares = DATA[name](size)
@@ -177,7 +171,7 @@ def cell(name: str, size: int, epsilon: float, n: int, repetitions: int, method:
     plain = np.array([one.plain for one in found])
     ratio = (ends[:, 1] - ends[:, 0]).mean(axis=0) / (plain[:, 1] - plain[:, 0]).mean(axis=0)
     all_inside = [*quantiles, *inside, *of_people.sum(axis=0), *of_theirs.sum(axis=0)]
-    good = min(limit(int(one), repetitions) for one in all_inside) >= LEAST
+    good = min(upper_limit(int(one), repetitions) for one in all_inside) >= LEAST
     print(
         f"{name:12}{size:5}{epsilon:6g}{n:8,}  "
         + " ".join(

@@ -5,11 +5,11 @@
 For 64 to 512 bins of 50 ms, 200 windows of a quarter of an hour at each of three sizes: `ldpstream
 send --times --replay` privatizes the numbers with `l1-geometric` (0.1 a bin) and produces them, a
 worker publishes the median and the 95th percentile of each window as it becomes final, with bounds
-of the population by `profile`, and is asked over HTTP for those of the curve (`project =
-"likelihood"`). A row has how often the bounds of the finals hold the truth, how wide they are next
-to those of `padded`, and as a multiple of 4 root mean square errors of the curve's quantile (at
-least one bin). Exit status 1 where a final differs from what was sent by a report, a coverage is
-below 0.92 or a width above 2.
+of the population by `profile`, and answers queries over HTTP for the likelihood curve's (`project =
+"likelihood"`). A row says how often the bounds of the finals hold the truth, and how wide they are:
+compared with those of `padded`, and as a multiple of 4 root mean square errors of the curve's
+quantile (at least one bin). Exit status 1 if a final's n differs from the number of reports sent, a
+coverage is below 0.92 or a width above 2.
 """
 
 import argparse
@@ -40,7 +40,7 @@ MOST_WIDTH, LEAST_COVERED, PATIENCE_SECONDS = 2.0, 0.92, 600.0
 
 
 def body(size: int, domain: tuple[float, float], windows: int) -> str:
-    """Return the table of a collection of start times with a number of bins."""
+    """Return the configuration of a collection of start times with this many bins."""
     days = 1 + windows * QUARTER_MS // 86_400_000
     return f"""mechanism = "l1-geometric"
 epsilon = 0.1
@@ -87,12 +87,12 @@ def finals(lab: Lab, starts: list[int]) -> list[dict[str, Any]]:
 
 
 def quantiles(document: dict[str, Any], key: str) -> Floats:
-    """Return one of the numbers of each quantile, as the number of its bin."""
+    """Return one field of every quantile, as the number of its bin."""
     return np.round([one[key][0] / BIN_SECONDS for one in document["quantiles"]])
 
 
 def row(lab: Lab, worker: Worker, size: int, n: int, starts: list[int]) -> bool:
-    """Print what the finals of some windows say; return whether all is as it should be."""
+    """Print the row of some windows' finals; return whether all targets are met."""
     shares = start_times(size)
     published = finals(lab, starts)
     counted = sum(one["n"] for one in published)
@@ -132,7 +132,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy.profiles_broker")
     parser.add_argument("--sizes", nargs="+", type=int, default=[64, 128, 256, 512])
     parser.add_argument("--n", nargs="+", type=int, default=[2_500, 7_800, 31_250])
-    parser.add_argument("--windows", type=int, default=200, help="of each size")
+    parser.add_argument("--windows", type=int, default=200, help="windows of each size")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     given = parser.parse_args()
     print(f" bins reports     counted  {'median: covered, padded, profile, error, over 4':38} p95")

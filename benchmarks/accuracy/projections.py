@@ -1,10 +1,10 @@
 """What post-processing gains and costs: `python -m benchmarks.accuracy.projections [DATA]`.
 
 Users drawn from ten shapes of data, and with DATA, the folder of `dpbench_1d_4096.npz`, from five
-real ones, report through each mechanism. Of the shares as estimated, and post-processed by name,
-the table has the total variation distance from the respondents' shares, and the root mean square
-errors of values and of all ranges over those of no post-processing: mean of the shapes, and the
-shape with the largest error of ranges. `--shapes` prints every shape.
+real data sets, report through each mechanism. For the estimated shares and each post-processing of
+them the table has the total variation distance from the respondents' shares, and the root mean
+square errors of values and of all ranges, relative to no post-processing: the mean over the shapes,
+and the shape with the largest error of ranges. `--shapes` prints every shape.
 """
 
 import argparse
@@ -80,7 +80,7 @@ TEN: Final[dict[str, Callable[[int], Floats]]] = {
 
 @dataclass(frozen=True)
 class Errors:
-    """Of one shape and one method: TV, and root mean squares over values and over ranges."""
+    """Errors of one method on one shape: TV, and root mean squares over values and over ranges."""
 
     variation: float
     value: float
@@ -88,7 +88,7 @@ class Errors:
 
     @classmethod
     def of(cls, means: Floats) -> "Errors":
-        """Return the errors, of the means of TV and of both squares."""
+        """Return the errors from the means of TV and of both squared errors."""
         variation, value, ranges = means.tolist()
         return cls(variation, value**0.5, ranges**0.5)
 
@@ -118,7 +118,7 @@ def measure(case: Case, repetitions: int) -> dict[str, Errors]:
 
 
 def print_group(title: str, rows: dict[str, dict[str, Errors]], *, each: bool) -> None:
-    """Print the rows of one mechanism: mean over the shapes, and the worst range error."""
+    """Print the rows of one mechanism: the mean over the shapes, and the worst range error."""
     for name in next(iter(rows.values())):
         plain = [row["none"] for row in rows.values()]
         these = [row[name] for row in rows.values()]

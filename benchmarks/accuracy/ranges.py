@@ -1,12 +1,12 @@
 """Errors of ranges under classical LDP: `python -m benchmarks.accuracy.ranges`.
 
-Root mean square errors over all ranges of k values. Of `tree` predicted exactly for the data and
-measured from counts of reports: as many repetitions as asked for, the whole of a domain's ranges in
-each. Counts are drawn from the realised channel's probabilities, reports one by one only above
-4,096 values. Data are shapes and, with `--real` and the folder of `dpbench_1d_4096.npz`, five
-histograms, neighbouring bins added up. Of mechanisms of single values the predicted ones for
-uniform data, over all ranges or a fixed sample. Exit status 1 if a measured error is more than
-three standard errors off.
+Root mean square errors over all ranges of k values. For `tree` they are predicted exactly for the
+data, and measured over all ranges in as many repetitions as asked for. Counts of reports are drawn
+from the realised channel's probabilities; above 4,096 values reports are drawn one by one.
+Data are shapes and, with `--real` and the folder of `dpbench_1d_4096.npz`, five histograms with
+neighbouring bins added up. Mechanisms for single values are predicted for uniform data, over all
+ranges or a fixed sample. Exit status 1 if a measured error is off by more than three standard
+errors.
 """
 
 import argparse
@@ -36,28 +36,28 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 LARGEST_EXACT = 4096
-"""The most values whose errors are computed exactly; above, by the formula for uniform data."""
+"""Up to this many values errors are exact for the data; above, by the formula for uniform data."""
 _TOGETHER = 256
 REAL: Final = ("INCOME", "MEDCOST", "NETTRACE", "PATENT", "SEARCHLOGS")
 RIVALS = (BlockHadamard, ProjectiveGeometry, SubsetSelection, RandomizedResponse)
 
 
 def smooth(size: int) -> Floats:
-    """Return two hills, one twice as wide as the other."""
+    """Return shares with two hills, one twice as wide as the other."""
     at = (np.arange(size) + 0.5) / size
     hills = np.exp(-((at - 0.3) ** 2) / 0.02) + 0.5 * np.exp(-((at - 0.7) ** 2) / 0.005)
     return np.asarray(hills / hills.sum())
 
 
 def spikes(size: int) -> Floats:
-    """Return half of all users at four values, the others anywhere."""
+    """Return shares with half of all users at four values, and the others uniform."""
     shares = np.full(size, 0.5 / size)
     shares[[size // 10, size // 4, size // 2, size - 2]] += 0.125
     return shares
 
 
 def edge(size: int) -> Floats:
-    """Return all users at the first value."""
+    """Return shares with all users at the first value."""
     return np.asarray(np.arange(size) == 0, dtype=np.float64)
 
 
@@ -71,9 +71,10 @@ DATA: Mapping[str, Callable[[int], Floats]] = {
 
 
 def sum_over_ranges(prefixes: Floats) -> Floats:
-    """Return the sum over all ranges of squares, of their prefixes along the first axis: `(k,)`.
+    """Sum the squares of all ranges' sums, from prefix sums C along the first axis.
 
-    Over pairs of the cuts `0..k`, the first of which holds nothing: `(k + 1) sum C^2 - (sum C)^2`.
+    A range is a pair of the cuts `0..k`, and its sum the difference of two C, where C is 0 at cut
+    0. The sum over all pairs is `(k + 1) sum C^2 - (sum C)^2`.
     """
     cuts = len(prefixes) + 1
     squares: Floats = cuts * (prefixes**2).sum(axis=0) - prefixes.sum(axis=0) ** 2
@@ -81,7 +82,7 @@ def sum_over_ranges(prefixes: Floats) -> Floats:
 
 
 def predict(mechanism: Tree, shares: Floats, n: int) -> float:
-    """Return the root mean square error over all ranges that n users drawn from shares give."""
+    """Return the root mean square error over all ranges for n users drawn from shares."""
     size, decoder = mechanism.size, mechanism.decoder()
     moments = sum_over_ranges(decoder.decode_each(np.tri(size)))
     variance = float(decoder.expect(moments) @ shares - sum_over_ranges(np.cumsum(shares)))
@@ -89,7 +90,7 @@ def predict(mechanism: Tree, shares: Floats, n: int) -> float:
 
 
 def formula(mechanism: Tree, n: int) -> float:
-    """Return the error that the levels' probabilities minimise: of uniform data on whole points."""
+    """Return the error that the levels' probabilities minimise, of uniform data at whole points."""
     (tree,) = mechanism.layout.trees
     parts = mean_squares(mechanism.workload, tree.extents)
     precisions = np.zeros(parts.shape)
@@ -113,7 +114,7 @@ def real(folder: Path) -> dict[str, Callable[[int], Floats]]:
 
 
 def statistics(mechanism: Tree, shares: Floats, n: int, repetitions: int) -> Iterator[Integers]:
-    """Yield the statistics of n users drawn from shares: they report independently."""
+    """Yield statistics of independent reports by n users drawn from shares."""
     if mechanism.size > LARGEST_EXACT:
         case = Case("ranges", mechanism, "", shares, n)
         yield from (counts for _, counts in draw_by_privatizing(case, repetitions, seed=7))
@@ -130,7 +131,7 @@ def statistics(mechanism: Tree, shares: Floats, n: int, repetitions: int) -> Ite
 def measure(
     mechanism: Tree, shares: Floats, n: int, drawn: Iterable[Integers]
 ) -> tuple[float, float]:
-    """Return the measured error of the same, of statistics, and its standard error."""
+    """Return the root mean square error measured from statistics, and its standard error."""
     found = []
     for statistic in drawn:
         off = np.cumsum(mechanism.decoder().totals(statistic) / n - shares)
@@ -141,7 +142,7 @@ def measure(
 
 
 def predict_rival(mechanism: Mechanism, n: int) -> float:
-    """Return the predicted error of a mechanism of single values, uniform data."""
+    """Return the predicted error of a mechanism for single values on uniform data."""
     shares = uniform(mechanism.size)
     sets = PlannedWorkload(shape=(mechanism.size,), ordered=True, shares=shares).boxes.sets
     estimand = partial(predicted_set_variances, shares=shares, estimand="population")

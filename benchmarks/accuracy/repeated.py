@@ -2,8 +2,8 @@
 
 Statistics of `matrix`, of `l1-bits` on a line and of `subset-selection` are drawn as sums of known
 distributions (`tests/statistical/test_coverage.py` compares them with privatized reports). All sums
-of a query are affine in the statistic: they are found by the estimators themselves, of no report
-and of one unit of each entry, and then are products of matrices.
+of a query are affine in the statistic: the estimators themselves give them for the empty statistic
+and for each unit vector, and for all others they are products of matrices.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _MOST_ROWS = 64
-"""Larger channels are privatized: a multinomial draw for each of their rows takes longer."""
+"""For larger channels reports are drawn by the mechanism: a multinomial draw a row is slower."""
 _BATCH = 1 << 19
 
 
@@ -49,7 +49,7 @@ def draw(case: Case, repetitions: int, seed: int) -> tuple[Integers, Integers]:
 
 
 def privatized(mechanism: Mechanism, counts: Integers, seed: int) -> Integers:
-    """Privatize the values of every repetition, batches of them at once: statistics."""
+    """Return statistics of values privatized by the mechanism, several repetitions at a time."""
     entropy, statistics = SeededEntropy(seed), []
     step = max(1, _BATCH // max(1, int(counts[0].sum())))
     for start in range(0, len(counts), step):
@@ -64,9 +64,9 @@ def privatized(mechanism: Mechanism, counts: Integers, seed: int) -> Integers:
 
 
 def laplace_sums(mechanism: Matrix, counts: Integers, rng: np.random.Generator) -> Integers:
-    """Draw sums of rows: n discrete Laplace draws sum to two negative binomials' difference.
+    """Draw sums of rows: n discrete Laplace draws sum to a difference of two negative binomials.
 
-    Clamping, which less than 2^-64 of the noise needs, is left out.
+    Clamping is left out: it has a probability below 2^-64.
     """
     rows, group = mechanism.rows, mechanism.decoder().groups()
     of_value = np.zeros(mechanism.size, dtype=np.int64) if group is None else group
@@ -83,11 +83,11 @@ def laplace_sums(mechanism: Matrix, counts: Integers, rng: np.random.Generator) 
 
 
 def sign_sums(mechanism: L1Bits, counts: Integers, rng: np.random.Generator) -> Integers:
-    """Draw sums of signs on a line: entry j is +1 for values up to j, kept with one probability."""
+    """Draw sums of signs on a line: entry j is +1 for values up to j; all are kept alike."""
     up = np.cumsum(counts, axis=1)
     n, keep = up[:, -1:], mechanism.threshold / WORD
     ones = rng.binomial(up, keep) + rng.binomial(n - up, 1.0 - keep)
-    ones[:, -1] = n[:, 0]  # the last entry is known
+    ones[:, -1] = n[:, 0]  # the last entry is exact
     return 2 * ones - n
 
 
@@ -105,9 +105,9 @@ def subset_counts(
 
 
 def _held(subsets: Subsets, counts: Integers, rng: np.random.Generator) -> Integers:
-    """Draw the same of one block, `(r, size)`: one of its other values after the other.
+    """Draw the counts for one block, `(r, size)`, one other value after another.
 
-    Reports that still take m of the M values that are left take the next one with probability m/M.
+    A report that needs m of the M remaining values takes the next one with probability m/M.
     """
     own = rng.binomial(counts, subsets.threshold / WORD)
     held = own.copy()
@@ -119,7 +119,7 @@ def _held(subsets: Subsets, counts: Integers, rng: np.random.Generator) -> Integ
         taken = rng.binomial(left, np.minimum(np.arange(subsets.chosen + 1) / values, 1.0))
         left -= taken
         left[..., :-1] += taken[..., 1:]
-        # The other value of this step comes before the own one, or after it.
+        # This step's other value stands before the device's own value, or after it.
         of_own = taken.sum(axis=-1)
         held[:, step] += of_own[:, step + 1 :].sum(axis=1)
         held[:, step + 1] += of_own[:, : step + 1].sum(axis=1)
@@ -128,7 +128,7 @@ def _held(subsets: Subsets, counts: Integers, rng: np.random.Generator) -> Integ
 
 @dataclass(frozen=True)
 class AffineSums:
-    """Sums of q queries for any statistic: `zero` of no report, and what an entry adds.
+    """Sums of q queries for any statistic: `zero` for no report, and the slope of each entry.
 
     `slopes` are float64 `(statistic_size, q)`, by the names of the fields that change.
     """
@@ -157,11 +157,11 @@ class AffineSums:
         return replace(self.zero, **changed)
 
     def totals(self, statistics: Integers) -> Floats:
-        """Return the totals of all queries alone, float64 `(r, q)`."""
+        """Return only the totals of all queries, float64 `(r, q)`."""
         return np.asarray(self.zero.total + statistics.astype(np.float64) @ self.slopes["total"])
 
     def at_some(self, statistics: Integers, queries: Integers) -> Sums:
-        """Return the sums of some queries of each statistic, int64 `(r, c)`: `(r, c)`."""
+        """Return the sums of chosen queries, int64 `(r, c)` for each statistic: arrays `(r, c)`."""
         rows = statistics.astype(np.float64)
         changed: dict[str, Any] = {}
         for name in (field.name for field in fields(self.zero)):

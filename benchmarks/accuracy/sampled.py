@@ -1,10 +1,10 @@
-"""The error of a share of one of several attributes: sampled, split, and as one product domain.
+"""Errors of the shares of several attributes: sampled, split, and as one product domain.
 
     python -m benchmarks.accuracy.sampled
 
-Attributes of this many values each, one report a device, one epsilon.
-Sampled: a report is about one attribute. Split: a report for each, with its part of epsilon.
-Product: one report about all combinations, whose shares are added up.
+Every attribute has the given number of values, and every device the same epsilon.
+Sampled: one report about one attribute. Split: a report about each, with its part of epsilon.
+Product: one report about all combinations; their shares are added up.
 """
 
 import argparse
@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 
 
 def main() -> None:
-    """Print a row for each way: the largest standard error that is stated, and what is measured."""
+    """Print a row for each way: the largest stated standard error, and the measured error."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--attributes", type=int, default=3)
     parser.add_argument("--values", type=int, default=10)

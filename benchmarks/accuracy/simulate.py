@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import betaincinv
 from tests.seeded import SeededEntropy
 
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -39,7 +40,7 @@ def uniform(size: int) -> Floats:
 def draw_from_channel(case: Case, repetitions: int, seed: int) -> tuple[Integers, Integers]:
     """Draw users and reports: counts of values `(repetitions, k)`, statistics `(.., outputs)`.
 
-    Reports are multinomial draws from the rows of the exact channel: for small channels.
+    Reports are multinomial draws from the rows of the exact channel, which has to be small.
     """
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(case.n, case.shares, repetitions)
@@ -56,7 +57,7 @@ def draw_by_privatizing(
     case: Case, repetitions: int, seed: int
 ) -> Iterator[tuple[Integers, Integers]]:
     """Draw users and privatize their values, one repetition at a time: `(k,)` and `(outputs,)`."""
-    # One seed for both would be one stream: users and their noise would depend on each other.
+    # With one seed for both, users and their noise would depend on each other.
     rng, entropy = np.random.default_rng([seed, 1]), SeededEntropy(seed)
     for _ in range(repetitions):
         counts = rng.multinomial(case.n, case.shares)
@@ -64,3 +65,10 @@ def draw_by_privatizing(
         statistic = case.mechanism.empty()
         case.mechanism.accumulate(statistic, case.mechanism.privatize(values, entropy=entropy))
         yield counts, statistic
+
+
+def upper_limit(covered: int, repetitions: int) -> float:
+    """Return the 99.99% upper limit of a coverage, by Clopper and Pearson."""
+    if covered == repetitions:
+        return 1.0
+    return float(betaincinv(covered + 1, repetitions - covered, 0.9999))

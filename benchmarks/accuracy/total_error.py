@@ -1,7 +1,7 @@
 """Predicted total errors of linear counting: docs/theory.md section 4.
 
-The total error of a workload W of n respondents is the sum of the variances of its estimated
-totals, `n sum_j v_j (B^T B)[j, j]` with the noise's variances v_j: whatever the data.
+The total error of a workload W for n respondents is the sum of the variances of its estimated
+totals, `n sum_j v_j (B^T B)[j, j]` with the noise's variances v_j. It does not depend on the data.
 """
 
 import numpy as np
@@ -17,7 +17,7 @@ def predicted_total_error(
     """Return the expected sum of squared errors of a workload's totals over n respondents.
 
     Exact for the decoder that `estimate_linear` uses, as all values add the same noise (with
-    disclosed groups: the mean over all values). Divided by n^2 it is that of the shares.
+    disclosed groups: the mean over all values). Divided by n^2 it is the error of the shares.
     `continuous` gives the formula of [ML] III, `2 n sum_j s_j^2 (B^T B)[j, j]`, of the continuous
     Laplace distribution with the same scales, for the same B: always larger.
 

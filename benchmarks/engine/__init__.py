@@ -1,1 +1,1 @@
-"""The whole engine beside its peers, in one run: `python -m benchmarks.engine`."""
+"""The whole engine compared with its peers, in one run: `python -m benchmarks.engine`."""

@@ -2,21 +2,22 @@ r"""The engine and its peers, in one run: `python -m benchmarks.engine`.
 
     python -m benchmarks.engine --page docs/performance.md
 
-Parts (`--only` takes some of them, with commas): `process`, aggregation in process, also of
+Parts (`--only` takes some of them, separated by commas): `process`, aggregation in process, also by
 pure-LDP and multi-freq-ldpy; `speed` by frame size, also of bare aiokafka, Faust and Quix;
 `latency` from send to published; `state`: changelog bytes, recovery, memory; `workers`: two against
 one; `partitions`: a worker with many of them.
 
-Each part runs in a process of its own with a broker of its own: one that fails, or takes more than
-ten minutes, is told as failed and the others go on. Tables are printed as soon as there is one, and
-with `--page` written between a Markdown page's comments, too, so that nothing is lost.
+Each part runs in a process of its own with a broker of its own. One that fails, or takes more than
+ten minutes, is reported as failed and the others go on. Every table is printed as soon as it is
+complete, and with `--page` also written between a Markdown page's comments, so that nothing is
+lost.
 
-The broker runs on one core and what is measured on the other; topics are written before, in a
-transaction that commits when the reader is ready (Apache Kafka has them, the embedded broker has
-none: there only `process` and `latency` run). Each reader's best of `--repeat` interleaved rounds
-counts, by processor seconds of its process, user and system: on a machine that others use too,
-elapsed time says more about them. Exits 1 where a part failed or a target is missed or was not
-measured. Peers live in environments of their own, made by
+The broker runs on one core and the measured process on the other. Topics are written beforehand, in
+a transaction that commits when the reader is ready (on Apache Kafka; the embedded broker has no
+transactions, so there only `process` and `latency` run). Each reader's best of `--repeat`
+interleaved rounds counts, in processor seconds of its process, user and system: on a shared machine
+elapsed time says more about the other users. Exits 1 if a part failed, or a target is missed or was
+not measured. Peers live in environments of their own, made by
 
     python -m venv /tmp/bench-quix && /tmp/bench-quix/bin/pip install quixstreams==3.28.1
     python -m venv /tmp/bench-ldp && /tmp/bench-ldp/bin/pip install pure-ldp==1.2.0 \
@@ -42,7 +43,7 @@ from benchmarks.engine.targets import Target, targets
 
 PARTS = ("process", "speed", "latency", "state", "workers", "partitions")
 SECTIONS = ("run", *PARTS[1:], "recovery")
-"""What a page has a place for; aggregation in process and targets are printed only."""
+"""Sections that a page has a place for; aggregation in process and targets are only printed."""
 PART_SECONDS = 600.0
 _VALUES = 1_000
 
@@ -52,7 +53,7 @@ Found = TypeVar("Found")
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Measure the engine and its peers.")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
-    parser.add_argument("--only", default=",".join(PARTS), help="parts, with commas")
+    parser.add_argument("--only", default=",".join(PARTS), help="parts, separated by commas")
     parser.add_argument("--page", type=Path, help="a Markdown page to write the tables to")
     parser.add_argument("--reports", type=int, default=800_000, help="single reports")
     parser.add_argument("--peer-reports", type=int, default=20_000, help="for Faust and Quix")
@@ -86,7 +87,7 @@ def main() -> None:
 
 
 class Run:
-    """One run: its parts by name, what failed, and what was reached."""
+    """One run: its parts by name, the failed ones, and the results for the targets."""
 
     def __init__(self, given: argparse.Namespace) -> None:
         self.failures: list[str] = []
@@ -114,13 +115,13 @@ class Run:
         self.judged = targets(costs, sizes)
 
     def latency(self) -> None:
-        """Wait for what is published."""
+        """Measure the latency of published documents."""
         given = self._given
         if found := self._try(parts.latencies, given.broker, given.seconds, given.windows):
             self._report.show("latency", show.latencies(found))
 
     def state(self) -> None:
-        """Look at memory, the changelog, and recovery."""
+        """Measure memory, the changelog, and recovery."""
         given = self._given
         if found := self._try(parts.memory, given.broker):
             self._report.show("state", show.states(found))
@@ -128,12 +129,12 @@ class Run:
             self._report.show("recovery", show.recovered([row], _VALUES))
 
     def workers(self) -> None:
-        """Let two workers share what one had alone."""
+        """Compare two workers with one."""
         if found := self._try(parts.two_workers, self._given.broker, self._given.reports):
             self._report.show("workers", show.shared(found))
 
     def partitions(self) -> None:
-        """Let a worker own many partitions."""
+        """Measure a worker that owns many partitions."""
         given, found = self._given, []
         for size in map(int, given.partitions.split(",")):
             if many := self._try(parts.many_partitions, given.broker, size, 4 * given.seconds):
@@ -142,7 +143,7 @@ class Run:
         self._report.show("partitions", show.many(found))
 
     def classify(self, minutes: float) -> None:
-        """Say what was reached, what failed, and how it was measured."""
+        """Print the targets, the failed parts, and the conditions of the measurement."""
         if self.judged:
             self._report.show("targets", show.targets(self.judged))
         said = (

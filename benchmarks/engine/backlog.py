@@ -1,9 +1,8 @@
-"""What a worker takes for a backlog that it finds all at once, after it has become ready.
+"""The processor time of a worker for a backlog that becomes readable when the worker is ready.
 
-The backlog is written in one transaction while the processes wait, and its commit is the start of
-the clock: neither their own start nor the writing is in what they take. What they take while
-nothing comes is measured before, and taken off; what they still do for some seconds after the last
-report is theirs.
+The backlog is written in one transaction while the processes wait, and the clock starts with its
+commit: neither starting up nor writing counts. The idle load is measured before, and subtracted;
+what the processes still do for some seconds after the last report counts.
 """
 
 import asyncio
@@ -24,7 +23,7 @@ _POLL_SECONDS = 0.1
 
 
 def worker(lab: Lab, reader: str, *, messages: int, size: int) -> Cost:
-    """Return what a worker on one core takes for this many messages."""
+    """Return the cost of this many messages for a worker on one core."""
     with ExitStack() as stack:
         with on_core(MEASURED_CORE):
             counting = lab.start_worker()
@@ -33,9 +32,9 @@ def worker(lab: Lab, reader: str, *, messages: int, size: int) -> Cost:
 
 
 def through_pack(lab: Lab, reader: str, *, messages: int) -> Cost:
-    """Return what a packer and a worker on one core take together for this many single reports.
+    """Return the cost of this many single reports for a packer and a worker that share one core.
 
-    They had nothing to do for a while, and find all of it at once.
+    Both are idle for a while; then the whole backlog becomes readable at once.
     """
     (port,) = free_ports(1)
     with ExitStack() as stack:
@@ -53,7 +52,7 @@ def _measure(
 ) -> Cost:
     counting.wait_ready()
     urls, reports = [counting.url, *others], messages * size
-    # The topic exists, and nothing comes.
+    # The topic exists, and is empty.
     asyncio.run(lab.create(lab.collection.topics.source, partitions=lab.collection.partitions))
     quiet = _cpu(urls)
     time.sleep(_QUIET_SECONDS)
@@ -65,14 +64,14 @@ def _measure(
             messages,
             size,
             transaction=True,
-            # Before anything can be read: to ask afterwards would leave out what was done by then.
+            # Before anything can be read: afterwards some of the work would already be done.
             before_commit=lambda: start.append((_cpu(urls), time.perf_counter())),
         )
     )
     ((cpu, begun),) = start
     until(lambda: counted(counting) >= reports, every_seconds=_POLL_SECONDS)
     seconds = time.perf_counter() - begun
-    # What is left to do after the last report has been counted belongs to it.
+    # Work that is left after the last report has been counted belongs to the cost.
     time.sleep(_QUIET_SECONDS)
     whole = time.perf_counter() - begun
     cpu_seconds = max(0.01, _cpu(urls) - cpu - idle_cores * whole)

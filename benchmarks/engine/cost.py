@@ -1,4 +1,4 @@
-"""What a reader took, and keeping processes on one core each."""
+"""The cost of reading a topic, and pinning processes to cores."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 BROKER_CORE = 0
-"""The broker's; what is measured runs on the other one."""
+"""The broker's core; measured processes run on the other one."""
 MEASURED_CORE = 1
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What one reader took for this many reports."""
+    """What one reader used for this many reports."""
 
     reader: str
     reports_a_message: int
@@ -20,7 +20,7 @@ class Cost:
     cpu_seconds: float
     seconds: float
     reread: float = 0.0
-    """The share of the messages that the worker read from the source in place of packed ones."""
+    """The share of the messages that the worker read from the source instead of packed."""
 
     @property
     def of_a_core(self) -> float:
@@ -29,18 +29,18 @@ class Cost:
 
     @property
     def elapsed(self) -> float:
-        """Reports a second of elapsed time, whatever else the machine did."""
+        """Reports a second of elapsed time, which depends on what else the machine did."""
         return self.reports / self.seconds
 
 
 def best(costs: Sequence[Cost]) -> Cost:
-    """Return the cheapest of several measurements: whatever disturbs makes them dearer."""
+    """Return the cheapest of several measurements: disturbances only add to the cost."""
     return min(costs, key=lambda cost: cost.cpu_seconds)
 
 
 @contextmanager
 def on_core(core: int) -> Iterator[None]:
-    """Let what is started in a `with` block run on this core alone, where there are several."""
+    """Pin processes started in the `with` block to this core, if there are several cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {core} if core in before else before)
     try:

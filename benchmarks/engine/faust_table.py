@@ -2,8 +2,8 @@
 
     python -m benchmarks.engine.faust_table BOOTSTRAP TOPIC PARTITIONS MESSAGES FOLDER
 
-Prints `{"cpu_seconds": ..., "seconds": ...}` once it has counted all reports of this many messages,
-from the first one on, and ends.
+Prints `{"cpu_seconds": ..., "seconds": ...}`, measured from the first report on, once it has
+counted all reports of this many messages, and ends.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Aggregation in process: our statistic and estimate beside pure-LDP's and multi-freq-ldpy's.
+"""Aggregation in process: our library, pure-LDP and multi-freq-ldpy.
 
-Randomised response over k values at one epsilon: all three are given the very same reports. Of the
-others' further protocols, each on reports that its own client made: Hadamard response beside ours
-(one block), and optimised unary encoding, which we do not offer, for comparison.
+Randomised response over k values at one epsilon: all three are given the same reports. Of the
+peers' other protocols, each on reports that its own client made: Hadamard response, compared with
+ours (one block), and optimised unary encoding, which we do not offer.
 """
 
 import json
@@ -26,7 +26,7 @@ _BATCH = 100_000
 
 @dataclass(frozen=True)
 class Aggregated:
-    """What one library took for this many reports, estimate included."""
+    """What one library used for this many reports, estimate included."""
 
     library: str
     protocol: str
@@ -40,7 +40,7 @@ class Aggregated:
 
 
 def measure(ldp_python: str, *, reports: int, peer_reports: int) -> list[Aggregated]:
-    """Return what every library takes; the peers, far slower, are given fewer reports."""
+    """Return the cost of every library; the peers are far slower and are given fewer reports."""
     found, given = [], np.empty(0, dtype=np.int64)
     for protocol in ("randomized-response", "projective-geometry", "subset-selection"):
         domain = {"size": VALUES}

@@ -1,9 +1,9 @@
-"""Seconds from the acknowledgement of a report to the estimates that hold it.
+"""Seconds from the acknowledgement of a report to the estimates that include it.
 
-The provisional: the first published document whose n counts it. One partition, so that a document
-with n reports holds the first n that were sent, and one open window. The final: from the
-acknowledged frame that closes the window to its final document, over all partitions, since how long
-a window stays open is configured and not a cost.
+A provisional estimate is the first published document whose n counts the report. There is one
+partition, so that a document with n reports holds the first n that were sent, and one open window.
+For a final the time runs from the acknowledged frame that closes the window to its final document,
+over all partitions: how long a window stays open is configured and not a cost.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ _WAIT_SECONDS = 30.0
 
 
 class Waiting:
-    """Messages that have been acknowledged, and those of them that have been published."""
+    """Acknowledged messages, and those of them that a published document counts."""
 
     def __init__(self) -> None:
         self.took: list[float] = []
@@ -45,7 +45,7 @@ class Waiting:
             self._since.append((n, time.monotonic()))
 
     def published(self, n: int) -> None:
-        """Note a document of n reports."""
+        """Note the arrival of a document of n reports."""
         self._published = n
         while self._since and self._since[0][0] <= n:
             self.took.append(time.monotonic() - self._since.popleft()[1])
@@ -53,7 +53,7 @@ class Waiting:
 
 @dataclass(frozen=True)
 class Latency:
-    """Seconds of many reports, or windows."""
+    """The latencies of many reports, or windows, in seconds."""
 
     what: str
     seconds: tuple[float, ...]
@@ -84,13 +84,13 @@ def measure(running: Broker, *, seconds: float, windows: int) -> list[Latency]:
 async def _finals(lab: Lab, windows: int) -> tuple[float, ...]:
     name = lab.collection.name
     with lab.worker() as worker:
-        # Nothing is fast here: no backlog, and the slow one's windows are counted.
+        # One collection plays both parts: there is no backlog, and its own windows are counted.
         seen = await trickle(lab, worker, slow=name, fast=name, backlog=1 << 62, windows=windows)
     return tuple(seen.finals)
 
 
 async def provisional(lab: Lab, *, size: int, every: float, seconds: float) -> list[float]:
-    """Send for so long, and return how long each message took to be in a published document."""
+    """Send for some seconds; return how long each message took to be in a published document."""
     source = lab.collection.topics.source
     frames = [
         lab.collection.spec.frame_reports(lab.reports(size), times_ms=np.full(size, START_MS))

@@ -1,4 +1,4 @@
-"""Aggregation by pure-LDP and multi-freq-ldpy, in an environment that has them.
+"""Aggregation by pure-LDP and multi-freq-ldpy, run in an environment that has them.
 
     PYTHON benchmarks/engine/ldp_peers.py REPORTS.npy VALUES EPSILON
 

@@ -1,6 +1,6 @@
 """The parts of a run, each with a broker of its own, so that each can run in a process of its own.
 
-The broker runs on one core and what is measured on the other; beside two workers it has both.
+The broker runs on one core and the measured process on the other; with two workers it has both.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,41 +31,41 @@ def _beside(kind: str) -> Iterator[Broker]:
 
 
 def by_size(kind: str, plan: speed.Plan, size: int) -> list[Cost]:
-    """Return what every reader takes for frames of a size."""
+    """Return the cost of frames of one size for every reader."""
     with _beside(kind) as running:
         return speed.measure(running, plan, size)
 
 
 def aggregation(python: str, reports: int) -> list[Aggregated]:
-    """Return what libraries take in process."""
+    """Return the cost of aggregation in process for every library."""
     return in_process.measure(python, reports=reports, peer_reports=PEER_REPORTS)
 
 
 def latencies(kind: str, seconds: float, windows: int) -> list[Latency]:
-    """Return how long reports and windows take to be published."""
+    """Return the latencies of reports and windows until they are published."""
     with _beside(kind) as running:
         return latency.measure(running, seconds=seconds, windows=windows)
 
 
 def memory(kind: str) -> list[Used]:
-    """Return what a worker holds and writes."""
+    """Return a worker's memory and changelog bytes."""
     with _beside(kind) as running:
         return state.measure(running)
 
 
 def recovery(kind: str, panes: int, values: int) -> Sequence[str]:
-    """Return what reading a state back takes."""
+    """Return the cost of reading state back."""
     with _beside(kind) as running:
         return state.recover(running, panes=panes, values=values)
 
 
 def two_workers(kind: str, reports: int) -> list[Together]:
-    """Return what one worker counts and what two count, with a broker that has both cores."""
+    """Return the throughput of one worker and of two; the broker has both cores."""
     with broker(kind) as running:
         return workers.share(running, reports=reports)
 
 
 def many_partitions(kind: str, partitions: int, seconds: float) -> Many:
-    """Return what a worker takes that owns many partitions."""
+    """Return the cost of a worker that owns many partitions."""
     with _beside(kind) as running:
         return workers.many(running, partitions=partitions, seconds=seconds)

@@ -3,8 +3,8 @@
     PYTHON benchmarks/engine/quix_counts.py BOOTSTRAP TOPIC MESSAGES FOLDER
 
 Runs in an environment of its own, without ldpstream: Quix Streams needs an older pydantic. Prints
-`{"cpu_seconds": ..., "seconds": ...}` once it has counted all reports of this many messages, from
-the first one on. State is kept in RocksDB and in a changelog topic, as by default.
+`{"cpu_seconds": ..., "seconds": ...}`, measured from the first report on, once it has counted all
+reports of this many messages. State is kept in RocksDB and in a changelog topic, the defaults.
 """
 
 import json

@@ -28,7 +28,7 @@ _PEER_SECONDS = 300.0
 
 @dataclass(frozen=True)
 class Plan:
-    """How much is measured, how often, and beside whom; `quix` is a Python that has it."""
+    """How much is measured, and how often; `quix` is a Python that has Quix Streams, if any."""
 
     reports: int
     peer_reports: int
@@ -36,12 +36,12 @@ class Plan:
     quix: str = ""
 
     def messages(self, size: int) -> int:
-        """Return how many messages of a size are read: larger ones go faster."""
+        """Return the number of messages: total reports grow as sqrt(size), as frames are faster."""
         return max(200, round(self.reports / math.sqrt(size)))
 
 
 def measure(running: Broker, plan: Plan, size: int) -> list[Cost]:
-    """Return the best of every reader at a size; without those peers that failed."""
+    """Return every reader's best at one frame size; peers that failed are left out."""
     found: dict[str, list[Cost]] = {}
     for number in range(plan.repeat):
         print(f"frames of {size:,}, round {number + 1}", file=sys.stderr, flush=True)
@@ -79,11 +79,11 @@ def _round(running: Broker, plan: Plan, size: int, folder: Path) -> list[Cost]:
 
 
 def _through_pack(lab: Lab, messages: int) -> list[Cost]:
-    """Pack the topic, and then count what was packed: each has all the core to itself."""
+    """Pack the topic, then count the packed one: each process has the core to itself."""
     packed = copy.copy(lab)
     text, own = lab.file.read_text(), lab.config.worker.id
     packed.file = lab.file.with_name("packed.toml")
-    # State goes by the worker's id: it has one of its own.
+    # State belongs to a worker's id, so this worker gets one of its own.
     text = text.replace(f'"{own}"', f'"{own}-packed"')
     packed.file.write_text(f'{text}\ninput = "frames"\n')
     packed.reload()
@@ -111,7 +111,7 @@ def _quix(
 
 
 def _peer(reader: str, command: Sequence[str], messages: int, size: int) -> list[Cost]:
-    """Run another engine, whose last line says what it took; return nothing where it failed."""
+    """Run another engine, whose last line of output is its cost; return None if it failed."""
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=_PEER_SECONDS)
         took = json.loads(ended.stdout.strip().splitlines()[-1])

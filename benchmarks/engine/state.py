@@ -1,4 +1,4 @@
-"""Changelog bytes, memory and recovery: small forms of the commands that measure each at length."""
+"""Changelog bytes, memory and recovery: short runs of the commands that measure each at length."""
 
 import argparse
 import asyncio
@@ -18,9 +18,9 @@ CASES = (
     ("domain", 2.0, 1, 100),
     ("domain", 2.0, 1, 43_750),
 )
-"""What is varied, millions of reports, windows, values."""
+"""The varied quantity, millions of reports, windows, values."""
 BACKLOG = 1_000_000
-"""How many reports are sent at a time."""
+"""The number of reports sent at a time."""
 
 
 @dataclass(frozen=True)

@@ -33,12 +33,12 @@ def markdown(made: Table) -> str:
 
 
 class Report:
-    """What a run has found so far: printed, and written to a page at once, so that nothing is lost.
+    """The results so far, printed and written to a page immediately, so that nothing is lost.
 
     `page` is a Markdown file, or None.
 
     Raises:
-        ValueError: where the page has no place for one of the sections.
+        ValueError: if the page has no place for one of the sections.
     """
 
     def __init__(self, page: Path | None, sections: tuple[str, ...]) -> None:
@@ -52,7 +52,7 @@ class Report:
                 raise ValueError(f"{page}: expected <!-- engine: {section} --> and {_END}")
 
     def show(self, section: str, found: Table) -> None:
-        """Show a table, in the place of an earlier one of the same section."""
+        """Show a table; it replaces an earlier one of the same section."""
         self._console.print(found)
         self.write(section, markdown(found))
 
@@ -62,7 +62,7 @@ class Report:
         self.write(section, text)
 
     def write(self, section: str, text: str) -> None:
-        """Write to the page alone."""
+        """Write to the page only."""
         if self._page is not None:
             before = self._page.read_text("utf-8")
             after = _place(section).sub(lambda m: f"{m[1]}\n{text}\n\n{m[2]}", before)

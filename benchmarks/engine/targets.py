@@ -1,4 +1,4 @@
-"""What the engine has to reach, judged within one run."""
+"""The engine's targets, judged within one run."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from benchmarks.engine.speed import BURST, FAUST, GETMANY, QUIX, THROUGH_PACK, W
 
 @dataclass(frozen=True)
 class Target:
-    """One of them: what was reached, None where it was not measured, and the least it has to be."""
+    """One target: the result, None if it was not measured, and the least that meets it."""
 
     what: str
     reached: float | None
@@ -17,7 +17,7 @@ class Target:
 
     @property
     def met(self) -> bool:
-        """Whether it was reached."""
+        """Whether the target is met."""
         return self.reached is not None and self.reached >= self.least
 
 
@@ -32,13 +32,13 @@ ASKED = (
     (BURST, 1, QUIX, 10.0),
     (WORKER, 1_000, QUIX, 10.0),
 )
-"""Who, with how many reports a message, beside whom on the same stream, and the least ratio; beside
-nobody, the least reports a second of processor time. Singles go through `pack` in both forms: one
-process after the other, and both at once in a burst."""
+"""The reader, reports a message, the peer on the same stream, and the least ratio; without a peer,
+the least reports a second of processor time. Singles go through `pack` in both forms: one process
+after the other, and both at once in a burst."""
 
 
 def targets(costs: Sequence[Cost], sizes: Collection[int]) -> list[Target]:
-    """Return what was asked for of frames of these sizes, in reports a second of processor time."""
+    """Return the targets for frames of these sizes, in reports a second of processor time."""
     speed = {(cost.reader, cost.reports_a_message): cost.of_a_core for cost in costs}
     found = []
     for reader, size, peer, least in ASKED:

@@ -23,8 +23,8 @@ async def fill(
 ) -> None:
     """Write the topic, partition after partition, in batches of 16 KiB.
 
-    In a transaction all of it becomes readable at once, at the end (Apache Kafka). The key, which
-    only Quix Streams looks at, is the last report: it counts by key.
+    In a transaction (Apache Kafka) all of it becomes readable at once, at the end. The key is the
+    message's last report, for Quix Streams, which counts by key.
     """
     spec, topic = lab.collection.spec, lab.collection.topics.source
     times_ms = np.full(size, START_MS)

@@ -23,12 +23,12 @@ SHARED_PARTITIONS = 8
 _READY_SECONDS = 180.0
 _POLL_SECONDS = 0.1
 _SETTLED_SECONDS = 8.0
-"""After so long a steady load is in all stages at once: a round of flushes takes some seconds."""
+"""Seconds until a steady load has reached all stages: a round of flushes takes some seconds."""
 
 
 @dataclass(frozen=True)
 class Together:
-    """What this many workers counted in a second, and took for a report, on both cores."""
+    """What this many workers counted in a second, and used per report, on both cores."""
 
     workers: int
     reports: int
@@ -38,7 +38,7 @@ class Together:
 
 @dataclass(frozen=True)
 class Many:
-    """What a worker takes that owns many partitions and has nothing to do, then a little."""
+    """The cost of a worker that owns many partitions, idle and then with a small load."""
 
     partitions: int
     ready_seconds: float
@@ -48,13 +48,13 @@ class Many:
     sent_a_second: float
     counted_a_second: float
     behind_seconds: float
-    """How long ago the newest report was sent that was counted at the end."""
+    """At the end, the time since the newest counted report was sent."""
     heads_a_second: float
     peak_bytes: int
 
 
 def share(running: Broker, *, reports: int) -> list[Together]:
-    """Count one backlog with one worker, and one like it with two."""
+    """Count one backlog with one worker, and an equal one with two."""
     return [_together(running, workers, reports) for workers in (1, 2)]
 
 
@@ -62,7 +62,7 @@ def _together(running: Broker, workers: int, reports: int) -> Together:
     """Measure from the moment at which all workers are ready, while there is a backlog."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         lab = Lab(running, Path(folder), partitions=SHARED_PARTITIONS)
-        # An empty source: the group has settled before the backlog comes.
+        # The source is still empty: the group settles before the backlog comes.
         asyncio.run(lab.create(lab.collection.topics.source, partitions=SHARED_PARTITIONS))
         started: list[Worker] = []
         for _ in range(workers):
@@ -101,7 +101,7 @@ def _cpu(workers: Sequence[Worker]) -> float:
 
 
 async def _declare(lab: Lab) -> None:
-    """Create all topics: a broker that is slow shows this many partitions late."""
+    """Create all topics first: a slow broker takes a while to show this many partitions."""
     async with lab.admin() as admin:
         while True:
             try:
@@ -113,7 +113,7 @@ async def _declare(lab: Lab) -> None:
 
 
 def many(running: Broker, *, partitions: int, seconds: float) -> Many:
-    """Start a worker with this many empty partitions, then send a report to each now and then."""
+    """Start a worker with this many empty partitions, then send each a report a second."""
     with tempfile.TemporaryDirectory() as folder:
         lab = Lab(running, Path(folder), partitions=partitions)
         asyncio.run(_declare(lab))
@@ -136,7 +136,7 @@ def many(running: Broker, *, partitions: int, seconds: float) -> Many:
 
 @dataclass(frozen=True)
 class Rates:
-    """What a worker did in a second, while it was looked at."""
+    """What a worker did per second over an interval."""
 
     cores: float
     counted: float
@@ -144,7 +144,7 @@ class Rates:
 
 
 def _rates(worker: Worker, seconds: float) -> Rates:
-    """Return what a worker does, looking for so long."""
+    """Return what a worker does per second, measured for some seconds."""
     before, begun = _looked(worker), time.perf_counter()
     time.sleep(seconds)
     after, took = _looked(worker), time.perf_counter() - begun
@@ -161,7 +161,7 @@ async def _busy(
 ) -> tuple[Rates, float, float]:
     """Send each partition a report a second.
 
-    Returns what the worker did, what was sent in a second, and how many seconds it was behind.
+    Returns what the worker did, the reports sent in a second, and its lag in seconds.
     """
     looking: asyncio.Task[Rates] | None = None
     frame = lab.frame(1, first_ms=0, last_ms=0)

@@ -1,22 +1,22 @@
-"""Figure 2 of Acharya et al. 2020, again.
+"""Figure 2 of Acharya et al. 2020, recomputed.
 
     python -m benchmarks.papers.ca_figure2
 
 Needs extra `plots`.
 
 k = 1,000 values, epsilon = 1, `block-hadamard` with m in 10, 20, 50, 100 blocks against one block
-(classical LDP), n = 1000 * 2^i users, i = 0..9, 10 repetitions. Printed and drawn is the mean
+(classical LDP), n = 1000 * 2^i users, i = 0..9, 10 repetitions. The result is the mean
 total-variation distance of the estimate, projected onto the simplex, from the distribution that
 the users were drawn from. m is the number of equal blocks of neighbouring values, as everywhere in
-the paper; read as the size of a block it would give the same four partitions in the other order.
+the paper; read as the size of a block it would give the same four partitions in reverse order.
 
 Geo(0.95) as printed there is `0.95 * 0.05^i`, three values in effect; `0.95^i` may be meant: both
 are run, in order and permuted. The paper does not say which permutation: ours is seeded.
 
 The dashed lines are the bound `(c/2) sqrt(sum k_j^2 / n)` of docs/theory.md section 3, seven times
-below the paper's `2c sqrt(3 sum k_j^2 / n)`. It holds before the projection and, blocks being of
-one size, after it: the projection brings no estimate farther from the truth in the Euclidean norm,
-and Cauchy-Schwarz makes of that the same bound.
+below the paper's `2c sqrt(3 sum k_j^2 / n)`. It holds before the projection and, as blocks have
+equal sizes, after it: the projection moves no estimate farther from the truth in the Euclidean
+norm, and by Cauchy-Schwarz the same bound follows.
 """
 
 import argparse
@@ -100,7 +100,7 @@ def measure(name: str, shares: Floats, numbers: tuple[int, ...], repetitions: in
 
 
 def print_table(name: str, numbers: tuple[int, ...], found: Floats) -> None:
-    """Print one panel: a row for each number of users, and the bound of each column below."""
+    """Print one panel: a row for each number of users, with the bounds in a row below."""
     print(f"\n{name}\n{'n':>8}  " + "  ".join(f"{f'{m} blocks':>10}" for m in BLOCKS))
     for n, row in zip(numbers, found, strict=True):
         print(f"{n:8}  " + "  ".join(f"{distance:10.4f}" for distance in row))
@@ -122,7 +122,7 @@ def main() -> None:
     """Print the tables and write the picture."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.ca_figure2")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
-    parser.add_argument("--points", type=int, default=len(NUMBERS), help="how many of the n")
+    parser.add_argument("--points", type=int, default=len(NUMBERS), help="how many values of n")
     parser.add_argument("--picture", type=Path, default=Path("build/ca_figure2.png"))
     options = parser.parse_args()
     numbers = NUMBERS[: options.points]

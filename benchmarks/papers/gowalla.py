@@ -3,10 +3,10 @@
 PATH is an .npz file whose `counts`, integer (125, 350), hold the check-ins of each cell. Every
 check-in becomes a value line; `ldpstream send` privatizes them with block-hadamard at epsilon = 1
 and produces the reports, a broker carries them, `ldpstream worker` counts them, `ldpstream close`
-ends the window and `ldpstream query` asks for it, once for each way of cutting the grid. Printed
-are the window's n beside what was sent, and the total-variation distance of the projected estimates
-beside Table 1 of Acharya et al. 2020 (whose grid is not public: on a reconstructed, sparser one
-errors come out 11 to 14% smaller).
+ends the window and `ldpstream query` asks for it, once for each partition of the grid into blocks.
+The table compares the window's n with the number sent, and the total-variation distance of the
+projected estimates with Table 1 of Acharya et al. 2020 (whose grid is not public: on a
+reconstructed, sparser one errors come out 11 to 14% smaller).
 """
 
 import argparse
@@ -44,7 +44,7 @@ def name(blocks: tuple[int, int]) -> str:
 
 
 def configuration(kafka: Broker, shape: tuple[int, int]) -> str:
-    """Return a configuration with one collection for each way of cutting the grid."""
+    """Return a configuration with one collection for each partition of the grid."""
     lines = ["[kafka]", f'bootstrap = "{kafka.bootstrap}"']
     lines += [f"{key} = {json.dumps(value)}" for key, value in kafka.options.items()]
     lines += ["[worker]", 'http = "127.0.0.1:0"']

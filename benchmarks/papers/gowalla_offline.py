@@ -1,11 +1,11 @@
 """Gowalla's check-ins, estimated in-process: `python -m benchmarks.papers.gowalla_offline PATH`.
 
 PATH is an .npz file whose `counts`, integer (125, 350), hold the check-ins of each cell. Every
-check-in is privatized at epsilon = 1, by default with `block-hadamard`, the paper's, and with
-`projective-geometry`, and the total-variation distance of the
-projected estimates from the true shares is printed beside Table 1 of Acharya et al. 2020. The
-paper's pairs count the blocks along rows and columns: (5, 7) is 35 blocks of 25 x 50 cells (read as
-the size of a block the errors would grow along its table, not fall).
+check-in is privatized at epsilon = 1, by default with `block-hadamard`, the paper's mechanism, and
+with `projective-geometry`. The total-variation distance of the projected estimates from the true
+shares is printed next to Table 1 of Acharya et al. 2020. The paper's pairs count the blocks along
+rows and columns: (5, 7) is 35 blocks of 25 x 50 cells (read as the size of a block, errors would
+grow along its table, not fall).
 Their grid is not public; on a reconstructed, sparser one errors come out 11 to 14% smaller.
 """
 
@@ -46,7 +46,7 @@ def errors(
     epsilon: float = 1.0,
     kind: type[BlockMechanism] = BlockHadamard,
 ) -> tuple[float, float]:
-    """Privatize all check-ins once: the distances after the simplex and the block projection."""
+    """Privatize all check-ins once; return the distances after the simplex and block projection."""
     height, width = block_size(counts.shape, blocks)
     mechanism = kind(epsilon, grid_blocks(height, width, shape=counts.shape))
     values = np.repeat(np.arange(counts.size), counts.ravel())
@@ -59,7 +59,7 @@ def errors(
 
 
 def block_size(shape: tuple[int, ...], blocks: tuple[int, int]) -> tuple[int, int]:
-    """Return the height and width of a block, of this many along rows and columns."""
+    """Return the height and width of a block, given the number of blocks along rows and columns."""
     return -(-shape[0] // blocks[0]), -(-shape[1] // blocks[1])
 
 
@@ -67,8 +67,8 @@ def load(path: Path) -> Integers:
     """Return the grid of counts, int64 of two dimensions.
 
     Raises:
-        OSError: where the file cannot be read.
-        KeyError: where it holds no `counts`.
+        OSError: if the file cannot be read.
+        KeyError: if it holds no `counts`.
     """
     with np.load(path) as arrays:
         counts: Integers = arrays["counts"].astype(np.int64)

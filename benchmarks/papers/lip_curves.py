@@ -1,7 +1,7 @@
 """Errors of a sum under localized information privacy, for `benchmarks.papers.lip_figures`.
 
-A curve is `sqrt(E/N)`, E the mean squared error of the estimated sum of N users' bits: exact, by
-the two reports that each user can make, without simulation.
+A curve is `sqrt(E/N)`, where E is the mean squared error of the estimated sum of N users' bits,
+computed exactly from the two possible reports of each user, without simulation.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Users:
-    """N users: the priors that are assumed, and the chances that they hold a 1, float64 `(N,)`.
+    """N users: the assumed priors, and the probabilities that they hold a 1, float64 `(N,)`.
 
-    The chances are the priors where these are right, and the bits themselves, 0 or 1, in data.
+    The probabilities equal the priors if these are right, and are the bits, 0 or 1, in data.
     """
 
     priors: Floats
@@ -54,7 +54,7 @@ class Curve:
 def root_error(users: Users, flips: Flips, assumed: Floats | None = None) -> float:
     """Return `sqrt(E/N)` of the sum of `E[X | Y]`, decoded with the assumed priors.
 
-    By default those that the users' channels were made with. Biases add up, variances add up.
+    By default these are the priors of the users' channels. Biases add up, and so do variances.
     """
     prior = users.priors if assumed is None else assumed
     mean, square = np.zeros(prior.size), np.zeros(prior.size)
@@ -87,7 +87,7 @@ def curve(
 
 
 def optimum(priors: Floats, epsilon: float) -> Flips:
-    """Return the right optimum; at epsilon 0 a channel that says nothing."""
+    """Return the correct optimum; at epsilon 0 a channel that carries no information."""
     if epsilon == 0.0:
         half = np.full(priors.shape, 0.5)
         return Flips(half, half)
@@ -101,7 +101,7 @@ def randomised_response(priors: Floats, epsilon: float) -> Flips:
 
 
 def levels_curve(users: Users, epsilons: Floats) -> Curve:
-    """Return what the mechanism `lip` realises with 64 levels, decoded as its documents are."""
+    """Return the curve that `lip` realises with 64 levels, decoded as in documents."""
     root, loss = np.empty((2, epsilons.size))
     for place, epsilon in enumerate(epsilons):
         if epsilon == 0.0:

@@ -1,4 +1,4 @@
-"""Figures 5 to 8 of Jiang, Li, Tandon 2018, right.
+"""Figures 5 to 8 of Jiang, Li, Tandon 2018, corrected.
 
     python -m benchmarks.papers.lip_figures [DATA]
 
@@ -8,20 +8,20 @@ exact (`benchmarks.papers.lip_curves`), `sqrt(E/N)` of the sum's estimate, as in
 - Fig. 5: the optimum, and the best channel with equal flips; P = 0.5 and 0.99, epsilon 1 to 5.
 - Fig. 6: eps-LIP and eps/2-LIP against eps-LDP, decoded with and without the prior; P = 0.5, 0.01.
 - Fig. 7: the same for N = 5, 500 and 50,000 users with priors uniform on [0, 1] (ours are seeded).
-- Fig. 8a: Kosarak, a page is a user, X = 1 with enough clicks, one prior for all. 15,000 clicks in
-  the full file; our data hold the first 100,000 sessions, a tenth: 1,500.
+- Fig. 8a: Kosarak, a page is a user, X = 1 with enough clicks, one prior for all. The threshold is
+  15,000 clicks in the full file; our data hold the first 100,000 sessions, a tenth, so 1,500.
 - Fig. 8b: Gowalla, a person's prior is the share of earlier check-ins inside the region, X = 1 if
   the last one is. Ours is New York, not the paper's UK region. Shares of 0 and 1 are no priors:
   smoothed as (k + 1/2)/(n + 1). DATA is the folder with both files; without it 8 is left out.
 
-Both panels of 8 come twice: expected with bits drawn from the priors, which is what the theory is
-about, and for the bits of the data. There nothing is proved: biases of wrong priors show in 8b, and
-in 8a, whose prior is the share of the very same bits, whoever ignores all reports is right.
+Both panels of 8 come twice: in expectation over bits drawn from the priors, which the theory is
+about, and for the bits of the data, for which nothing is proved. There 8b shows the bias of wrong
+priors, and in 8a, whose prior is the share of these same bits, ignoring all reports is exact.
 
 "Theorem 2" is the paper's channel; a cross (in tables `*`) marks points where it violates the bound
 that it is meant to keep for at least one user: such points are no mechanism. They are why the
-paper's figures show eps/2-LIP below eps-LDP. The right curves are in the order that docs/theory.md
-section 7 proves: eps/2-LIP above eps-LDP above eps-LIP.
+paper's figures show eps/2-LIP below eps-LDP. The correct curves are in the order that
+docs/theory.md section 7 proves: eps/2-LIP above eps-LDP above eps-LIP.
 """
 
 import argparse
@@ -87,7 +87,7 @@ def symmetry_panel(prior: float) -> Panel:
 
 
 def comparison_panel(title: str, users: Users, *, local: bool) -> Panel:
-    """Return a panel of Figures 6 to 8: LIP, the half of it, and LDP."""
+    """Return a panel of Figures 6 to 8: eps-LIP, eps/2-LIP and eps-LDP."""
     epsilons = np.arange(0.0, 10.01, 0.5)
     curves = [
         curve("eps-LIP", users, epsilons, optimum),
@@ -119,7 +119,7 @@ def travellers(data: Path) -> Users:
 
 
 def print_panel(panel: Panel) -> None:
-    """Print one panel: a row for each epsilon; Theorem 2 with the loss that it realises."""
+    """Print one panel: a row for each epsilon, for Theorem 2 with the realised loss."""
     print(f"\n{panel.title}: sqrt(E/N)")
     names = [one.name for one in panel.curves]
     print(f"{'eps':>5} " + " ".join(f"{name:>{max(len(name), 9)}}" for name in names))

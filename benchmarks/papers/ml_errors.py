@@ -28,16 +28,16 @@ RANGES = 100
 
 @dataclass(frozen=True)
 class Errors:
-    """Variances or squared errors: of all single values, `(k,)`, and of the ranges, `(100,)`."""
+    """Variances or squared errors of all single values, `(k,)`, and of the ranges, `(100,)`."""
 
     values: Floats
     ranges: Floats
 
 
 def paper_expression(epsilon: float, dimensions: int) -> float:
-    """Return [ML] Theorems 2 and 3 with constant 1, a user: `t^(-2D) 2^-D (1 - t^(2D))`.
+    """Return [ML] Theorems 2 and 3 with constant 1, per user: `t^(-2D) 2^-D (1 - t^(2D))`.
 
-    With `t = tanh(epsilon/2)`. In one dimension it is the variance of every range with two noisy
+    Here `t = tanh(epsilon/2)`. In one dimension it is the variance of every range with two noisy
     ends; in more it drops the covariances of entries with a common coordinate, and bounds nothing.
     """
     power = math.tanh(epsilon / 2.0) ** (2 * dimensions)
@@ -45,19 +45,20 @@ def paper_expression(epsilon: float, dimensions: int) -> float:
 
 
 def largest_variance(epsilon: float, dimensions: int) -> float:
-    """Return `(1 + v)^D - 1`, `v = (1/t^2 - 1)/2`: no range of `l1-bits` has more, a user.
+    """Return the largest variance of a range of `l1-bits`, per user: `(1 + v)^D - 1`.
 
-    A range with two noisy ends in every dimension has as much if it holds all users.
+    Here `v = (1/t^2 - 1)/2`. A range with two noisy ends in every dimension that holds all users
+    attains it.
     """
     noise = 0.5 / math.sinh(epsilon / 2.0) ** 2
     return math.expm1(dimensions * math.log1p(noise))
 
 
 def exact_variances(kind: Kind, epsilon: float, shape: Sequence[int]) -> Errors:
-    """Return the variances a user, of all single values and the figure's ranges.
+    """Return the variances per user of all single values and the figure's ranges.
 
     The second moment of a range's decoder is a product over the dimensions, and users'
-    coordinates are independent: so is its mean over the users, which takes lines alone.
+    coordinates are independent, so its mean over the users is a product over lines.
     """
     second, inside = np.ones(()), np.ones(())
     range_second, range_inside = np.ones(RANGES), np.ones(RANGES)
@@ -76,7 +77,7 @@ def exact_variances(kind: Kind, epsilon: float, shape: Sequence[int]) -> Errors:
 def _line_moments(
     decoder: Decoder, shares: Floats, pairs: Iterable[tuple[int, int]]
 ) -> tuple[Floats, Floats]:
-    """Return each range's mean noise over the users of a line, and the share of them inside."""
+    """Return, for each range of a line, the users' mean noise and the share of users inside."""
     noises, held = [], []
     for first, last in pairs:
         weights = np.zeros(len(shares))
@@ -111,7 +112,7 @@ def measured_errors(
 def measured_inside(
     epsilon: float, dimensions: int, users: int, repetitions: int, seed: int
 ) -> float:
-    """Return the mean squared error of `l1-bits` a user where all users are inside the range.
+    """Return the mean squared error of `l1-bits` per user if all users are inside the range.
 
     The range is the inner square, or cube, of the smallest domain in which its ends are noisy.
     """

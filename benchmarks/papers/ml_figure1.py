@@ -1,21 +1,22 @@
-"""Draw figure 1 of Xiang et al. ([ML]) again, with the exact variance.
+"""Redraw figure 1 of Xiang et al. ([ML]), with the exact variance.
 
     python -m benchmarks.papers.ml_figure1
 
 Needs extra `plots`. Zipf(1.1) in every dimension, all single values and 100 random ranges, the
-mean of 3 repetitions, as in the paper. Its m, n and D are not in the text that we have. Ours: 4,096
-values in all, as a line, 64 x 64 and 16 x 16 x 16; against epsilon with 100,000 users, and against
-the number of users at epsilon 1. Ranges have uniform ends; the same 100 everywhere.
+mean of 3 repetitions, as in the paper. Its m, n and D are not in the text that we have. Ours are
+4,096 values in all, as a line, 64 x 64 and 16 x 16 x 16; against epsilon with 100,000 users, and
+against the number of users at epsilon 1. Ranges have uniform ends, and the same 100 are used
+everywhere.
 
 Measured squared errors of `l1-bits` (the paper's mechanism, but its last entry is exact) and of
-`l1-geometric` stand beside their exact expectation. The 100 ranges of a repetition share their
-noise, so do the values of `l1-geometric` near the most frequent one: means over 3 repetitions
+`l1-geometric` stand next to their exact expectations. The 100 ranges of a repetition share their
+noise, and so do the values of `l1-geometric` near the most frequent one: means over 3 repetitions
 scatter by a third.
 
 The paper's expression of Theorems 2 and 3, with constant 1, is no upper bound in two dimensions or
-more (docs/theory.md section 5). It lies above the means all the same: ranges with random ends
-seldom hold the first values, which most users have. The tables say how many of the 100 have more
-than it allows; the last one, and crosses in the picture, are a range that holds all users.
+more (docs/theory.md section 5). It still lies above the means: ranges with random ends seldom hold
+the first values, which most users have. The tables say how many of the 100 ranges exceed it; the
+last table, and the crosses in the picture, show a range that holds all users.
 """
 
 import argparse
@@ -49,7 +50,7 @@ PAPER, LARGEST = "tab:red", "black"
 
 @dataclass(frozen=True)
 class Point:
-    """Exact and measured mean squared errors of one mechanism, in users squared."""
+    """One mechanism's exact and measured mean squared errors, in users squared."""
 
     kind: Kind
     epsilon: float
@@ -59,7 +60,7 @@ class Point:
 
 
 def settings() -> list[tuple[float, int]]:
-    """Return epsilons with the most users, then fewer users at one epsilon."""
+    """Return all epsilons with the most users, then fewer users at one epsilon."""
     fewer = [(EPSILON, users) for users in USERS if users != MOST_USERS]
     return [(epsilon, MOST_USERS) for epsilon in EPSILONS] + fewer
 
@@ -132,7 +133,7 @@ def draw_points(axes: Axes, points: list[Point], *, over_users: bool) -> None:
 
 
 def draw_expressions(axes: Axes, dimensions: int, inside: float, *, over_users: bool) -> None:
-    """Draw the paper's expression, the largest variance, and one measured range that has it."""
+    """Draw the paper's expression, the largest variance, and a measured range that attains it."""
     first, last = (USERS[0], USERS[-1]) if over_users else (EPSILONS[0], EPSILONS[-1])
     x = np.geomspace(first, last, 60)
     pairs = [(EPSILON, value) if over_users else (value, MOST_USERS) for value in x.tolist()]

@@ -1,17 +1,17 @@
-"""Projective geometry response and subset selection, beside published errors.
+"""Projective geometry response and subset selection, compared with published errors.
 
     python -m benchmarks.papers.pgr PATH
 
 Reads the figures that Feldman, Nelson, Nguyen and Talwar published for *Private Frequency
-Estimation via Projective Geometry* (2022) and prints, for each of theirs of SS and PG: the error
-predicted exactly and measured in their setting (their space: the first prime from `e^eps + 1` on,
-the fewest coordinates from three), and predicted for the space that `projective-geometry` takes.
+Estimation via Projective Geometry* (2022) and prints, for each of their figures for SS and PG, the
+error predicted exactly and measured in their setting (a space over the first prime from `e^eps + 1`
+on, with the fewest coordinates, at least three), and predicted for `projective-geometry`'s space.
 The error is the mean over all values of the squared error of a count; its expectation does not
 depend on how the n users are spread over the k values.
 
-A published figure is the mean of some trials of its own: `z` is its distance from the prediction in
-standard errors, with a trial's spread as measured here. Trials are repeated until the measured
-mean is known to 1%, at least 30 and at most `--repetitions` times.
+A published figure is the mean of a number of trials: `z` is its distance from the prediction in
+standard errors, with the standard deviation of a trial as measured here. Trials are repeated until
+the measured mean is known to 1%, at least 30 and at most `--repetitions` times.
 """
 
 import argparse
@@ -95,7 +95,7 @@ def read(document: dict[str, Any]) -> Iterator[Published]:
                 ends = float(params["var-epsilon-min"]), float(params["var-epsilon-max"])
                 steps = np.linspace(*ends, int(params["num-var-epsilons"])).tolist()
                 trials = int(params["variance-repetitions"])
-                # They print six digits of epsilon.
+                # The published file has six digits of epsilon.
                 for epsilon, (_, error) in zip(steps, results[mechanism], strict=True):
                     yield Published(data, mechanism, k, n, epsilon, error, trials)
 
@@ -126,7 +126,7 @@ def our_space(figure: Published) -> tuple[Geometry, float]:
 
 
 def estimator(figure: Published) -> Estimator:
-    """Return what privatizes values and estimates all k counts, by the mechanisms' own parts."""
+    """Return a function that privatizes and estimates all k counts with the mechanisms' parts."""
     blocks = Blocks.one(figure.k)
     if figure.mechanism == "PG":
         mechanism = PublishedSpace(figure.epsilon, blocks)
@@ -137,7 +137,7 @@ def estimator(figure: Published) -> Estimator:
             return mechanism.decoder().totals(statistic)
 
         return points
-    # Not `SubsetSelection`, which refuses blocks as large as these, but its very draws.
+    # `SubsetSelection` refuses blocks as large as these; the draws are the same.
     subsets = best_subsets(budget(figure.epsilon), figure.k)
     low, step = float(subsets.support.low), float(1 / subsets.support.gap)
 
@@ -169,7 +169,7 @@ def measure(figure: Published, *, seed: int, most: int) -> Floats:
 
 
 def main() -> None:
-    """Print the table, and what of it is further than 5% apart."""
+    """Print the table, and the rows that differ by more than 5%."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.pgr")
     parser.add_argument("path", type=Path, help="the published figures, JSON")
     parser.add_argument("--only", nargs="*", help="data sets, such as spike1 zipf1.0")

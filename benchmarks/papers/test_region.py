@@ -1,4 +1,4 @@
-"""What a report lets anybody tell: `python -m benchmarks.papers.test_region FILE.png`.
+"""What a report reveals to a test: `python -m benchmarks.papers.test_region FILE.png`.
 
 Figure 1 of Acharya et al. 2020: the errors that a policy leaves to tests between two values
 (Theorem 1), with the vertex that the appendix misprints (it gives P_FA twice; P_MD is
@@ -27,7 +27,7 @@ KEPT, BROKEN, GUESSING = "#15803d", "#c2410c", "#777777"
 def draw_region(axes: Axes, region: ErrorRegion) -> None:
     """Shade the errors that tests may have, draw both bounds and mark where they meet.
 
-    The dashed bounds are those of the opposite tests, which say x' for x.
+    The dashed bounds are those of the opposite tests, which swap the answers.
     """
     axes.fill(*zip(*region.vertices(), strict=True), color=REGION, zorder=1)
     meeting = region.corner()
@@ -70,7 +70,7 @@ def frame(axes: Axes, title: str) -> None:
 
 
 def broken_channel() -> Channel:
-    """Return a channel of two values and three reports whose last report tells too much."""
+    """Return a channel of two values and three reports whose last report reveals too much."""
     rows = (
         {0: Fraction(55, 100), 1: Fraction(35, 100), 2: Fraction(10, 100)},
         {0: Fraction(25, 100), 1: Fraction(30, 100), 2: Fraction(45, 100)},

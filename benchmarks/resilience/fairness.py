@@ -3,9 +3,9 @@
     python -m benchmarks.resilience.fairness --broker kafka
 
 Prints how long windows of the trickle wait for their finals (from the frame that closes them), how
-long HTTP answers take, how fast the backlog goes down, and the worker's largest memory: with no
-backlog, with 5 M single reports, with frames of 1,000, and with 1 M messages of junk that are
-counted, or copied too.
+long HTTP answers take, how fast the backlog shrinks, and the worker's peak memory: with no backlog,
+with 5 M single reports, with frames of 1,000 reports, and with 1 M malformed messages, which are
+counted, or counted and copied.
 """
 
 import argparse
@@ -20,7 +20,8 @@ from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
 from tests.fairness import Seen, decided, fill, trickle
 from tests.lab import Lab
-from tests.processes import Worker
+
+from benchmarks.state.lab import peak_bytes
 
 QUIET_WINDOWS = 20
 
@@ -72,7 +73,7 @@ async def _measure(running: Broker, messages: int, reports: int, rejected: str) 
                 windows=None if messages else QUIET_WINDOWS,
             )
             took = time.monotonic() - begun
-            peak = _peak_bytes(worker)
+            peak = peak_bytes(worker.process.pid)
         speed = (total - before) / max(1, reports) / took
         return [f"{speed:,.0f}" if messages else "", *_numbers(seen), f"{peak / 1e6:,.0f}"]
 
@@ -87,13 +88,6 @@ def _numbers(seen: Seen) -> list[str]:
         f"{np.quantile(answers, 0.99):.0f}",
         f"{answers.max():.0f}",
     ]
-
-
-def _peak_bytes(worker: Worker) -> int:
-    """Return the largest resident memory that a process has had, by the system's account."""
-    status = Path(f"/proc/{worker.process.pid}/status").read_text()
-    line = next(line for line in status.splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Random faults while a stream is counted: what was done, recovery times, whether all is exact.
+"""Random faults while a stream is counted: recovery times, and whether all counts are exact.
 
     python -m benchmarks.resilience.faults --broker kafka --faults 100 --reports 5000000 --idle
 
@@ -32,12 +32,12 @@ def main() -> None:
     parser.add_argument("--faults", type=int, default=100)
     parser.add_argument("--reports", type=int, default=5_000_000)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--seconds", type=float, help="of the stream; 8 a fault if not given")
+    parser.add_argument("--seconds", type=float, help="of the stream; by default 8 per fault")
     parser.add_argument("--idle", action="store_true", help="in all collections")
     parser.add_argument("--verbose", action="store_true", help="say each fault as it happens")
     given = parser.parse_args()
     logging.basicConfig(level=logging.ERROR, format="%(message)s")
-    # A broker that is away is no news here.
+    # An unreachable broker is expected here.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
     logging.getLogger("tests").setLevel(logging.INFO if given.verbose else logging.ERROR)
     settings = Settings(
@@ -57,7 +57,7 @@ def main() -> None:
 
 
 def show(result: Result, console: Console) -> None:
-    """Print what was done and what came of it."""
+    """Print the faults and their outcome."""
     settings = result.settings
     table = Table(
         title=f"{len(result.faults)} faults, {settings.broker} broker, seed {settings.seed}",

@@ -4,20 +4,20 @@
 
 Each device spreads its budget over the windows of a period and sends by `Sender.send_once`, one
 message a report; half of them change their value in every window, 30% come when 40% of the windows
-are over and differ. Devices live in processes of thousands, which are killed with SIGKILL
-and started again, until at least `--killed` of all devices had a report in their ledger that was
-not marked as sent: by turns at a random moment of their work, and as soon as the broker has
+are over and have other shares. Each process runs thousands of devices. Processes are killed with
+SIGKILL and restarted until at least `--killed` of all devices had a report in their ledger that was
+not marked as sent: in turns at a random moment of their work, and as soon as the broker has
 acknowledged a report that its ledger has not marked. Windows are of event time, replayed. At the
 end
 
-- nobody has spent more than the budget: by the ledgers, and by the topic, whose tokens are told
-  from each other with the devices' secrets;
+- nobody has spent more than the budget: by the ledgers, and by the topic, whose tokens are
+  attributed with the devices' secrets;
 - no device has two different reports in a window, and the final of each window has counted every
-  device that takes part in it once, those whose report came again too;
+  device that takes part in it once, including those whose report was sent again;
 - the truth lies within the finals' bounds as often as they say: for respondents, active devices
   and the population, of each value over all windows (Bonferroni over the values, at 0.1%).
 
-Exit status 1 where one of these is not so.
+Exit status 1 if one of these does not hold.
 """
 
 import argparse
@@ -83,7 +83,7 @@ class Run:
     def windows(
         self, fleet: Fleet, processes: Sequence[Process], *, killed: float, rng: random.Random
     ) -> None:
-        """Let all devices go through the windows, and kill processes until enough were hit."""
+        """Run all devices through the windows, and kill processes until enough devices were hit."""
         lasted = 1.0
         for window in range(fleet.windows):
             enough = self.at_arrival > 0 and self.interrupted >= killed * fleet.devices
@@ -112,9 +112,9 @@ class Run:
             self.problems.append("no device killed between the broker's answer and its mark")
 
     def _strike(self, victim: Process, after_seconds: float | None) -> dict[str, int] | None:
-        """Kill a process after some time, or let it die at an arrival (None), and start it again.
+        """Kill a process after some time, or (None) let it die at an acknowledgement; restart it.
 
-        Return its answer, and let it live, where it had nothing that could arrive.
+        If it had nothing to send, let it live and return its answer.
         """
         if after_seconds is None:
             answered = victim.answer_or_death()
@@ -129,7 +129,7 @@ class Run:
         return None
 
     def check_budgets(self, fleet: Fleet, topic: Topic, spent: Floats) -> None:
-        """Check what devices have spent, by their ledgers and by what the topic has of them."""
+        """Check what devices have spent, by their ledgers and by their reports on the topic."""
         spec, spread = fleet.collection.spec, fleet.collection.spread
         assert spread is not None
         budget = float(spread.budget(spec))
@@ -195,9 +195,9 @@ def run(
     seed: int,
     level: float = 0.001,
 ) -> Run:
-    """Do all of it, print what came of it, and return it.
+    """Run the fleet, print the outcome, and return it.
 
-    `level` is the probability with which right bounds are called wrong.
+    `level` is the probability that correct bounds are called wrong.
     """
     began, found = time.monotonic(), Run()
     lab = Lab(running, folder, collections={NAME: body(reports, period)})
@@ -227,14 +227,16 @@ def run(
         found.check_budgets(fleet, topic, spent)
         asyncio.run(lab.close(fleet.window_start_ms(windows)))
         covered = found.check_bounds(fleet, lab, worker, topic, level=level)
+    spread = fleet.collection.spread
+    assert spread is not None, "`body` configures it"
+    budget = float(spread.budget(fleet.collection.spec))
     print(
         f"{devices:,} devices, {windows} windows, {reports} of {period} each, "
         f"{sum(found.participants):,} reports in {topic.messages:,} messages "
         f"({topic.copies} copies), {processes} processes\n"
         f"{found.kills} kills, {found.at_arrival} of them between the broker's answer and the "
         f"ledger's mark; {found.interrupted} devices had written a report and not marked it\n"
-        f"largest spent {spent.max():g} of the budget of "
-        f"{float(fleet.collection.spread.budget(fleet.collection.spec)):g}"  # type: ignore[union-attr]  # (has one)
+        f"largest spent {spent.max():g} of the budget of {budget:g}"
     )
     for estimand, shares in covered.items():
         print(f"{estimand}: covered {shares.mean():.3f}, by value {shares.round(3).tolist()}")
@@ -257,7 +259,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=8)
     parser.add_argument("--killed", type=float, default=0.05, help="the least part of the devices")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--folder", help="where ledgers live, /dev/shm say; by default /tmp")
+    parser.add_argument("--folder", help="for ledgers, such as /dev/shm; by default /tmp")
     given = parser.parse_args()
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -2,15 +2,15 @@
 
     python -m benchmarks.resilience.fleet_devices FLEET.json FIRST END
 
-The process is driven by numbers of windows on standard input: it lets each of its devices report
-in one, and says so with a line of JSON. It may be killed at any moment, and started again for the
-same window: what a device has written and not sent is then sent, and nothing is drawn twice. With
-the word `die` it kills itself, by SIGKILL, as soon as the broker has acknowledged a report, so
-before the ledger knows. The line `end` makes it tell what the ledgers have spent, and the tokens of
-all windows, in a file.
+The process reads numbers of windows from standard input: it lets each of its devices report in that
+window, and answers with a line of JSON. It may be killed at any moment, and started again for the
+same window: a report that a device has written but not sent is then sent, and nothing is drawn
+twice. With the word `die` it kills itself, by SIGKILL, as soon as the broker has acknowledged a
+report, so before the ledger has marked it. On the line `end` it writes what the ledgers have spent,
+and the tokens of all windows, to a file.
 
-Ledgers are synced one by one, and a disk takes milliseconds for each: devices live in threads, so
-that many wait for it at the same time.
+Ledgers are synced one by one, and a disk takes milliseconds for each: devices are spread over
+threads, so that many wait for it at the same time.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ _CHANGING: Final = 0.5
 
 @dataclass(frozen=True)
 class Fleet:
-    """All devices: what they are like follows from the seed, as every process knows it."""
+    """All devices: their values follow from the seed, so that every process knows them."""
 
     file: str
     ledgers: str
@@ -65,11 +65,11 @@ class Fleet:
 
     @classmethod
     def read(cls, path: Path) -> Self:
-        """Return the fleet that `write` has written."""
+        """Read a fleet that `write` wrote."""
         return cls(**json.loads(path.read_text()))
 
     def write(self, path: Path) -> None:
-        """Write it for the processes of devices."""
+        """Write the fleet for the processes of devices."""
         path.write_text(json.dumps(asdict(self)))
 
     @cached_property
@@ -86,7 +86,7 @@ class Fleet:
         return np.random.default_rng([self.seed, 1]).random(self.devices) < _NEWCOMERS
 
     def active(self, window: int) -> Booleans:
-        """Return which devices are there, `(devices,)`: newcomers from some window on."""
+        """Return which devices are active, `(devices,)`: newcomers from some window on."""
         return ~self._newcomers | (window >= _COME_AT * self.windows)
 
     def population(self, window: int) -> Floats:
@@ -96,7 +96,7 @@ class Fleet:
         return (1.0 - _NEWCOMERS) * _OLD + _NEWCOMERS * _NEW
 
     def values(self, window: int) -> Integers:
-        """Return the value of each device, `(devices,)`: of half of them another in each window."""
+        """Return the value of each device, `(devices,)`: half of them change in each window."""
         changing = np.random.default_rng([self.seed, 2]).random(self.devices) < _CHANGING
         stable, own = (
             np.random.default_rng([self.seed, 3, number]).random(self.devices)
@@ -108,12 +108,12 @@ class Fleet:
 
 
 class MortalSender(Sender):
-    """Kills the process, where it is to die, between an acknowledgement and the ledger's mark."""
+    """Kills the process, if told to, between an acknowledgement and the ledger's mark."""
 
     dies = False
 
     async def produce(self, frame: bytes) -> None:
-        """Produce a frame; it has arrived by then."""
+        """Produce a frame and wait for its acknowledgement."""
         await super().produce(frame)
         if self.dies:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -133,7 +133,7 @@ class Devices:
         self.do(self._sender.__aenter__()).result()
 
     def do(self, what: Coroutine[Any, Any, Any]) -> Future[Any]:
-        """Do something in the thread, to which its ledgers belong."""
+        """Run a call in the thread, to which the ledgers belong."""
         return asyncio.run_coroutine_threadsafe(what, self._loop)
 
     def _ledger(self, number: int) -> Ledger:
@@ -152,10 +152,10 @@ class Devices:
     async def report(
         self, time_ms: int, active: Booleans, values: Integers, *, word: str
     ) -> dict[str, int]:
-        """Let all report that are active and take part; return how many do.
+        """Let all active devices that take part report; return how many do.
 
-        After a kill (`again`) also how many of these had written a report, and how many of them had
-        not marked it as sent. With `die` nobody hears of the end.
+        After a kill (`again`) also return how many of these had written a report, and how many of
+        those had not marked it as sent. With `die` the call does not return.
         """
         self._sender.dies = word == "die"
         taking = [
@@ -207,7 +207,7 @@ class Devices:
 
 
 def serve(path: Path, first: int, end: int) -> None:
-    """Do what standard input says, until it ends."""
+    """Follow the lines of standard input until it ends."""
     fleet = Fleet.read(path)
     edges = np.linspace(first, end, min(THREADS, end - first) + 1).astype(int).tolist()
     parts = [Devices(fleet, *ends) for ends in pairwise(edges)]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 @dataclass
 class Process:
-    """Devices `first..end - 1` in a process of their own."""
+    """A process of the devices `first..end - 1`."""
 
     fleet: Path
     first: int
@@ -20,7 +20,7 @@ class Process:
         self.start()
 
     def start(self) -> None:
-        """Start it, for the first time or again."""
+        """Start the process, for the first time or again."""
         words = (
             "benchmarks.resilience.fleet_devices",
             str(self.fleet),
@@ -35,26 +35,26 @@ class Process:
         )
 
     def tell(self, line: str) -> None:
-        """Say what to do next."""
+        """Write a line to its standard input."""
         assert self.running.stdin is not None
         self.running.stdin.write(f"{line}\n")
         self.running.stdin.flush()
 
     def answer(self) -> dict[str, int]:
-        """Return what it says when it has done so."""
+        """Return its answer once the work is done."""
         found = self.answer_or_death()
         if found is None:
             raise RuntimeError(f"devices {self.first} to {self.end} ended by themselves")
         return found
 
     def answer_or_death(self) -> dict[str, int] | None:
-        """Return what it says when it has done so; None where it has been killed."""
+        """Return its answer once the work is done; None if it was killed."""
         assert self.running.stdout is not None
         line = self.running.stdout.readline()
         found: dict[str, int] | None = json.loads(line) if line else None
         return found
 
     def kill(self) -> None:
-        """Kill it with SIGKILL, whatever it is doing."""
+        """Kill it with SIGKILL."""
         self.running.kill()
         self.running.communicate()

@@ -1,4 +1,4 @@
-"""What a fleet leaves: the reports on its topic, told from each other by tokens, and its finals."""
+"""What a fleet leaves: the reports on its topic, identified by tokens, and its finals."""
 
 import asyncio
 import time
@@ -22,9 +22,10 @@ PATIENCE_SECONDS: Final = 1_800.0
 
 @dataclass(frozen=True)
 class Topic:
-    """What the source holds: of which device and window `there` is a report, `(devices, windows)`.
+    """Contents of the source: `there` says of which device and window there is a report.
 
-    `strangers` are tokens of no device, `different` windows of a device with several reports.
+    It is bool `(devices, windows)`. `strangers` counts tokens that belong to no device,
+    `different` windows in which a device has several reports that differ.
     """
 
     there: NDArray[np.bool_]
@@ -56,7 +57,7 @@ class Topic:
 
 
 def shares_of(values: NDArray[np.int64]) -> Floats:
-    """Return how often each value is among some, `(k,)`."""
+    """Return the share of each value, `(k,)`."""
     return np.bincount(values, minlength=SIZE) / values.size
 
 

@@ -1,13 +1,13 @@
-"""Forged event times against a true worker.
+"""Forged event times against a real worker.
 
     python -m benchmarks.resilience.forged_times --broker kafka
 
-Into each of three collections (the broker dates its source; senders do; senders do and it is
-packed) go 180 honest reports a second, each a message that is sent within `grace` of its event
-time, and 100 that are dated as far ahead as is accepted. The worker is stopped for 20 s of every
-minute, and the packer for 20 s of every 70. All forged reports are on time, so whatever is late is
-honest. It must not be more than came *tardily*, later than `grace` after its event time: by the
-broker's timestamps where it dates the source, of the others by their acknowledgement.
+Each of three collections (timestamps by the broker; by senders; by senders, and packed) gets 180
+honest reports a second, each a message that is sent within `grace` of its event time, and 100
+forged ones dated as far ahead as is accepted. The worker is stopped for 20 s of every minute, and
+the packer for 20 s of every 70. Forged reports are always on time, so all late reports are honest.
+There must not be more of these than *tardy* reports, which arrived later than `grace` after their
+event time: by the broker's timestamps where it sets them, otherwise by their acknowledgement.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ HONEST_A_SECOND: Final = 180
 FORGED_A_SECOND: Final = 100
 GRACE_MS: Final = 5_000
 _NETWORK_MS: Final = 1_000
-"""As much of the grace is left to what is between sending and the log."""
+"""This much of the grace is left for the way from sender to log."""
 _AWAY_SECONDS: Final = 20
 _STEP_SECONDS: Final = 0.1
 _MOST_A_STEP: Final = 100
@@ -41,7 +41,7 @@ Row = tuple[str, int, int, int, int, int]
 
 
 def measure_on(kind: str, *, seconds: int) -> list[Row]:
-    """Return by collection: its name, and how many were sent, tardy, counted, late, rejected."""
+    """Return per collection its name, and the reports sent, tardy, counted, late and rejected."""
     with broker(kind) as running, tempfile.TemporaryDirectory() as folder:
         window = f'grace = "{GRACE_MS}ms", idle = "5s"'
         plain = collection(partitions=PARTITIONS, window=window, extra="")
@@ -97,7 +97,7 @@ async def _stop_and_go(pid: int, every_seconds: int) -> None:
 
 
 async def _send(labs: Sequence[Lab], seconds: int) -> tuple[int, list[int]]:
-    """Send for so long; return how many reports each collection got, and how many too late."""
+    """Send for some seconds; return the numbers of reports and of tardy ones by collection."""
     rng, sent, tardy = np.random.default_rng(1), 0, [0] * len(labs)
     rate = HONEST_A_SECOND + FORGED_A_SECOND
     async with labs[0].producer() as producer:

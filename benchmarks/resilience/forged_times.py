@@ -4,9 +4,9 @@
 
 Ten minutes of simulated time on the state machine: 180 honest reports a second, each arriving
 within `grace` of its event time, and 100 forged ones dated as far ahead as is accepted. Prints a
-table: at the log's end, and by a worker that is away for half of every two minutes and catches up;
-with the broker's timestamps, with the senders', and (what would be) without the bound by arrival.
-With `--broker` the time is true, and so are worker, packer and broker
+table: for a worker at the log's end, and for one that is away for half of every two minutes and
+catches up; with the broker's timestamps, with the senders', and, for comparison, without the bound
+by arrival. With `--broker` time, worker, packer and broker are real
 (`benchmarks.resilience.forged_broker`).
 """
 
@@ -69,7 +69,7 @@ def stream(window: WindowSpec, seconds: int, *, seed: int = 1) -> Iterator[Sent]
 
 
 def measure(window: WindowSpec, rule: str, *, seconds: int, away: bool) -> Late:
-    """Let a worker count the stream; forged reports are never late, so what is late is honest."""
+    """Let a worker count the stream; forged reports are never late, so late ones are honest."""
     mapping = {"mechanism": "binary", "epsilon": [1.0, 1.0], "domain": {"size": 2}}
     spec = CollectionSpec.from_mapping("bench", mapping, base=Path())
     context = Context(spec=spec, window=window, make_final=lambda _: b"")
@@ -101,7 +101,7 @@ def _frame(spec: CollectionSpec, time_ms: int) -> bytes:
 def _batches(
     window: WindowSpec, seconds: int, *, away: bool
 ) -> Iterator[tuple[list[Sent], int, int | None]]:
-    """Yield what is read together, when, and when the log was last seen to end before it."""
+    """Yield reports read together, when they are read, and when the log's end was last seen."""
     waiting: list[Sent] = []
     now_ms, since_ms = START_MS, None
     for sent in stream(window, seconds):
@@ -120,7 +120,7 @@ def _batches(
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.resilience.forged_times")
-    parser.add_argument("--seconds", type=int, default=600, help="of simulated time, or of true")
+    parser.add_argument("--seconds", type=int, default=600, help="of simulated or real time")
     parser.add_argument(
         "--broker", choices=("embedded", "kafka"), help="with a worker and a packer"
     )

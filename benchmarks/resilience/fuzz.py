@@ -1,10 +1,10 @@
 """A long fuzz through a broker and a worker: `python -m benchmarks.resilience.fuzz --broker kafka`.
 
-Messages malformed in every field, with good ones among them. Metrics, heads and every single copy
-are compared with what docs/wire.md says had to become of each message; it fails at a difference.
+Messages are malformed in every field, with valid ones among them. Metrics, heads and every single
+copy are compared with what docs/wire.md prescribes for each message; any difference is a failure.
 
 With `--records N` this many damaged records of every other format are decoded instead, without a
-broker; it fails where one raises anything but its decoder's own error.
+broker; it fails if a decoder raises anything but its own error.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from tests.processes import Worker
 
 
 def main() -> None:
-    """Run the fuzz and print what became of its messages."""
+    """Run the fuzz and print what happened to its messages."""
     parser = argparse.ArgumentParser(description="Fuzz a worker through a broker.")
     parser.add_argument("--broker", choices=KINDS, default="embedded")
     parser.add_argument("--messages", type=int, default=100_000)
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def _fuzz_records(each: int, *, seed: int) -> None:
-    """Decode this many damaged records of each format and print how many were taken."""
+    """Decode this many damaged records of each format and print how many were accepted."""
     table = Table("format", "records", "taken", "seconds", title="Damaged records")
     readers = {one.name: one.fuzz for one in formats()} | {"changelog": fuzz_changelog}
     for name, fuzz in readers.items():

@@ -1,8 +1,8 @@
 """Hostile calls to the HTTP API, made by schemathesis. `python -m benchmarks.resilience.http_fuzz`.
 
-The server has a collection of every kind with very few reports. Calls are made out of the served
-description: half of them as it says, half against it; and connections that speak no HTTP. Exit
-status 1 for an answer of 500 or more, a traceback, an answer that is not as described, or where the
+The server has a collection of every kind with very few reports. Calls are generated from the served
+OpenAPI description, half of them valid and half invalid; some connections send no HTTP at all. Exit
+status 1 for an answer of 500 or more, a traceback, an answer that is not as described, or if the
 server's memory grows by more than `--grows` MB after the first tenth of the calls.
 """
 
@@ -14,7 +14,7 @@ from tests.fuzz.http import fuzz
 
 
 def main() -> int:
-    """Make the calls and print what came of them."""
+    """Make the calls and print the outcome."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -4,7 +4,7 @@
 
 Windows of 20 s with `grace` and `idle` of 5 s; two workers, one of them restarted or killed every
 `seconds` / 4; the source grows from 4 to 8 partitions under load. Every final is compared with what
-was sent, and no report may be late. Exits with 1 where a run fails, and names its seed.
+was sent, and no report may be late. Exits with 1 if a run fails, and names its seed.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from tests.lab import Lab
 
 
 def main() -> None:
-    """Run, print a line a run, and exit."""
+    """Print a line per run, and exit."""
     parser = argparse.ArgumentParser(description="Close windows by idleness under faults.")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=90.0, help="of each run")

@@ -1,14 +1,14 @@
-"""How soon the partitions of a killed worker are counted again, by another one.
+"""How soon another worker counts the partitions of a killed one.
 
     python -m benchmarks.resilience.killed
     python -m benchmarks.resilience.killed --kills 10 --partitions 12 --rate 50
 
 Two workers without an `instance` share one collection on Apache Kafka, while single reports arrive
 in all partitions in turn. Every few seconds one of the two, in turn, is killed (SIGKILL), and
-another one started once the partitions are counted again. Of each partition that the killed worker
-owned the time is shown from the kill to the broker's timestamp of the first head that counts a
-report which arrived after it: mostly the session timeout, 6 s. In the end every report must have
-been counted once; exits with 1 otherwise.
+another one started once the partitions are counted again. For each partition that the killed worker
+owned, the time is shown from the kill to the broker's timestamp of the first head that counts a
+report which arrived after the kill: mostly the session timeout, 6 s. In the end every report must
+have been counted once; exits with 1 otherwise.
 """
 
 import argparse
@@ -36,7 +36,7 @@ _LOAD_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Kill:
-    """One kill: when, of which partitions' owner, and what arrived: partition, offset and time."""
+    """One kill: its time, the partitions owned, and the partition, offset and time of reports."""
 
     at: float
     partitions: frozenset[int]
@@ -107,7 +107,7 @@ def _owned(worker: Worker) -> frozenset[int]:
 
 
 def _first_after(kill: Kill) -> list[tuple[int, int, float]]:
-    """Return of each partition of the killed worker the first report that arrived after it."""
+    """Return, for each partition of the killed worker, the first report after the kill."""
     found: dict[int, tuple[int, int, float]] = {}
     for one in sorted(kill.sent, key=lambda sent: sent[2]):
         partition, _, arrived = one

@@ -1,4 +1,4 @@
-"""When the reports of a collection were counted, and when none were though some had been sent."""
+"""When the reports of a collection were counted, and when counting stood still."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -12,7 +12,7 @@ Stretch = tuple[float, float]
 
 
 async def winning_heads(lab: Lab) -> Heads:
-    """Return every head that counts more than those before it: of a number, the first one wins."""
+    """Return every head that counts more than those before it; of equal numbers the first wins."""
     prefix = state_prefix(lab.context)
     found: dict[int, list[tuple[int, float]]] = {}
     seen: set[tuple[int, int]] = set()
@@ -40,7 +40,7 @@ async def arrivals(lab: Lab) -> Mapping[int, Sequence[float]]:
 
 
 def waits(heads: Heads, arrived: Mapping[int, Sequence[float]]) -> list[Stretch]:
-    """Return the stretches, of any partition, in which a message waited and none was counted."""
+    """Return the intervals in which a partition had a message waiting and counted none."""
     found = []
     for partition, sent in arrived.items():
         first, since = 0, 0.0
@@ -53,7 +53,7 @@ def waits(heads: Heads, arrived: Mapping[int, Sequence[float]]) -> list[Stretch]
 
 
 def total_seconds(stretches: Iterable[Stretch]) -> float:
-    """Return how long at least one of them lasted."""
+    """Return the length of the union of the intervals."""
     total, reached = 0.0, 0.0
     for begun, ended in sorted(stretches):
         total += max(0.0, ended - max(begun, reached))

@@ -3,11 +3,11 @@
     python -m benchmarks.resilience.quiet [--seconds 600] [--broker kafka]
 
 Two workers, a gateway and a packer; devices upload honest reports of two collections, one of them
-with a prior that is right. The rules' hour passes in `--seconds`: every duration in them is divided
-by as much (3600: as they are), ranges by 60 at most, so that they hold several scrapes. Whatever
-fired or only began to, at any time, is printed. At the end the messages of one collection are junk,
-so that what is measured can fail: that alert has to fire. Exits with 1 where any other did, or
-where it does not.
+with a correct prior. The rules' hour passes in `--seconds`: every duration in them is scaled down
+accordingly (3600: unchanged), ranges by 60 at most, so that they hold several scrapes. All alerts
+that were firing or pending at any time are printed. At the end the messages of one collection are
+malformed, to show that an alert can fire at all. Exits with 1 if any other alert fired, or if this
+one did not.
 """
 
 import argparse
@@ -60,7 +60,7 @@ async def send(lab: Lab, gateway_url: str, stop: asyncio.Event, junk: asyncio.Ev
             for partition in range(2):
                 value = b"junk" if junk.is_set() else honest
                 await producer.send_and_wait(ill.topics.source, value, partition=partition)
-            # A gateway writes to one partition at a time, here to each in turn: none is silent.
+            # A gateway writes to one partition at a time; in turns, so that no partition is silent.
             frame = trips.spec.frame(rng.integers(0, 12, 9), times_ms=np.full(9, now_ms))
             await producer.send_and_wait(trips.topics.source, frame, partition=turn % 2)
             turn += 1
@@ -68,13 +68,13 @@ async def send(lab: Lab, gateway_url: str, stop: asyncio.Event, junk: asyncio.Ev
 
 
 def seen(server: Prometheus, state: str, seconds: float) -> set[str]:
-    """Return the alerts that were in a state at any time of the last seconds."""
+    """Return the alerts that were in this state at any time in the last `seconds`."""
     asked = f'max by (alertname) (max_over_time(ALERTS{{alertstate="{state}"}}[{seconds:.0f}s]))'
     return {one["metric"]["alertname"] for one in server.query(asked)}
 
 
 async def until(holds: Callable[[], bool], *, seconds: float) -> bool:
-    """Return whether something becomes true within some seconds."""
+    """Return whether a condition becomes true in time."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if await asyncio.to_thread(holds):

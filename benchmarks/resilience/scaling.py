@@ -4,11 +4,11 @@
     python -m benchmarks.resilience.scaling --before 5846c59 --rounds 3
 
 Every scene is played while reports flow to four partitions of each collection. Then all windows are
-closed: every final has to be what the ledger of all that was sent gives, and a window's finals have
-to be the same bytes, however often they were published. *Longest* is the longest time in which a
-partition had a message and counted none, *in all* the time in which that lasted for more than a
-second in any partition. With `--before` the scenes that an earlier commit knows are played with its
-code too. Exits with 1 on any difference, and names the folder of logs.
+closed: every final has to agree with the record of all that was sent, and a window's finals have to
+be the same bytes, however often they were published. *Longest* is the longest time in which a
+partition had a message and counted none; *in all* is the total of such times that lasted for more
+than a second in any partition. With `--before` the scenes that an earlier commit knows are played
+with its code too. Exits with 1 on any difference, and names the folder of logs.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from tests.checkouts import HERE, extract
 
 from benchmarks.resilience.scenes import SCENES, Outcome, play_all
 
-# These benchmarks are put into an earlier checkout; its harness has other names for some things.
+# These benchmarks are copied into an earlier checkout, whose harness has some other names.
 _EARLIER = """
 from tests.lab import Lab
 if not hasattr(Lab, "context"):
@@ -40,14 +40,14 @@ main()
 
 
 def main() -> None:
-    """Play, print, and judge."""
+    """Play the scenes, print the outcomes, and exit with 1 if one is wrong."""
     parser = argparse.ArgumentParser(description="Change the number of workers under load.")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
-    parser.add_argument("--scenes", nargs="*", help="parts of names; all if not given")
+    parser.add_argument("--scenes", nargs="*", help="parts of names; by default all")
     parser.add_argument("--seconds", type=float, default=4.0, help="of flow between two steps")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--before", metavar="COMMIT", help="compare with its code")
-    parser.add_argument("--json", action="store_true", help="print outcomes, and do not judge")
+    parser.add_argument("--json", action="store_true", help="print outcomes and exit with 0")
     given = parser.parse_args()
     wanted = given.scenes or [""]
     names = [scene.name for scene in SCENES if any(part in scene.name for part in wanted)]

@@ -1,7 +1,7 @@
-"""Workers come, go, die and are restarted while reports are counted: scenes, and what they came to.
+"""Scenes in which workers come, go, die and are restarted while reports are counted.
 
-Only what earlier releases have too is used, so that a scene runs with their code as well. Workers
-have the sessions that are theirs by default.
+They use only what earlier releases have too, so that a scene runs with their code as well. Workers
+have the default session timeout.
 """
 
 import asyncio
@@ -25,31 +25,31 @@ from benchmarks.launch import launch
 from benchmarks.resilience.progress import arrivals, total_seconds, waits, winning_heads
 
 STALLED_SECONDS = 1.0
-"""A flush takes less: shorter waits are not added up."""
+"""Shorter waits are not added up: a flush takes that long."""
 _SESSION = "session_timeout_ms = 6000\nheartbeat_interval_ms = 1000"
 _EVEN = importlib.util.find_spec("ldpstream.agents.kafka.assignment") is not None
 _NAMES = ("rides", "modes", "trips", "city")
-"""In shards 1, 2, 3 and 4 of 4, so two of them in each of 2."""
+"""Names in shards 1, 2, 3 and 4 of 4, and so two in each of 2 shards."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one scene came to; `wrong` is every difference, a sentence each."""
+    """The outcome of one scene; `wrong` has a sentence for every difference."""
 
     scene: str
     reports: int
     windows: int
     published: int
-    """Final documents; more than windows where one was published again."""
+    """Final documents; more than windows if some were published again."""
     longest_seconds: float
-    """In which a partition had a message and counted none."""
+    """The longest time in which a partition had a message and counted none."""
     stalled_seconds: float
-    """In which any had waited so for more than a second, all of them together."""
+    """The total time in which any partition had waited like this for more than a second."""
     wrong: Sequence[str]
 
 
 class Fleet:
-    """The workers of a configuration; what each says is in a file of its own."""
+    """The workers of a configuration; each one's output is in a file of its own."""
 
     def __init__(self, lab: Lab, stack: ExitStack, *, step_seconds: float) -> None:
         self.lab = lab
@@ -68,19 +68,19 @@ class Fleet:
         return worker
 
     async def start_all(self, number: int) -> list[Worker]:
-        """Start so many workers at once, and wait until each owns as much as the others."""
+        """Start several workers at once, and wait until they share the partitions evenly."""
         workers = list(await asyncio.gather(*(self.start() for _ in range(number))))
         await self.balanced(workers)
         return workers
 
     async def end(self, worker: Worker) -> None:
-        """End a worker in order."""
+        """Stop a worker cleanly."""
         code = await asyncio.to_thread(worker.terminate)
         if code:
             self.wrong.append(f"a worker ended with exit code {code}")
 
     async def balanced(self, workers: Sequence[Worker]) -> None:
-        """Wait until these workers own all partitions, as many each as can be.
+        """Wait until these workers own all partitions, evenly shared.
 
         Releases without an assignor of their own may leave a worker without any.
         """
@@ -109,18 +109,18 @@ Play = Callable[[Fleet, list[Worker]], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Scene:
-    """Workers that are there before reports flow, and what happens to them meanwhile."""
+    """The workers that are started before reports flow, and what happens to them meanwhile."""
 
     name: str
     begin: Begin
     play: Play
     collections: Sequence[str] = ("trips",)
     needs: str = "ldpstream.agents.worker"
-    """A module without which a release cannot play it."""
+    """A module that a release needs to play the scene."""
 
     @property
     def possible(self) -> bool:
-        """Whether this release can play it."""
+        """Whether this release can play the scene."""
         return importlib.util.find_spec(self.needs) is not None
 
 
@@ -144,7 +144,7 @@ async def _two_shards(fleet: Fleet) -> list[Worker]:
 
 
 async def _shards(fleet: Fleet, total: int) -> list[Worker]:
-    # Nobody asks them about other shards.
+    # They are not asked about other shards.
     address = "http://127.0.0.1:1"
     starting = (
         fleet.start(LDPSTREAM_SHARD=f"{number}/{total}", LDPSTREAM_ADVERTISE=address)
@@ -163,7 +163,7 @@ async def _grow(fleet: Fleet, workers: list[Worker]) -> None:
 
 
 async def _kill(fleet: Fleet, workers: list[Worker]) -> None:
-    # The finals of all partitions are made by the owner of the first one.
+    # The owner of the first partition makes the finals of all of them.
     making = next(worker for worker in workers if 0 in fleet.owned(worker))
     workers.remove(making)
     making.kill()
@@ -251,7 +251,7 @@ async def play(scene: Scene, running: Broker, folder: Path, *, step_seconds: flo
 
 
 async def _differences(lab: Lab) -> list[str]:
-    """Return what is not as the ledger has it, and the windows of which two finals differ."""
+    """Return all differences from the record, including windows of which two finals differ."""
     wrong = []
     try:
         await lab.check_exact()

@@ -3,12 +3,12 @@
     python -m benchmarks.resilience.subtract --runs 10000
 
 Each run is a random collection (windows, `minimum`, partitions; half of them with blocks and
-`minimum_block`) under a random schedule of crashes,
-takeovers, workers that lag behind, partitions added and panes that expire. Every report has a
-symbol of its own, so each answer tells which reports it holds. Exit status 1 where reports fewer
-than the minimum can be isolated, of a pane or of a disclosed block; `--live` answers with all that
-is counted instead, withheld below the minimum, `--unmerged` with every block by itself: they end
-with the first run in which that is found out.
+`minimum_block`) under a random schedule of crashes, takeovers, workers that lag behind, partitions
+added and panes that expire. Every report has a symbol of its own, so each answer reveals which
+reports it holds. Exit status 1 if fewer reports than the minimum can be isolated, of a pane or of a
+disclosed block. To show that the attack works, `--live` answers with all that is counted, withheld
+only below the minimum, and `--unmerged` with every block by itself: these end with the first run in
+which the attacker succeeds.
 """
 
 import argparse
@@ -26,12 +26,12 @@ _EVERY = 500
 
 
 def _world(seed: int) -> type[CuriousWorld]:
-    # Lower bits of a seed choose the broker and what dates messages.
+    # The lower bits of a seed choose the broker and the kind of timestamps.
     return BlockWorld if seed // 16 % 2 else CuriousWorld
 
 
 def main() -> int:
-    """Run the attacker and print what there was to learn."""
+    """Run the attacker and print what it learned."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")

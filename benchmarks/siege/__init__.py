@@ -1,1 +1,1 @@
-"""All attacks at once, at full rate, beside honest load: `python -m benchmarks.siege`."""
+"""All attacks at once, at full rate, during honest load: `python -m benchmarks.siege`."""

@@ -1,14 +1,14 @@
-"""All attacks at once, at full rate, beside honest load. `python -m benchmarks.siege`.
+"""All attacks at once, at full rate, during honest load. `python -m benchmarks.siege`.
 
 On Apache Kafka: a worker of three collections and a gateway; devices that send over Kafka and over
 the gateway; honest readers who ask worker and gateway for their health and for an estimate, each
-time over a new connection. Beside them one process makes every attack of
+time over a new connection. Meanwhile one process makes every attack of
 `benchmarks.siege.attackers` as fast as it can. At the end every report is accounted for.
 
     python -m benchmarks.siege --seconds 600
     python -m benchmarks.siege --seconds 60 --checkout DIR     # the commands of another checkout
 
-Exit status 1 where a report is lost or counted twice, or an honest request was not answered.
+Exit status 1 if a report is lost or counted twice, or an honest request was not answered.
 """
 
 import argparse
@@ -55,10 +55,10 @@ _FRAME = 100
 
 @dataclass
 class Honest:
-    """What honest devices sent, and how long honest requests took, by what was asked."""
+    """What honest devices sent, and how long honest requests took, by kind."""
 
     ending: asyncio.Event = field(default_factory=asyncio.Event)
-    """Then everybody finishes what is under way: an upload until it is known to be accepted."""
+    """Set when everybody should finish: an upload in progress is repeated until it is accepted."""
     sent: int = 0
     uploaded: int = 0
     seconds: dict[str, list[float]] = field(default_factory=dict)
@@ -92,8 +92,8 @@ async def _upload(config: CollectionConfig, gateway: str, honest: Honest) -> Non
         honest.uploaded += 1
 
 
-async def _ask(honest: Honest, what: str, method: str, url: str, **more: object) -> bool:
-    """Ask once over a new connection; note how long the answer took, or what came in its place."""
+async def _ask(honest: Honest, what: str, method: str, url: str, **more: Any) -> bool:
+    """Ask once over a new connection; note how long the answer took, or the failure."""
     began = time.monotonic()
     problem = ""
     try:
@@ -101,7 +101,7 @@ async def _ask(honest: Honest, what: str, method: str, url: str, **more: object)
             ClientSession(
                 connector=TCPConnector(force_close=True), timeout=ClientTimeout(total=30)
             ) as session,
-            session.request(method, url, **more) as answer,  # type: ignore[arg-type]  # (headers and data alone)
+            session.request(method, url, **more) as answer,
         ):
             await answer.read()
             if answer.status != 200:
@@ -156,7 +156,7 @@ def _accounted(worker: Worker, name: str) -> dict[str, float]:
 async def _attacked(
     target: Mapping[str, object] | None, tasks: Sequence[asyncio.Task[None]], seconds: float
 ) -> dict[str, Any]:
-    """Attack for so long, or until a task ends by itself; return what was done."""
+    """Attack for some seconds, or until a task ends by itself; return the attacks made."""
     if target is None:
         await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         return {"times": {}, "garbage": 0}
@@ -235,12 +235,12 @@ async def _one_frame(config: CollectionConfig, bootstrap: str) -> None:
 
 
 def main() -> int:
-    """Run the siege and print what came of it."""
+    """Run the siege and print the outcome."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--checkout", type=Path, default=HERE, help="whose commands are attacked")
+    parser.add_argument("--checkout", type=Path, default=HERE, help="its commands are attacked")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
-    parser.add_argument("--peace", action="store_true", help="the honest load alone")
+    parser.add_argument("--peace", action="store_true", help="only the honest load")
     arguments = parser.parse_args()
     with broker(arguments.broker) as running, tempfile.TemporaryDirectory() as folder:
         stand = Stand(checkout=arguments.checkout, broker=running, folder=Path(folder))

@@ -1,7 +1,7 @@
-"""The attackers: one process that does everything at once, as fast as it can.
+"""The attackers: one process that makes all attacks at once, as fast as it can.
 
-`python -m benchmarks.siege.attackers` is started by `benchmarks.siege` with what it attacks, a line
-of JSON on standard input, and attacks until that ends. Then it prints what it did, in JSON.
+`benchmarks.siege` starts `python -m benchmarks.siege.attackers` and writes the targets, a line of
+JSON, to its standard input. It attacks until the input ends, and then prints its counts as JSON.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _BOMB_MESSAGES, _BOMB_BYTES = 200, 1_000_000
 
 @dataclass(frozen=True)
 class Target:
-    """What is attacked: addresses as `host:port`, topics by what they are for."""
+    """The targets: addresses as `host:port`, topics by purpose."""
 
     worker: str
     gateway: str
@@ -45,19 +45,19 @@ class Target:
 
 @dataclass
 class Done:
-    """How often each attack was made, and how many messages reached the source as garbage."""
+    """How often each attack was made, and how many malformed messages reached the source."""
 
     times: Counter[str] = field(default_factory=Counter)
     garbage: int = 0
 
     def arrived(self, sending: asyncio.Future[Any]) -> None:
-        """Count a message of garbage that the broker has."""
+        """Count a malformed message that the broker has acknowledged."""
         if not sending.cancelled() and sending.exception() is None:
             self.garbage += 1
 
 
 async def _connection(address: str, opening: bytes, drip: bytes, done: Done, name: str) -> None:
-    """Open a connection, say something, keep it as long as the server lets us, and open it again.
+    """Open a connection, send some bytes, keep it as long as the server does, and open it again.
 
     `drip` is sent a byte a second.
     """
@@ -133,7 +133,7 @@ async def _garbage(
         sending = await producer.send(target.source, draw.randbytes(draw.randint(1, 60)))
         sending.add_done_callback(done.arrived)
         sent.append(sending)
-    # Not gathered, which would cancel them where the attack ends.
+    # Not `gather`, which would cancel them when the attack ends.
     await asyncio.wait(sent)
     done.times["garbage messages"] += len(sent)
 
@@ -145,7 +145,7 @@ async def _control(target: Target, producer: AIOKafkaProducer, done: Done) -> No
 
 
 async def _bomb(target: Target, done: Done) -> None:
-    """Send one batch that is small as it travels and large when it is unpacked."""
+    """Send one compressed batch that is small on the wire and large when decompressed."""
     producer = AIOKafkaProducer(
         bootstrap_servers=target.bootstrap,
         compression_type="zstd",
@@ -156,7 +156,7 @@ async def _bomb(target: Target, done: Done) -> None:
     try:
         await producer.partitions_for(target.bombed)
         batch = producer.create_batch()
-        # Not in the loop, where all other attacks would wait for it.
+        # In a thread: in the event loop all other attacks would wait for it.
         await asyncio.to_thread(_fill, batch)
         sent = await producer.send_batch(batch, target.bombed, partition=0)
         try:
@@ -195,20 +195,20 @@ async def attack(target: Target) -> NoReturn:
             if task.done() and task.exception() is not None:
                 sys.stderr.write(f"an attack ended by itself: {task.exception()!r}\n")
             task.cancel()
-        # What is on its way to the source counts.
+        # Messages that are on their way to the source count.
         with suppress(TimeoutError):
             async with asyncio.timeout(20):
                 await producer.flush()
     found = {"times": done.times, "garbage": done.garbage}
     sys.stdout.write(json.dumps(found) + "\n")
     sys.stdout.flush()
-    # The system closes thousands of connections faster than we do.
+    # Exiting closes thousands of connections faster than closing them one by one.
     os._exit(0)
 
 
 def main() -> None:
     """Attack what standard input names."""
-    # What attacks from elsewhere does not take the processors of those who are attacked.
+    # Attackers elsewhere would not compete for the processors of what they attack.
     os.nice(_NICE)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(8192, most), most))

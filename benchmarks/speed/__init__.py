@@ -1,1 +1,1 @@
-"""What a report, a request or an answer costs."""
+"""The cost of reports, requests and answers."""

@@ -1,7 +1,7 @@
-"""What single answers cost: `python -m benchmarks.speed.answers [NAME ...]`, one process a row.
+"""The cost of single answers: `python -m benchmarks.speed.answers [NAME ...]`, one process a row.
 
-Processor time, the least of some repetitions, and the peak of the process's memory. A document is
-built and written; a plan is made without the search of the best channel.
+Prints processor time, the least of several repetitions, and the process's peak memory. A document
+is built and serialised; a plan is made without the search for the best channel.
 """
 
 import resource
@@ -27,13 +27,13 @@ MILLION = {"domain": {"size": 1_000_000}, "publish": {"top": 20, "ranges": {"r":
 
 
 def collection(**table: Any) -> CollectionConfig:
-    """Return a collection of these keys."""
+    """Return a collection with these keys."""
     tables = {"collection": {"c": table}}
     return read_config(tables, base=Path(), environment={}).collections["c"]
 
 
 def totals(config: CollectionConfig) -> WindowTotals:
-    """Return as many reports of each kind as happen to come of uniform ones."""
+    """Return counts of reports drawn uniformly."""
     size = config.spec.mechanism.empty().size
     statistic = np.random.default_rng(1).multinomial(REPORTS, np.full(size, 1.0 / size))
     return WindowTotals(0, 3_600_000, statistic, REPORTS, late=0, rejected=0)
@@ -48,7 +48,7 @@ def values(method: Any = "padded", **table: Any) -> Callable[[], object]:
 
 
 def document(**table: Any) -> Callable[[], object]:
-    """Return a call that writes a document of what a collection publishes."""
+    """Return a call that writes the document that a collection publishes."""
     config = collection(**table)
     given = totals(config)
     return lambda: build_document(config, given, window=None, final=True).to_json()
@@ -94,11 +94,11 @@ ROWS: dict[str, tuple[Callable[[], Callable[[], object]], int]] = {
     "plan-256-ranges": (partial(plan, 256, publish={"ranges": {"r": [10, 99]}}), 1),
     "plan-1000": (partial(plan, 1_000), 1),
 }
-"""What is measured, and how often after a first call; a plan's first call is the only one."""
+"""The measured calls, and the repetitions after a first call; a plan is made only once."""
 
 
 def measure(name: str) -> None:
-    """Print one row: least processor seconds, and the peak of memory."""
+    """Print one row: least processor seconds, and peak memory."""
     make, repetitions = ROWS[name]
     call = make()
     first = _seconds(call)

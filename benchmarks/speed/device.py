@@ -1,7 +1,8 @@
-"""What one report costs a device: `python -m benchmarks.speed.device`.
+"""The cost of one report on a device: `python -m benchmarks.speed.device`.
 
-For every mechanism at a large domain: one value privatized and framed into a message, with the
-operating system's entropy, timed one by one; and the bytes of a report. One process, one core.
+For every mechanism on a large domain: values are privatized and framed into messages one by one,
+with the operating system's entropy, and each is timed; and the bytes of a report. One process, one
+core.
 """
 
 import statistics

@@ -1,10 +1,10 @@
-"""Estimates of pure-LDP and multi-freq-ldpy, in an environment that has them.
+"""Estimates by pure-LDP and multi-freq-ldpy, run in an environment that has them.
 
     PYTHON benchmarks/speed/estimate_peers.py FILE.npz VALUES EPSILON
 
 The file holds the shares of each repetition, `(r, k)`, and under each protocol's name the reports
-of all of them. Prints a line of JSON each: library, protocol, estimator, milliseconds from reports
-to estimates (the least processor time), root mean square error.
+of all repetitions. Prints lines of JSON: library, protocol, estimator, milliseconds from reports to
+estimates (the least processor time), root mean square error.
 """
 
 import json

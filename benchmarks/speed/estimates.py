@@ -3,9 +3,9 @@
 The (125, 350) grid of Gowalla's check-ins with the blocks of the paper, and lines of ordered
 values for quantiles. Times are medians; one process, one core.
 
-Last, the same of pure-LDP and multi-freq-ldpy on the same reports: root mean square errors and
-milliseconds from reports to all estimates, least processor time. They live in an environment of
-their own, as docs/performance.md says; `--ldp-python` is its Python, and none leaves them out.
+Last, a comparison with pure-LDP and multi-freq-ldpy on the same reports: root mean square errors
+and milliseconds from reports to all estimates, least processor time. They live in an environment of
+their own, as docs/performance.md says; `--ldp-python` is its Python; without it they are left out.
 """
 
 import argparse
@@ -58,7 +58,7 @@ def median_ms(call: Callable[[], object], repetitions: int) -> float:
 
 
 def grid_table() -> None:
-    """Print times for all values of the grid, and for what documents hold besides."""
+    """Print times for all values of the grid, and for the other parts of documents."""
     print(f"{GRID[0] * GRID[1]:,} values of a {GRID} grid, {REPORTS:,} reports; milliseconds")
     print("blocks      normal  bernstein  one range  simplex  per block")
     place = [range_values(GRID, [(40, 60), (100, 120)])]
@@ -83,7 +83,7 @@ def grid_table() -> None:
 
 
 def line_table() -> None:
-    """Print times for quantiles: preparing a mechanism once, then each document."""
+    """Print times for quantiles: of preparing a mechanism once, and of each document."""
     print("\nQuantiles of an ordered line; milliseconds")
     print("values  block  preparing  two quantiles")
     rng = np.random.default_rng(2)
@@ -104,7 +104,7 @@ _PEERS = Path(__file__).with_name("estimate_peers.py")
 
 
 def ours(mechanism: Mechanism, name: str, payload: NDArray[np.uint8]) -> Floats:
-    """Return the estimates of encoded reports: unbiased, bounded too, or projected."""
+    """Return the estimates from encoded reports: unbiased, with bounds, or projected."""
     statistic = mechanism.empty()
     reports, good = mechanism.decode(payload)
     mechanism.accumulate(statistic, reports[good])
@@ -120,7 +120,7 @@ def ours(mechanism: Mechanism, name: str, payload: NDArray[np.uint8]) -> Floats:
 
 
 def peer_table(ldp_python: str) -> None:
-    """Print errors and times of all libraries on the same reports, drawn by ours."""
+    """Print errors and times of all libraries on the same reports, which ours draws."""
     print(f"\n{VALUES} values, Zipf, {DEVICES:,} reports, epsilon {EPSILON:g}, {WINDOWS} windows\n")
     print("| protocol | library | estimate | ms | error |\n| --- | --- | --- | ---: | ---: |")
     rng = np.random.default_rng(1)

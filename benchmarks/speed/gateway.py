@@ -2,12 +2,13 @@
 
     python -m benchmarks.speed.gateway --seconds 5
 
-In one run, each in a process of its own with the same clients in this one: a bare aiohttp handler
-that only reads the body, and `ldpstream gateway` over the embedded broker, which checks each
-report, waits for the broker and the disk, and answers then. For one and for 100 reports an upload;
-uploads and reports a second, their ratio, and the server's processor time an upload. The clients
-keep this many connections busy, and take processor time too: where they share the server's core the
-numbers are lower bounds, and the ratio of processor time says what the gateway costs.
+One run measures two servers, each in a process of its own, with the same clients in this process: a
+bare aiohttp handler that only reads the body, and `ldpstream gateway` over the embedded broker,
+which checks each report, waits for the broker and the disk, and then answers. For uploads of one
+and of 100 reports it prints uploads and reports a second, their ratio, and the server's processor
+time per upload. The clients keep `--connections` busy and use processor time too: if they share the
+server's core the rates are lower bounds, and the ratio of processor time says what the gateway
+costs.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-"""What a ledger costs a device: `python -m benchmarks.speed.ledger [WINDOWS]` prints a table.
+"""The cost of a ledger on a device: `python -m benchmarks.speed.ledger [WINDOWS]` prints a table.
 
-A fresh release is synced to disk before it is returned; its peer is one SQLite transaction with
-the same syncing and nothing else. A repeated one is read; its peer is drawing again.
+A fresh release is synced to disk before it is returned; it is compared with one SQLite transaction
+with the same syncing and nothing else. A repeated one is read; it is compared with drawing again.
 """
 
 import argparse
@@ -23,7 +23,7 @@ _TABLE = {
 
 
 def main() -> None:
-    """Print microseconds and the file's bytes for each window."""
+    """Print microseconds and bytes of the file per window."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("windows", type=int, nargs="?", default=1_000)
     windows = parser.parse_args().windows

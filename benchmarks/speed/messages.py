@@ -1,7 +1,7 @@
-"""What one message, or a thousand, costs a worker at most: `python -m benchmarks.speed.messages`.
+"""The largest cost of a message for a worker: `python -m benchmarks.speed.messages`.
 
-Prints a table, for messages that are made to be costly: how long the state machine holds the
-process for the message and for the flush, the most memory in use, and what is flushed.
+Prints a table for messages that are made to be costly: how long the state machine blocks the
+process for the message and for the flush, the peak of memory in use, and what is flushed.
 """
 
 import gc
@@ -50,7 +50,7 @@ def all_panes(context: Context) -> list[bytes]:
 
 
 def with_tokens(context: Context) -> list[bytes]:
-    """Two such messages with `one_report`: all reports of the second are repeats."""
+    """Two such messages with `one_report`: all reports of the second are duplicates."""
     return 2 * all_panes(context)
 
 

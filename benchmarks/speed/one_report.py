@@ -1,11 +1,11 @@
-"""What `one_report` costs, without a broker.
+"""The cost of `one_report`, without a broker.
 
     python -m benchmarks.speed.one_report [--millions 1,10]
 
 Prints a table: reports a second of CPU time from frames of 1,000 to counts, flushes included, with
-and without the rule, while one window fills up with this many millions of reports, all of different
-devices; then, with the rule, the bytes of a token in the changelog as sent and as it stands, those
-in the owner's memory, and the seconds that the next owner takes to load them.
+and without the rule, while one window receives this many millions of reports, all from different
+devices; then, with the rule, a token's bytes in the changelog, as sent and as compacted, and in the
+owner's memory, and the seconds that the next owner takes to load the tokens.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def make_context(*, one_report: bool) -> Context:
 
 
 def make_messages(context: Context, rng: np.random.Generator) -> list[bytes]:
-    """Return the frames of one flush, of as many devices as reports."""
+    """Return the frames of one flush, every report from another device."""
     spec, n = context.spec, A_FRAME * A_FLUSH
     values = rng.integers(0, spec.mechanism.size, n)
     reports = spec.mechanism.privatize(values, entropy=SeededEntropy(1))
@@ -64,7 +64,7 @@ def make_messages(context: Context, rng: np.random.Generator) -> list[bytes]:
 
 
 def fill(context: Context, millions: float) -> tuple[float, int, Replica, Partition]:
-    """Fill a window; return CPU seconds, bytes of tokens sent, the replica and the partition."""
+    """Fill a window; return CPU seconds, the token bytes sent, the replica and the partition."""
     replica, part = loaded(context, now_ms=NOW_MS)
     prefix, rng = state_prefix(context), np.random.default_rng(1)
     seconds, sent, offset, end = 0.0, 0, 0, 0

@@ -2,13 +2,13 @@
 
     python -m benchmarks.speed.pack --broker kafka
 
-In one run, over one topic of single reports: the processor seconds that a bare aiokafka `getmany`
-loop in a process of its own takes to read and drop them, those of `ldpstream pack` until all are
-packed, and those of `ldpstream worker` until all are counted and durable.
-Time is the processor time of the process, as its /metrics tells it; of a
-worker, less that of one started afterwards for as long, which has nothing left to count.
-The ratio is what matters: reports a second on
-one core through packer and worker together, of those of the bare consumer.
+One run over one topic of single reports measures the processor seconds that a bare aiokafka
+`getmany` loop in a process of its own takes to read and drop them, those of `ldpstream pack` until
+all are packed, and those of `ldpstream worker` until all are counted and durable. They are the
+processor time of the process according to its /metrics. From a worker's time that of another one is
+subtracted, which runs afterwards for as long and has nothing left to count. The ratio is what
+matters: reports a second on one core through packer and worker together, relative to the bare
+consumer.
 """
 
 import argparse
@@ -41,7 +41,7 @@ _HEAD_BYTES = 24
 
 @dataclass(frozen=True)
 class Measured:
-    """What one process took for all messages."""
+    """The cost of all messages for one process."""
 
     what: str
     cpu_seconds: float
@@ -135,9 +135,9 @@ def run_packer(lab: Lab, messages: int) -> Measured:
 
 
 def run_worker(lab: Lab, messages: int, what: str) -> Measured:
-    """Return what a worker takes from its very start, less what one takes that has nothing to do.
+    """Return the cost of a worker from its start, less that of one with nothing to do.
 
-    It counts before it says that it is ready: only whole runs can be compared.
+    A worker counts before it says that it is ready, so only whole runs can be compared.
     """
     cpu, took = _whole_run(lab, messages, 0.0)
     idle_cpu, _ = _whole_run(lab, 0, took)
@@ -145,7 +145,7 @@ def run_worker(lab: Lab, messages: int, what: str) -> Measured:
 
 
 def _whole_run(lab: Lab, messages: int, least_seconds: float) -> tuple[float, float]:
-    """Run a worker until so much has been counted, and return its processor time and how long."""
+    """Run a worker until this much has been counted; return its processor time and elapsed time."""
     worker = lab.start_worker()
     try:
         worker.wait_ready()
@@ -154,8 +154,8 @@ def _whole_run(lab: Lab, messages: int, least_seconds: float) -> tuple[float, fl
         time.sleep(max(0.0, least_seconds - (time.perf_counter() - began)))
         took = time.perf_counter() - began
         cpu = metric(worker.url, "process_cpu_seconds_total")
-        # It leaves in order, so that the group's offsets are where it came to: the stream would
-        # deliver everything to the next one otherwise, whatever had been counted.
+        # It leaves the group cleanly and commits its offsets: the stream would
+        # otherwise deliver everything to the next one, whatever had been counted.
         assert worker.terminate() == 0
         return cpu, took
     finally:
@@ -168,7 +168,7 @@ def counted(worker: Worker) -> float:
 
 
 def until(done: Callable[[], bool], *, every_seconds: float = POLL_SECONDS) -> None:
-    """Wait until something holds; raises TimeoutError."""
+    """Wait until a condition holds; raises TimeoutError."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not done():
         if time.monotonic() > deadline:

@@ -1,11 +1,11 @@
-"""The live page in Chromium: how soon it paints, and whether anything live ever blocks it.
+"""The live page in Chromium: how soon it paints, and whether updates ever block it.
 
     python -m benchmarks.speed.page [--seconds 600]
 
-A worker's HTTP application serves collections of every kind on loopback. First paint is that of a
-fresh profile, from the start of the navigation; long tasks are what the browser itself reports
-(`PerformanceObserver`, from 50 ms on) while new reports come to two pages that stay open: a table
-of 200 rows and a map of 43,750 places. Exits 1 beyond the limits: 1 s and 100 ms.
+A worker's HTTP application serves collections of every kind on loopback. First paint is measured
+with a fresh profile, from the start of the navigation; long tasks are those that the browser
+reports (`PerformanceObserver`, from 50 ms on) while new reports arrive on two pages that stay open:
+a table of 200 rows and a map of 43,750 places. Exits 1 beyond the limits: 1 s and 100 ms.
 """
 
 import argparse
@@ -60,16 +60,16 @@ async def first_paints(browser: Browser, url: str) -> list[float]:
 
 @dataclass(frozen=True)
 class Watched:
-    """What happened on a page that stayed open."""
+    """The measurements of a page that stayed open."""
 
     what: str
     tasks_ms: list[float]
     busy_ms: list[float]
-    """Processor time of the renderer's main thread, an update each."""
+    """Processor time of the renderer's main thread per update."""
 
     @property
     def updates(self) -> int:
-        """How often reports came and were shown."""
+        """How often new reports arrived and were shown."""
         return len(self.busy_ms)
 
 
@@ -87,7 +87,7 @@ ROUTES: Final = {
 async def watch(
     browser: Browser, served: Served, url: str, view: str, *, seconds: float, more: str = ""
 ) -> Watched:
-    """Keep a view of a collection open while reports come, one update after the other."""
+    """Keep a view of a collection open while reports arrive, one update after the other."""
     name, rng = served.config.name, np.random.default_rng(5)
     busy_ms: list[float] = []
     page = await browser.new_page()
@@ -106,7 +106,7 @@ async def watch(
         await expect(page.locator("#n")).not_to_have_text(before, timeout=PATIENCE_MS)
         busy_ms.append(await _main_thread_ms(session) - begun_ms)
     tasks: list[float] = await page.evaluate("window.tasks")
-    # What is measured can fail: a task that is long on purpose is seen.
+    # Shows that the measurement can fail: a task that is long on purpose is seen.
     begun_ms = await _main_thread_ms(session)
     await page.evaluate(_BLOCK)
     await page.wait_for_timeout(500)
@@ -117,7 +117,7 @@ async def watch(
 
 
 async def _main_thread_ms(session: CDPSession) -> float:
-    """Return the processor time that tasks of the main thread have taken so far."""
+    """Return the processor time of the main thread's tasks so far."""
     said = await session.send("Performance.getMetrics")
     seconds = {one["name"]: one["value"] for one in said["metrics"]}["TaskDuration"]
     return 1000 * float(seconds)

@@ -35,7 +35,7 @@ MESSAGES: dict[str, tuple[dict[str, object], list[object]]] = {
     "l1-geometric": ({"domain": {"grid": list(GRID)}}, CELL),
     "lip": ({"domain": {"values": ["no", "yes"]}, "prior": {"levels": 64}}, ["yes", 0.3]),
 }
-"""Of each mechanism the keys of a collection, and the label of one value."""
+"""For each mechanism, the keys of a collection and the label of one value."""
 
 
 def best_seconds(call: Callable[[], object], repetitions: int = 7) -> float:

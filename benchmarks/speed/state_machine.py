@@ -1,7 +1,7 @@
 """Speed of the state machine, without a broker: `python -m benchmarks.speed.state_machine`.
 
 Prints a table: reports a second from messages to counts, on one core, for frames of one report and
-of 1,000; the time of a flush and of its evaluation by a replica, and the state's size.
+1,000; the time of a flush and of its evaluation by a replica, and the size of the state.
 """
 
 import time
@@ -33,7 +33,7 @@ def make_context(values: int) -> Context:
 
 
 def make_messages(context: Context, *, reports: int, messages: int, times: int) -> list[bytes]:
-    """Frames whose reports carry one of this many seconds, at most."""
+    """Frames whose reports carry at most this many different times, in seconds."""
     rng, spec = np.random.default_rng(1), context.spec
     values = rng.integers(0, spec.mechanism.size, reports * messages)
     symbols = spec.mechanism.privatize(values, entropy=SeededEntropy(1))

@@ -1,1 +1,1 @@
-"""What state takes: memory, changelog bytes, and the time to read it back."""
+"""The cost of state: memory, changelog bytes, and the time to read it back."""

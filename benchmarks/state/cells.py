@@ -1,13 +1,13 @@
-"""What a cell of the state takes of a worker's memory, by store.
+"""The memory of a cell of the state in a worker, by store.
 
     python -m benchmarks.state.cells --panes 10000,100000 --values 1000
     python -m benchmarks.state.cells --panes 2000 --values 43750
 
-Every line is a process of its own, without a broker: a replica takes in the changelog of one
-partition with this many closed panes that are kept, each with about three reports a value, in
-fetches of 500 records. `replica` is the resident memory that this adds, RocksDB's own buffers and
-cache included, `cell` that by the number of live cells, `owner` what loading the partition adds to
-it, and `CPU` what taking it in took, of the making of its records as well.
+Every line is a process of its own, without a broker: a replica reads the changelog of one partition
+with this many closed panes that are kept, each with about three reports a value, in fetches of 500
+records. `replica` is the resident memory that this adds, RocksDB's own buffers and cache included,
+`cell` the same divided by the number of live cells, `owner` the memory that loading the partition
+adds, and `CPU` the processor time of reading, generating the records included.
 """
 
 import argparse
@@ -55,7 +55,7 @@ Record = tuple[int, bytes, bytes | None]
 
 @dataclass(frozen=True)
 class Taken:
-    """What a changelog took."""
+    """The cost of one changelog."""
 
     cells: int
     values_bytes: int
@@ -96,7 +96,7 @@ def main() -> None:
 
 
 def _apart(panes: int, values: int, store: str) -> Taken:
-    """Measure in a process of its own, whose memory holds nothing else."""
+    """Measure in a fresh process, whose memory holds nothing else."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_send, args=(panes, values, store, sender))
@@ -114,9 +114,9 @@ def _send(panes: int, values: int, store: str, sender: Connection) -> None:
 
 
 def measure(panes: int, values: int, store: str, folder: Path) -> Taken:
-    """Take a changelog in, and then load the partition as its owner does."""
+    """Read a changelog, and then load the partition as its owner does."""
     context = make_context(values)
-    # What the making of records takes is not what they take.
+    # The memory for generating records does not count.
     list(changelog(context, PANES_A_FLUSH))
     before = resident_bytes()
     replica = Replica(context, 0)
@@ -152,7 +152,7 @@ def make_context(values: int) -> Context:
 
 
 def changelog(context: Context, panes: int) -> Iterator[Record]:
-    """Yield the records of a partition whose panes were written once each, and have closed."""
+    """Yield the records of a partition whose panes were each written once and then closed."""
     prefix, rng = state_prefix(context), np.random.default_rng(1)
     offset = n = 0
     for seq in range(1, panes // PANES_A_FLUSH + 1):
@@ -174,7 +174,7 @@ def changelog(context: Context, panes: int) -> Iterator[Record]:
 
 
 def _read(replica: Replica, records: Iterator[Record]) -> None:
-    """Let a replica read as from a broker: by fetches, and seldom at the end of the log."""
+    """Let a replica read as from a broker: in fetches, and rarely at the log's end."""
     fetches, fetched = 0, list[Record]()
     for record in records:
         fetched.append(record)
@@ -189,7 +189,7 @@ def _read(replica: Replica, records: Iterator[Record]) -> None:
 
 
 def resident_bytes() -> int:
-    """Return the memory that this process has resident now."""
+    """Return this process's resident memory."""
     gc.collect()
     status = Path("/proc/self/status").read_text()
     return 1024 * int(status.partition("VmRSS:")[2].split()[0])

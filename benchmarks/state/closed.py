@@ -1,12 +1,13 @@
-"""What closed panes take, by the number of partitions: `python -m benchmarks.state.closed`.
+"""The cost of closed panes by the number of partitions: `python -m benchmarks.state.closed`.
 
     python -m benchmarks.state.closed --partitions 1,4,16,64 --panes 200 --values 1000
 
-Without a broker. The same reports, three a value in every pane, are spread over the partitions; one
-flush of each partition writes a pane, the next ones close it. `state` is what is left of the
-changelogs once everything dead is deleted, keys and heads included, `cells` its records; `written`
-is what was sent to the changelogs in all, deletions included; `replica` is the resident memory that
-the replicas of all partitions add to a process that reads what is left, `CPU` what writing took.
+It runs without a broker. The same reports, three a value in every pane, are spread over the
+partitions; one flush of each partition writes a pane, the next ones close it. `state` is the size
+of the changelogs once all dead records are deleted, keys and heads included, `cells` the number of
+records; `written` is the total sent to the changelogs, deletions included; `replica` is the
+resident memory that the replicas of all partitions add to a process that reads the remaining
+records, and `CPU` the processor time of writing.
 """
 
 import argparse
@@ -33,7 +34,7 @@ _REPORTS_A_VALUE = 3
 
 @dataclass(frozen=True)
 class Taken:
-    """What a collection took; `resident_bytes` is that of a reader, in a process of its own."""
+    """The cost of a collection; `resident_bytes` is that of a reader in a process of its own."""
 
     cells: int
     state_bytes: int
@@ -65,7 +66,7 @@ class Log:
         self.replica.read(placed, position=self.end, end=self.end)
 
     def flush(self) -> None:
-        """Write what has changed, and delete what is dead."""
+        """Write changed records, and delete dead ones."""
         flush = None if self.owner is None else self.owner.flush()
         if self.owner is not None and flush is not None:
             self.append([*flush.cells, flush.head])
@@ -101,7 +102,7 @@ def write(context: Context, *, partitions: int, panes: int) -> tuple[list[Log], 
 
 
 def measure(partitions: int, panes: int, values: int, sender: Connection) -> None:
-    """Send what was written, and then its records to whoever reads them."""
+    """Send the costs of writing, and then the records to the reading process."""
     logs, cpu_seconds = write(make_context(values), partitions=partitions, panes=panes)
     sizes = [len(k) + len(v or b"") for log in logs for _, k, v in log.records.values()]
     cells = sum(len(log.replica.cells) for log in logs)
@@ -111,7 +112,7 @@ def measure(partitions: int, panes: int, values: int, sender: Connection) -> Non
 
 
 def read(partitions: int, values: int, connection: Connection) -> None:
-    """Read records into replicas, one log after the other; send what that adds to memory."""
+    """Read records into replicas, one log after the other; send the memory that this adds."""
     context = make_context(values)
     connection.send(0)
     before, replicas = resident_bytes(), []
@@ -124,7 +125,7 @@ def read(partitions: int, values: int, connection: Connection) -> None:
 
 
 def taken(partitions: int, panes: int, values: int) -> Taken:
-    """Measure in two processes, whose memory holds nothing else."""
+    """Measure in two fresh processes, whose memory holds nothing else."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     writing = context.Process(target=measure, args=(partitions, panes, values, sender))

@@ -1,4 +1,4 @@
-"""Collections with much state on a real broker, for measuring: their changelogs and workers."""
+"""Collections with large state on a real broker: their changelogs and workers."""
 
 import asyncio
 import itertools
@@ -74,7 +74,7 @@ publish = {{ every = "5s", top = 5 }}
         self.load(file)
 
     def load(self, file: Path, name: str = "trips") -> None:
-        """Take a collection of the configuration that is written there."""
+        """Use a collection of the configuration file that exists."""
         self.file = file
         self.config = load_config(file, environment={})
         self.collection = self.config.collections[name]
@@ -86,7 +86,7 @@ publish = {{ every = "5s", top = 5 }}
 
     @classmethod
     def of(cls, file: Path) -> "StateLab":
-        """Return the lab whose configuration has been written before."""
+        """Return a lab with an existing configuration file."""
         lab = cls.__new__(cls)
         lab.load(file)
         return lab
@@ -96,11 +96,11 @@ publish = {{ every = "5s", top = 5 }}
         return launch(self.file, stderr=subprocess.PIPE)
 
     def frames(self, reports: int, *, kinds: int = 1, seed: int = 1) -> list[Reports]:
-        """Return, for each of `kinds` draws, what makes a frame of any hour: see `frame`."""
+        """Return a template for each of `kinds` draws; `frame` makes a frame of any hour of it."""
         mechanism, rng = self.collection.spec.mechanism, np.random.default_rng(seed)
         drawn = []
         for kind in range(kinds):
-            # Every value as often as any other; of more values than reports some, at random.
+            # Every value equally often; with more values than reports, a random subset.
             values = np.concatenate(
                 [rng.permutation(mechanism.size) for _ in range(-(-reports // mechanism.size))]
             )[:reports]
@@ -108,7 +108,7 @@ publish = {{ every = "5s", top = 5 }}
         return drawn
 
     async def declare(self) -> Mapping[str, TopicState]:
-        """Create the topics where they are not yet, as a worker does, and return their state."""
+        """Create missing topics, as a worker does, and return their state."""
         admin = clients.admin(self.config.kafka.bootstrap, self.config.kafka.options)
         await admin.start()
         try:
@@ -131,12 +131,12 @@ async def producing(lab: StateLab) -> AsyncIterator[AIOKafkaProducer]:
 async def fill(lab: StateLab, *, panes: int, flushes: int) -> tuple[int, int]:
     """Write a changelog with this many panes in every partition; return records and bytes.
 
-    Those that the window's grace has passed are closed, gathered and published.
+    Panes whose grace has passed are closed, gathered and published.
     """
     await lab.declare()
     async with producing(lab) as producer:
         filling = _Filling(lab, producer)
-        # The others cannot be loaded before partition 0's head says how many there are.
+        # The other partitions cannot be loaded before partition 0's head says how many there are.
         await filling.advance(0)
         for partition in range(lab.collection.partitions):
             await filling.count(partition, panes=panes, flushes=flushes)
@@ -149,7 +149,7 @@ async def fill(lab: StateLab, *, panes: int, flushes: int) -> tuple[int, int]:
 
 
 class _Filling:
-    """The owner of all partitions of a collection, and what it has written to its changelog."""
+    """The owner of all partitions of a collection, and the size of what it has written."""
 
     def __init__(self, lab: StateLab, producer: AIOKafkaProducer) -> None:
         self.records = self.written_bytes = 0
@@ -187,7 +187,7 @@ class _Filling:
         return await self._flush(p)
 
     async def delete_dead(self, p: int) -> None:
-        """Delete what can never again be part of the state, as owners do."""
+        """Delete records that can no longer be part of the state, as owners do."""
         await self._append(p, [(key, None) for key in self._replicas[p].dead()])
 
     def _load(self, p: int) -> Partition:
@@ -216,7 +216,7 @@ class _Filling:
 
 
 class Collection:
-    """A collection that is read and nothing else."""
+    """A collection that is only read."""
 
     def __init__(self, lab: StateLab) -> None:
         self.config, self.context = lab.collection, lab.context
@@ -228,7 +228,7 @@ Read = Callable[[], Awaitable[None]]
 
 @asynccontextmanager
 async def open_replicas(lab: StateLab) -> AsyncIterator[tuple[list[Replica], Read]]:
-    """Yield replicas and what reads them up to the end of their changelog, as a worker does."""
+    """Yield replicas and a call that reads them to the end of the changelog, as a worker does."""
     kafka = lab.config.kafka
     reader = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
     await reader.start()
@@ -274,12 +274,12 @@ async def open_replicas(lab: StateLab) -> AsyncIterator[tuple[list[Replica], Rea
 
 
 def load_owned(lab: StateLab, replicas: Sequence[Replica]) -> list[Partition]:
-    """Return what the owner of all partitions holds of them."""
+    """Return the state that the owner of all partitions holds."""
     loaded = [Partition.load(lab.context, p, replicas, epoch=99) for p in range(len(replicas))]
     return [partition for partition in loaded if partition is not None]
 
 
 def peak_bytes(pid: int | str = "self") -> int:
-    """Return the most memory that a process has had resident since it was started."""
+    """Return a process's peak of resident memory since its start."""
     status = Path(f"/proc/{pid}/status").read_text()
     return 1024 * int(next(line for line in status.splitlines() if "VmHWM" in line).split()[1])

@@ -1,14 +1,14 @@
-"""What a worker of many collections costs, and how soon one of many partitions counts.
+"""The cost of a worker with many collections, and how soon one with many partitions counts.
 
     python -m benchmarks.state.many
     python -m benchmarks.state.many --collections 50 --partitions 12 --seconds 60 --one 1000
 
-The first row is a worker that runs this many collections with next to no state on Apache Kafka. It
-is started twice: the first time it creates the topics. Processor time is its user and system time;
-at rest nothing is sent, and nobody asks it anything. `/metrics` is scraped then, ten times. The
-second row is a collection with this many partitions: at a steady rate single reports go to
-partitions in turn, then one to every partition at once. What is shown is the time from each
-record's acknowledgement to the broker's timestamp of the head that counts it.
+The first row is a worker that runs this many collections with almost no state on Apache Kafka. It
+is started twice, as the first start also creates the topics. Processor time is its user and system
+time; at rest it gets no reports and no requests. Then `/metrics` is scraped ten times. The second
+row is a collection with this many partitions: at a steady rate single reports go to partitions in
+turn, then one to every partition at once. It shows the time from each record's acknowledgement to
+the broker's timestamp of the head that counts it.
 """
 
 import argparse
@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def start(lab: Lab) -> tuple[Worker, Start]:
-    """Start a worker process as an operator does; the caller has to kill it."""
+    """Start a worker process as an operator would; the caller has to kill it."""
     begun = time.perf_counter()
     worker = launch(lab.file)
     worker.wait_ready(seconds=_READY_SECONDS)

@@ -1,17 +1,17 @@
-"""A worker's memory and processor time against what it has to do.
+"""A worker's memory and processor time by its load.
 
     python -m benchmarks.state.memory --reports 1,10,50 --windows 1,100,1000 --values 100,1000,43750
     python -m benchmarks.state.memory --retained 1000,10000 --values 43750 --store rocksdb
 
 Every line is a worker process of its own on Apache Kafka. It is started, its memory is noted, then
-frames of 1,000 reports are sent and it is watched until all are counted. `--reports` (in millions)
-goes with one open window and 1,000 values; `--windows` open windows and `--values` with
-`--millions` reports each. With `--retained` the windows are closed and kept, as many as given.
-What waits to be read takes memory too, up to one fetch and its copies, and a worker that is sent
-more has more waiting. So that the lines differ in one thing only, at most `--backlog` million
-reports wait at any time; with 0 all are sent as fast as the broker takes them.
-`peak` is the most that was resident; `CPU` is the worker's own, user and system, from then on;
-changelog bytes are of keys and values, as sent, superseded ones included.
+frames of 1,000 reports are sent, and it is observed until all are counted. `--reports` (in
+millions) is measured with one open window and 1,000 values; `--windows` (open ones) and `--values`
+with `--millions` reports each. With `--retained` that many windows are closed and kept.
+Fetched messages take memory too, up to one fetch and its copies, so a longer backlog takes more. So
+that the lines differ in one quantity only, at most `--backlog` million reports wait at any time;
+with 0 all are sent as fast as the broker accepts them. `peak` is the peak of resident memory; `CPU`
+is the worker's user and system time after its start; changelog bytes are of keys and values as
+sent, superseded ones included.
 """
 
 import argparse
@@ -37,13 +37,13 @@ from ldpstream.agents.kafka import clients
 MIB = 1 << 20
 A_FRAME = 1_000
 BACKLOG = 1_000_000
-"""How many reports wait to be read at most."""
+"""The most reports that wait to be read."""
 _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True)
 class Case:
-    """What one worker gets."""
+    """The load of one worker."""
 
     what: str
     reports: int
@@ -54,7 +54,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Taken:
-    """What it took."""
+    """The cost of that load."""
 
     seconds: float
     cpu_seconds: float
@@ -125,7 +125,7 @@ def _numbers(text: str) -> Sequence[int]:
 
 
 async def measure(running: Broker, case: Case, store: str, backlog: int = BACKLOG) -> Taken:
-    """Run one worker through a case, with at most this many reports waiting."""
+    """Run one worker through a case, with at most `backlog` reports waiting."""
     with tempfile.TemporaryDirectory() as folder:
         lab = StateLab(
             running,
@@ -153,9 +153,9 @@ async def measure(running: Broker, case: Case, store: str, backlog: int = BACKLO
 
 
 async def _send(lab: StateLab, case: Case, worker: Worker, backlog: int) -> None:
-    """Send all reports, window by window, again and again where they stay open.
+    """Send all reports window by window, in several rounds if windows stay open.
 
-    This many frames are sent at a time, and the next ones when all of them are counted.
+    This many frames are sent at a time, and the next ones once all of these are counted.
     """
     spec, drawn = lab.collection.spec, lab.frames(A_FRAME, kinds=200)
 
@@ -195,7 +195,7 @@ def _cpu_seconds(worker: Worker) -> float:
 
 
 async def _changelog_bytes(lab: StateLab) -> int:
-    """Return the bytes of all keys and values sent to the changelog and still in it."""
+    """Return the bytes of all keys and values that are still in the changelog."""
     kafka = lab.config.kafka
     reader = clients.reader(kafka.bootstrap, kafka.options, committed_only=False, wait_ms=100)
     await reader.start()

@@ -2,13 +2,13 @@
 
     python -m benchmarks.state.recovery --panes 1000,10000 --values 1000 --store memory
 
-For each number of open panes, a changelog is written to Apache Kafka by the state machine itself:
-every pane holds reports of every value, `--flushes` times added to. Then a fresh process reads it
+For each number of open panes, the state machine itself writes a changelog to Apache Kafka: every
+pane holds reports of every value and is written `--flushes` times. Then a fresh process reads it
 with the worker's own reader until every replica has been evaluated, and a worker is started.
-Seconds are those of reading (the clients are connected before), of loading what an owner holds of
-it, and from the start of the worker's process until it says `ready`. Memory is the reading
-process's peak, and how much of it came with reading. With `--store rocksdb` the second line of a
-size is the restart of a reader that has evaluated the changelog before.
+Seconds are those of reading (once the clients are connected), of loading the owner's state, and
+from the start of the worker's process until it says `ready`. Memory is the reading process's peak,
+and the part of it that reading added. With `--store rocksdb` the second line of a size is the
+restart of a reader that has evaluated the changelog before.
 """
 
 import argparse
@@ -32,7 +32,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Recovered:
-    """What reading a changelog took."""
+    """The cost of reading a changelog."""
 
     read_seconds: float
     load_seconds: float
@@ -101,7 +101,7 @@ def measure(running: Broker, panes: int, given: argparse.Namespace) -> list[list
 
 
 def _apart(lab: StateLab) -> Recovered:
-    """Read in a process of its own, whose memory holds nothing else."""
+    """Read in a fresh process, whose memory holds nothing else."""
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_recover, args=(lab.file, sender))

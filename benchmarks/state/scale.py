@@ -1,16 +1,16 @@
-"""A worker's state and memory by partitions and shards, with what docs/scale.md says.
+"""A worker's state and memory by partitions and shards, compared with the model of docs/scale.md.
 
     python -m benchmarks.state.scale
     python -m benchmarks.state.scale --partitions 4,16,64 --shards 1,2,4 --open 100 --closed 100
 
-Changelogs with this many open windows in every partition, and closed ones, are written to Apache
-Kafka by the state machine. Then workers are started for each line. What one says of its state, and
-what it has resident at most until it has read it, is compared with the model. Constants are
-measured: what a worker takes without state, and a partition (the most of them without state); what
-a byte of an answer of the broker takes while it is read, and a byte of state (the fewest and the
-most partitions). All else is predicted: the bytes of the state everywhere, and the memory of the
-other lines. *Received* is what the worker's connections have brought until it was ready. It
-measures memory, so it may run next to other work.
+The state machine writes changelogs with this many open and closed windows in every partition to
+Apache Kafka. Then workers are started for each line. The size of the state that a worker reports,
+and its peak of resident memory until it has read the state, are compared with the model. Its
+constants are measured: the memory of a worker without state and of a partition (from the most
+partitions without state); the memory of a byte of a broker's answer while it is read and of a byte
+of state (from the fewest and the most partitions). All else is predicted: the size of the state
+everywhere, and the memory of the other lines. *Received* is what the worker's connections received
+until it was ready. The command measures memory, so it may run next to other work.
 """
 
 import argparse
@@ -36,18 +36,18 @@ from benchmarks.state.lab import StateLab, fill, peak_bytes
 
 MIB = 1 << 20
 _NAMES = ("rides", "modes", "trips", "city")
-"""In shards 1, 2, 3 and 4 of 4, so two of them in each of 2."""
+"""Names in shards 1, 2, 3 and 4 of 4, and so two in each of 2 shards."""
 _READY_SECONDS = 600.0
 _RECEIVED = re.compile(r"bytes_received:(\d+)")
 _ANSWER_BYTES = 8 * MIB
 _CHUNK = 4096
 _CHUNK_BYTES, _TOTALS_BYTES, _FINAL_BYTES = 14, 25, 1_700
-"""Of a chunk without its counts, of a pane's totals, and of a final's document."""
+"""The bytes of a chunk without its counts, of a pane's totals, and of a final's document."""
 
 
 @dataclass(frozen=True)
 class Line:
-    """One worker: what it reads, and what it had of it; `open` and `closed` count windows."""
+    """One worker: what it reads, and what that took; `open` and `closed` count windows."""
 
     workers: int
     partitions: int
@@ -59,23 +59,23 @@ class Line:
     state_bytes: int
     peak_bytes: int
     received_bytes: int
-    """From the broker until it was ready, compressed."""
+    """Bytes from the broker until it was ready, compressed."""
 
     @property
     def read(self) -> int:
-        """How many collections it reads."""
+        """The number of collections that it reads."""
         return self.collections // self.shards
 
     @property
     def answer_bytes(self) -> int:
-        """How long an answer of the broker gets: a worker reads all its changelogs at once."""
+        """The bytes of a broker's answer: a worker reads all its changelogs at once."""
         return min(_ANSWER_BYTES, self.received_bytes)
 
     @property
     def model_state_bytes(self) -> int:
-        """How many bytes the model expects the values of all records to have.
+        """The bytes that the model predicts for the values of all records.
 
-        A count takes a byte: each value is reported once in a pane and partition.
+        A count takes one byte, as each value is reported once in a pane and partition.
         """
         chunks = math.ceil(self.entries / _CHUNK)
         pane = chunks * _CHUNK_BYTES + self.entries + _TOTALS_BYTES
@@ -85,7 +85,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Model:
-    """The constants of a worker's memory, and what a byte of an answer and of state takes."""
+    """The constants of a worker's memory, and the memory per byte of an answer and of state."""
 
     base: float
     a_partition: float
@@ -94,7 +94,7 @@ class Model:
 
     @classmethod
     def fit(cls, base: float, a_partition: float, least: Line, most: Line) -> "Model":
-        """Take from two lines what has to do with state."""
+        """Fit the memory per byte to two lines with state."""
         lines = least, most
         rest = [
             line.peak_bytes - base - a_partition * line.partitions * line.read for line in lines
@@ -104,7 +104,7 @@ class Model:
         return cls(base, a_partition, float(a_read_byte), float(a_byte))
 
     def added(self, line: Line) -> float:
-        """Return what a worker has resident beyond one without state."""
+        """Return the resident memory of a worker beyond that of one without state."""
         partitions = self.a_partition * line.partitions * line.read
         read = self.a_read_byte * line.answer_bytes
         return partitions + read + self.a_byte * line.model_state_bytes
@@ -116,7 +116,7 @@ def main() -> None:
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     parser.add_argument("--partitions", default="4,16,64")
     parser.add_argument("--shards", default="1,2,4")
-    parser.add_argument("--workers", default="1,2,4", help="that share 16 partitions")
+    parser.add_argument("--workers", default="1,2,4", help="sharing 16 partitions")
     parser.add_argument("--open", type=int, default=100, help="windows in every partition")
     parser.add_argument("--closed", type=int, default=100, help="windows that are kept")
     parser.add_argument("--values", type=int, default=4_000)
@@ -147,7 +147,7 @@ def measure(
     shards: Sequence[int] = (1,),
     workers: Sequence[int] = (1,),
 ) -> list[Line]:
-    """Fill collections, and start this many workers of the first of this many shards, in turn."""
+    """Fill collections; in turn start workers of the first of this many shards."""
     opened, closed = panes
     with tempfile.TemporaryDirectory() as folder:
         window = f'grace = "{max(0, opened - 1)}h", idle = "off", retention = "9000d"'
@@ -172,9 +172,9 @@ def measure(
 
 
 def _ready(file: Path, shards: int, workers: int) -> tuple[int, int, int]:
-    """Return the bytes of the state of a worker, its peak of memory, and what it received.
+    """Return a worker's bytes of state, its peak of memory, and the bytes received.
 
-    Of several it is the one with the highest peak.
+    Of several workers it is the one with the highest peak.
     """
     with ExitStack() as stack:
         fleet = [stack.enter_context(_working(file, shards)) for _ in range(workers)]
@@ -190,8 +190,8 @@ def _ready(file: Path, shards: int, workers: int) -> tuple[int, int, int]:
 
 
 def _received_bytes(pid: int) -> int:
-    """Return what has come in over the connections of a process that are open."""
-    # As long as a worker is well it keeps its connections.
+    """Return the bytes received over the open connections of a process."""
+    # A healthy worker keeps its connections.
     shown = subprocess.run(["ss", "-tniHp"], capture_output=True, text=True, check=True).stdout
     sockets = shown.replace("\n\t", " ").splitlines()
     own = (line for line in sockets if f"pid={pid}," in line)
@@ -200,7 +200,7 @@ def _received_bytes(pid: int) -> int:
 
 @contextmanager
 def _working(file: Path, shards: int) -> Iterator[Worker]:
-    # Nobody asks it about other shards.
+    # It is not asked about other shards.
     environment = {"LDPSTREAM_ADVERTISE": "http://127.0.0.1:1"}
     worker = launch(file, "--shard", f"1/{shards}", environment=environment)
     try:

@@ -1,5 +1,5 @@
-// What one report costs: `node clients/javascript/bench.js` prints a table, by mechanism, of
-// microseconds for reports drawn one by one and a thousand at a time.
+// The time that a report takes: `node clients/javascript/bench.js` prints, for each mechanism, the
+// microseconds per report, drawn one by one and a thousand at a time.
 
 import { readFileSync } from "node:fs";
 

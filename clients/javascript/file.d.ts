@@ -1,12 +1,12 @@
 import type { LedgerStorage } from "./index.js";
 
-/** A storage for ledgers in Node: one file, of one process at a time. */
+/** A storage for ledgers in Node: a file that one process at a time uses. */
 export declare class FileStorage implements LedgerStorage {
-  /** Takes the file for this process, until `close`; rejects with a `LedgerError`. */
+  /** Locks the file for this process until `close`; rejects with a `LedgerError` if it cannot. */
   static open(path: string): Promise<FileStorage>;
   getItem(place: string): Promise<string | null>;
   setItem(place: string, text: string): Promise<void>;
   lock<T>(place: string, run: () => Promise<T>): Promise<T>;
-  /** Gives the file back: nothing is read or written after it. */
+  /** Unlocks the file; nothing can be read or written afterwards. */
   close(): Promise<void>;
 }

@@ -1,4 +1,4 @@
-// A storage for ledgers in Node: one file, of one process at a time, readable for its owner only.
+// A storage for ledgers in Node: a file that one process at a time uses, readable by its owner only.
 
 import { open, readFile, rename, rm, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -13,7 +13,7 @@ export class FileStorage {
     this.#path = path;
   }
 
-  // Takes the file for this process, until `close`.
+  // Locks the file for this process until `close`.
   static async open(path) {
     const storage = new FileStorage(path);
     try {
@@ -44,13 +44,13 @@ export class FileStorage {
     }
   }
 
-  // The file is this process's until `close`; ledgers in it wait for each other.
+  // The process has locked the file until `close`; its ledgers wait for each other.
   async lock(_, run) {
     this.#check();
     return run();
   }
 
-  // All or nothing, and on disk when it resolves: also after a power failure.
+  // Atomic, and on disk once it resolves, so that it survives a power failure.
   async setItem(_, text) {
     this.#check();
     await writeNew(`${this.#path}.new`, text, "w");
@@ -60,7 +60,7 @@ export class FileStorage {
     await folder.close();
   }
 
-  // Another process may have the file by now.
+  // After `close` another process may use the file.
   #check() {
     if (!this.#isOpen) throw new LedgerError(`${this.#path}: expected a file that is open`);
   }
@@ -68,7 +68,7 @@ export class FileStorage {
 
 class InUse extends Error {}
 
-// Resolves to whether the lock is this process's now; to false where somebody has it.
+// Resolves to true if this process takes the lock, to false if somebody holds it.
 async function isTaken(lock) {
   try {
     await writeNew(lock, await identity(process.pid));
@@ -79,8 +79,8 @@ async function isTaken(lock) {
   }
 }
 
-// Takes the lock of a process that was killed. Of several that find it so one at a time goes on, and
-// looks again: the others would remove the lock of the first.
+// Takes over the lock of a killed process. If several processes try, one at a time continues and
+// checks again; otherwise the others would remove the lock of the first.
 async function replaceStale(lock) {
   if (await isHeld(lock)) throw new InUse();
   if (!(await isTaken(`${lock}.stale`))) throw new InUse();
@@ -106,7 +106,7 @@ async function writeNew(path, text, flags = "wx") {
   }
 }
 
-// What is not written in full is held: by one who is about to write it.
+// A lock that is not fully written is held by a process that is about to write it.
 async function isHeld(lock) {
   const holder = await readFile(lock, "utf8").catch((error) => {
     if (error.code === "ENOENT") return null;
@@ -128,8 +128,8 @@ function isAlive(number) {
   }
 }
 
-// A process's number, and when it began where the system says so: numbers are used again, and in a
-// container that was started over they are all the same.
+// The number of a process, and its start time if the system provides it: numbers are reused, and a
+// restarted container assigns the same ones.
 async function identity(number) {
   const stat = await readFile(`/proc/${number}/stat`, "utf8").catch(() => "");
   return `${number} ${stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "-"}`;

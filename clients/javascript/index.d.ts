@@ -1,6 +1,6 @@
-// Devices of ldpstream: formats of docs/wire.md.
+// Types of the device client of ldpstream (formats: docs/wire.md).
 
-/** Gives uniform, independent 64-bit words; tests hand out their own. */
+/** A source of uniform, independent 64-bit words; tests pass their own. */
 export interface Entropy {
   words(n: number): BigUint64Array;
 }
@@ -10,7 +10,7 @@ export declare class SystemEntropy implements Entropy {
   words(n: number): BigUint64Array;
 }
 
-/** What a gateway answers at `/v1/collections/NAME/spec`, and `ldpstream spec NAME` prints. */
+/** The document that a gateway serves at `/v1/collections/NAME/spec`, and `ldpstream spec NAME` prints. */
 export interface DeviceDocument {
   collection?: string;
   /** 16 hexadecimal digits. */
@@ -18,7 +18,7 @@ export interface DeviceDocument {
   /** The canonical JSON of the spec, as a text. */
   canonical: string;
   tables?: DeviceTables;
-  /** Of unknown words: what the newest round asks about, where one has begun. */
+  /** In collections of unknown words: the newest round, if one has begun. */
   round?: {
     fingerprint: string;
     round: number;
@@ -36,7 +36,7 @@ export interface DeviceTables {
   channel?: string;
   /** Rows of integers. */
   strategy?: number[][];
-  /** Of records: those of each attribute. */
+  /** For records: the tables of each attribute. */
   attributes?: { [name: string]: DeviceTables };
 }
 
@@ -45,10 +45,10 @@ export interface LoadOptions {
   fingerprint?: string;
 }
 
-/** A label, an integer, a number, or one entry a dimension; weights, priors, budgets come last. */
+/** A label, an integer, a number, or one entry per dimension, followed by a weight, prior or budget. */
 export type Value = string | number | readonly (string | number)[];
 
-/** A value, or of records one for each attribute, by its name. */
+/** A value, or, for records, a value of each attribute by its name. */
 export type Label = Value | { readonly [attribute: string]: Value };
 
 export declare class Collection {
@@ -56,16 +56,16 @@ export declare class Collection {
   /** 16 hexadecimal digits. */
   readonly fingerprint: string;
   readonly precisionMs: number;
-  /** Length of every report. */
+  /** Length of every report, in bytes. */
   readonly reportBytes: number;
   /** Number of values. */
   readonly size: number;
-  /** Of collections with `one_report`, whose reports carry tokens. */
+  /** In collections with `one_report`, whose reports carry tokens; else null. */
   readonly oneReport: { readonly windowMs: number; readonly partitions: number } | null;
-  /** Of collections with `hold`: a ledger draws once in this many windows. */
+  /** In collections with `hold`: a ledger draws once in this many windows; else null. */
   readonly hold: { readonly windows: number } | null;
 
-  /** Of collections of unknown words, whose labels are texts: the round that this one is in. */
+  /** In collections of unknown words, whose labels are texts: the current round; else null. */
   readonly words: { readonly rounds: number; readonly round: number | null } | null;
 
   /** Reads a device document and checks its digests; rejects with a `SpecError`. */
@@ -77,19 +77,19 @@ export declare class Collection {
     options?: LoadOptions & { fetch?: typeof globalThis.fetch },
   ): Promise<Collection>;
 
-  /** What one report loses at most, exactly. */
+  /** The most that one report loses, exactly. */
   largestLoss(): { numerator: bigint; denominator: bigint };
 
-  /** What a ledger charges at a time, exactly: with `hold` an epoch's permanent draw, else a report. */
+  /** One charge of a ledger, exactly: for a report, or with `hold` for an epoch's permanent draw. */
   chargedLoss(): { numerator: bigint; denominator: bigint };
 
-  /** Randomises labels into reports; throws a `ValueOutsideDomainError` that never tells a label. */
+  /** Randomises labels into reports; throws a `ValueOutsideDomainError` that never repeats a label. */
   privatize(labels: readonly Label[], options?: { entropy?: Entropy }): Uint8Array[];
 
   /**
    * Randomises labels into one frame. `timesMs` are epoch milliseconds, one for each label, by
-   * default now; they are cut to the precision here. `tokens`, one for each label, are for
-   * collections with `oneReport`, and all of one partition.
+   * default now; they are cut to the precision. `tokens`, one for each label, are for collections
+   * with `oneReport`, and have one partition.
    */
   frame(
     labels: readonly Label[],
@@ -107,11 +107,11 @@ export declare class Collection {
     tokens?: readonly Uint8Array[],
   ): Uint8Array;
 
-  /** The token of this device's report in the window of a time, by default now. */
+  /** The token of this device's report in the window of a time, by default of now. */
   token(secret: Uint8Array, timeMs?: number): Promise<Uint8Array>;
 }
 
-/** A fresh secret of a device: kept where it survives a reload, and sent to nobody. */
+/** A fresh secret of a device. Keep it where it survives a reload, and send it to nobody. */
 export declare function deviceSecret(): Uint8Array;
 
 /** Ids of the mechanisms that this client has. */
@@ -119,19 +119,19 @@ export declare const SUPPORTED: readonly string[];
 
 export declare const FRAME_MEDIA_TYPE: "application/vnd.ldpstream.frame";
 
-/** A fresh key of an upload: 16 random bytes in hexadecimal. */
+/** A fresh key for an upload: 16 random bytes in hexadecimal. */
 export declare function uploadKey(): string;
 
 export interface PostOptions {
-  /** Of this upload; kept with the frame where both survive a reload. */
+  /** The key of this upload; keep it with the frame where both survive a reload. */
   key?: string;
-  /** Attempts in all, 8 by default. */
+  /** Number of attempts, 8 by default. */
   attempts?: number;
-  /** The longest wait before the second attempt, doubled for each further one; 500. */
+  /** Longest wait before the second attempt, doubled for each further one; 500 by default. */
   baseMs?: number;
-  /** The longest wait at all, but for `Retry-After`; 60,000. */
+  /** Longest wait between attempts, except for `Retry-After`; 60,000 by default. */
   capMs?: number;
-  /** How long one attempt may take; 30,000. */
+  /** Time limit of one attempt; 30,000 by default. */
   timeoutMs?: number;
   fetch?: typeof globalThis.fetch;
   sleep?: (ms: number, signal?: AbortSignal) => Promise<unknown>;
@@ -146,71 +146,72 @@ export declare function post(
   options?: PostOptions,
 ): Promise<{ accepted: number }>;
 
-/** `localStorage` is one. A ledger waits for what is asynchronous. */
+/** A storage of texts, such as `localStorage`. Its methods may be asynchronous. */
 export interface LedgerStorage {
   getItem(place: string): string | null | Promise<string | null>;
   setItem(place: string, text: string): void | Promise<void>;
   /**
-   * Calls `run` while nobody else uses the item, in whatever tab, process or machine, and resolves to
-   * what it resolves to. Needed where there are no Web Locks: everywhere but in pages and workers of
-   * browsers, in secure contexts.
+   * Calls `run` while nobody else uses the item, in any tab, process or machine, and resolves to its
+   * result. Required if there are no Web Locks, which only pages and workers of browsers have, in
+   * secure contexts.
    */
   lock?<T>(place: string, run: () => Promise<T>): Promise<T>;
 }
 
 export interface Release {
-  /** One report, framed: the same bytes whenever the window is asked for again. */
+  /** One report in a frame: the same bytes at every later call for the window. */
   frame: Uint8Array;
-  /** Of its upload. */
+  /** The key of its upload. */
   key: string;
   startMs: number;
-  /** Whether it was drawn now. */
+  /** Whether it was drawn by this call. */
   fresh: boolean;
-  /** Whether it was marked as arrived. */
+  /** Whether it was marked as sent. */
   sent: boolean;
 }
 
-/** One person's budget: one report a window, and none beyond the budget. */
+/** One person's budget: one report for each window, and none beyond the budget. */
 export declare class Ledger {
-  /** Throws a `LedgerError` for what cannot be, and where nothing locks the storage. */
+  /** Throws a `LedgerError` if an option is invalid, or nothing locks the storage. */
   constructor(options: {
     storage: LedgerStorage;
-    /** The item's name, `"ldpstream.ledger"`. */
+    /** The name of the item, `"ldpstream.ledger"` by default. */
     place?: string;
-    /** Read as the decimal, or fraction, that was written. */
+    /** Read as the decimal or the fraction that was written. */
     budget: number | string;
-    /** Length of a period; null: one for ever. */
+    /** Length of a period; null is a single period without end. */
     horizonMs?: number | null;
-    /** Those that may report, with the length of their windows in milliseconds. */
+    /** The collections that may report, with the length of their windows in milliseconds. */
     collections: readonly (readonly [Collection, number])[];
     /**
-     * Take part in some windows of each period only, as many as the budget allows, drawn from the
-     * ledger's secret: for each period, or once for all. By default the first windows spend it.
+     * Take part in as many windows of each period as the budget allows, drawn from the ledger's
+     * secret, for each period or once for all. By default the first windows spend the budget.
      */
     spread?: boolean | "rolling";
   });
 
-  /** Whether the window that holds a time is the device's; without `spread` every one is. */
+  /** Whether the device takes part in the window of a time; always without `spread`. */
   takesPart(collection: Collection, options?: { timeMs?: number }): Promise<boolean>;
   /**
-   * Rejects with a `SkippedError` where the budget is spread and the window is not the device's, with
-   * a `BudgetError` beyond the budget, and a `LedgerError` where it cannot be used.
+   * The report of the window of a time. Rejects with a `SkippedError` if the budget is spread over
+   * other windows, with a `BudgetError` beyond the budget, and with a `LedgerError` if the ledger
+   * cannot be used.
    */
   release(
     collection: Collection,
     label: Label,
     options?: { timeMs?: number; entropy?: Entropy },
   ): Promise<Release>;
-  /** What the window that holds a time has; null where it has nothing yet. */
+  /** The stored report of the window of a time, or null. */
   kept(collection: Collection, options?: { timeMs?: number }): Promise<Release | null>;
   markSent(collection: Collection, startMs: number): Promise<void>;
-  /** Drops the reports of windows that have ended by then, not their charges. */
+  /** Drops the reports, not the charges, of windows that end before a time. */
   forget(collection: Collection, options: { beforeMs: number }): Promise<void>;
-  /** Of the period that holds a time, or ever: not below what was spent, and exactly. */
+  /** What the period of a time has spent, or all that was spent: rounded up, and exactly. */
   spent(options?: { timeMs?: number }): Promise<{ spent: number; exact: string }>;
 }
 
-/** Uploads a window's report once; false where it had arrived before, or the window is skipped. */
+/** Uploads a window's report once; false if it had arrived before, or the window is skipped. */
 export declare function postOnce(
   url: string | URL,
   collection: Collection,
@@ -220,7 +221,7 @@ export declare function postOnce(
 
 export declare class LedgerError extends Error {}
 
-/** The budget is spread over other windows. */
+/** The ledger spreads its budget over other windows than this one. */
 export declare class SkippedError extends LedgerError {
   readonly collection: string;
   readonly reports: number;
@@ -245,7 +246,7 @@ export declare class ValueOutsideDomainError extends Error {
 }
 
 export declare class UploadError extends Error {
-  /** Null where nothing answered. */
+  /** Null if nothing answered. */
   readonly status: number | null;
   /** Whether the same bytes may be sent again under the same key. */
   readonly retriable: boolean;

@@ -1,5 +1,5 @@
-// Devices of ldpstream in JavaScript, for browsers and Node, without dependencies.
-// The formats are those of docs/wire.md; the vectors of tests/vectors are the tests.
+// The device client of ldpstream for browsers and Node, without dependencies.
+// The formats are those of docs/wire.md; tests/vectors holds the test vectors.
 
 export { Collection } from "./src/collection.js";
 export { SystemEntropy } from "./src/entropy.js";

@@ -1,5 +1,5 @@
-// Value lines in, report lines out, as `ldpstream privatize` writes them, so that
-// `ldpstream audit NAME --command "node lines.js NAME.json"` can audit this client. The file is the
+// Reads lines of values and writes lines of reports like `ldpstream privatize`, so that
+// `ldpstream audit NAME --command "node lines.js NAME.json"` can audit this client. NAME.json is the
 // device document that `ldpstream spec NAME` prints.
 
 import { readFileSync } from "node:fs";

@@ -1,1 +1,1 @@
-"""Shares at the resolution that the reports carry: areas that differ from what surrounds them."""
+"""Estimates at the resolution that the reports allow: areas that differ from their surroundings."""

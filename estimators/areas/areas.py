@@ -1,15 +1,15 @@
-"""Which areas of a tree are told: those that differ from what surrounds them, and no others.
+"""Selection of the areas of a tree to show: those that differ from their surroundings.
 
-All bounds hold together: of each of the L levels with an error of a part in L, over every area of
+All bounds hold simultaneously. Each of the L levels gets an L-th of the error, for every area of
 the level that could have been shown, named or not. Roots that reports disclose are exact among
-respondents, and cost nothing.
+respondents, and take no part of the error.
 
-A root is one area of even share. Inside an area with rest r (the area less what is named in it)
-every area v that could be shown there, less what is named in it, is compared with its even share
-of r: `|w_v - w_r s_v/s_r|` in units of the sum of their half-widths, s being numbers of values. The
-largest is named while it is above 1, that is while the bounds of the two exclude each other; then
-again in r, and in v. Half-widths add up, so whatever is named, every bound follows from those of
-the levels, and holds together with them.
+At first every root is one area with an even share. Let the rest r of an area be the area without
+the areas named in it. Every candidate v in r, again without what is named in it, is compared with
+its even share of r, where s are numbers of values: `|w_v - w_r s_v/s_r|` in units of the sum of
+their half-widths. The candidate with the largest score is named if the score is above 1, that is if
+the two bounds exclude each other. This is repeated in r and in v. Half-widths add up, so that all
+bounds follow from those of the levels and hold together with them, whatever is named.
 """
 
 import heapq
@@ -26,18 +26,18 @@ from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 MOST_NAMED: Final = 2_000
-"""Areas below the roots: no picture shows more. They are the ones that differ most."""
+"""Most areas below the roots, as many as a picture can show; those that differ most come first."""
 _ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True)
 class Areas:
-    """What is told: places in the tree int64 `(a,)`, every root among them, in the tree's order.
+    """The named areas: places in the tree, int64 `(a,)`, including every root, in tree order.
 
-    `inside` is the entry that an area lies in, -1 for roots. `estimate` is of whole areas;
-    `rest`, `rest_low` and `rest_high`, float64 `(a,)`, of what is not named in them again, which is
-    `rest_size` values. `family` is the number of areas that could have been shown, `levels` how
-    many parts the error has.
+    `inside` is the entry of the area around each, -1 for roots. `estimate` is for whole areas.
+    `rest`, `rest_low` and `rest_high`, float64 `(a,)`, are for the `rest_size` values that are in
+    no area named inside. `family` is the number of areas that could have been shown, and `levels`
+    is the number of parts of the error.
     """
 
     tree: AreaTree
@@ -61,12 +61,12 @@ def estimate_areas(
     divided: Bools | None = None,
     **options: Unpack[OptionKeywords],
 ) -> Areas:
-    """Estimate areas at the resolution that n reports carry; all bounds hold together.
+    """Estimate areas at the resolution that n reports allow; all bounds hold simultaneously.
 
-    `divided`, bool `(groups,)`, says inside of which roots areas are looked for: by default all.
+    `divided`, bool `(groups,)`, says inside which roots areas are searched for, by default all.
 
     Raises:
-        ValueError: where the statistic does not count n reports, or an option is impossible.
+        ValueError: if the statistic does not count n reports, or an option is invalid.
     """
     rests = _Rests(tree, bound_areas(mechanism, statistic, n, tree, **options))
     rests.name(divided)
@@ -81,10 +81,10 @@ def bound_areas(
     tree: AreaTree,
     **options: Unpack[OptionKeywords],
 ) -> Estimate:
-    """Estimate all areas that could be shown, in the tree's order; their bounds hold together.
+    """Estimate all areas that could be shown, in tree order; all bounds hold simultaneously.
 
     Raises:
-        ValueError: as `estimate_areas`.
+        ValueError: as for `estimate_areas`.
     """
     chosen = Options(**options)
     confidence = 1.0 - (1.0 - chosen.confidence) / error_levels(tree, chosen)
@@ -97,7 +97,7 @@ def bound_areas(
 
 
 def error_levels(tree: AreaTree, options: Options) -> int:
-    """Return in how many parts the error is split: roots have none where they are exact."""
+    """Return into how many parts the error is split; roots that are exact have none."""
     exact = options.estimand == "respondents" or int((tree.level == 0).sum()) == 1
     return tree.levels + (not exact)
 
@@ -116,9 +116,9 @@ def _in_order(found: list[tuple[Integers, Estimate]]) -> Estimate:
 
 
 class _Rests:
-    """What is named so far, and of every area what is not: share, half-widths and size, `(m,)`.
+    """The areas named so far, and the rest of every area: share, half-widths and size, `(m,)`.
 
-    `owner` is the innermost named area around each, -1 around roots.
+    `owner` is the innermost named area around each area, -1 for roots.
     """
 
     def __init__(self, tree: AreaTree, estimate: Estimate) -> None:
@@ -134,7 +134,7 @@ class _Rests:
         self._owner[roots] = -1
 
     def name(self, divided: Bools | None) -> None:
-        """Name areas, the one that differs most first, until none differs."""
+        """Name areas, beginning with the one that differs most, until none differs."""
         heap: list[tuple[float, int, int]] = []
         for root in np.flatnonzero(self._named).tolist():
             if divided is None or divided[self._tree.group[root]]:
@@ -148,7 +148,7 @@ class _Rests:
             self._look(found, heap)
 
     def _look(self, area: int, heap: list[tuple[float, int, int]]) -> None:
-        """Note the area that differs most from the rest of this one, if any does."""
+        """Push the area that differs most from the rest of this one, if any differs."""
         inside = slice(area + 1, self._tree.last(area))
         rest = float(self._size[area])
         candidates = (self._owner[inside] == area) & ~self._named[inside]
@@ -173,7 +173,7 @@ class _Rests:
         owner = self._owner[inside]
         owner[owner == area] = found
         self._named[found] = True
-        # What is named in it already was taken from all around it before.
+        # What is already named inside it was subtracted from all areas around it before.
         around = area + np.flatnonzero(tree.end[area:found] >= tree.end[found])
         self._share[around] -= self._share[found]
         self._size[around] -= self._size[found]
@@ -183,7 +183,7 @@ class _Rests:
         self._above[around] += above
 
     def told(self, levels: int, *, cut: bool) -> Areas:
-        """Return all that is named; `cut` keeps bounds within what shares can be."""
+        """Return all named areas; `cut` keeps bounds within the range of shares."""
         places = np.flatnonzero(self._named)
         estimate = self._estimate.take(places)
         entry = np.full(self._tree.start.size, -1, dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Sums of disjoint areas, one in each disclosed group, decoded at once.
+"""Sums of disjoint areas, one in each disclosed group, decoded together.
 
-A report of one group says nothing of the others, so the decoder of a union of areas, one a group,
-holds the decoder of each. What would take a decoder for each area takes one for each round of them.
+A report of one group does not affect the others, so that the decoder of a union of areas, one for
+each group, contains the decoder of each area. One decoder for each round of areas suffices.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +21,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 def area_sums(
     mechanism: Mechanism, statistic: Statistic, n: int, tree: AreaTree, areas: Integers
 ) -> Sums:
-    """Return the sums of areas of one level, given by their places in the tree, `(q,)`."""
+    """Return the sums of areas of one level, which are given by places in the tree, `(q,)`."""
     starts, sizes = tree.start[areas], tree.end[areas] - tree.start[areas]
     if (sizes == 1).all():
         return value_sums(mechanism, statistic, n, values=tree.order[starts])
@@ -52,7 +52,7 @@ def _union(tree: AreaTree, areas: list[int]) -> Floats:
 def _each_group(
     queries: SetDecoder, statistic: Statistic, prepared: Iterable[Query]
 ) -> Iterator[Sums]:
-    """Yield for each union the sums of its part in every group, arrays `(groups,)`."""
+    """Yield, for each union, the sums of its part in every group, arrays `(groups,)`."""
     groups, counts = queries.groups, queries.decoder.group_reports(statistic)
     size = queries.groups.of_place.size
     for query in prepared:
@@ -61,7 +61,7 @@ def _each_group(
         (quietest, noisiest), (_, moments), (lightest, heaviest) = groups.extremes_each(
             query.noise, query.noise + query.weights**2, query.weights
         )
-        # Outside of its group an area's decoder is 0.
+        # An area's decoder is 0 outside its group.
         least, largest = queries.outputs.extremes(h)
         least, largest = np.minimum(least, 0.0), np.maximum(largest, 0.0)
         total = queries.outputs.sums(statistic * h)

@@ -1,8 +1,8 @@
-"""The areas that could be shown: a tree over the values, fixed before any report.
+"""The areas that could be shown: a tree over the values that does not depend on the reports.
 
-Its roots are the groups that reports disclose (the whole domain, where they disclose nothing).
-Inside a root every dimension is halved again and again, and at last there are single values.
-Values without an order have no halves: below the root are the single values.
+Its roots are the groups that reports disclose (or the whole domain if they disclose nothing).
+Inside a root every dimension is halved repeatedly, down to single values. Unordered values cannot
+be halved: below the root are the single values.
 """
 
 from collections.abc import Sequence
@@ -18,15 +18,15 @@ from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 _WORK: Final = 1 << 22
-"""Entries of decoders that all areas of more than one value may take together."""
+"""Most decoder entries of all areas with more than one value together."""
 
 
 @dataclass(frozen=True, eq=False)
 class AreaTree:
-    """Areas as runs `order[start:end]` of values, int64 `(m,)`, each before all that are in it.
+    """Areas as runs `order[start:end]` of values, int64 `(m,)`, each before the areas inside it.
 
-    `order` int64 `(k,)` holds every value once. `level` is 0 for the `roots` first, and the same
-    for areas whose bounds are made together; `group` is the disclosed group, which numbers roots.
+    `order`, int64 `(k,)`, holds every value once. `level` is 0 for roots, and equal for areas whose
+    bounds are computed together. `group` is the disclosed group, which numbers the roots.
     """
 
     order: Integers
@@ -41,7 +41,7 @@ class AreaTree:
         return max(1, int(self.level.max(initial=0)))
 
     def last(self, area: int) -> int:
-        """Return the place after the last area inside of this one."""
+        """Return the place after the last area inside this one."""
         return int(np.searchsorted(self.start, self.end[area], side="left"))
 
     def values(self, area: int) -> Integers:
@@ -50,7 +50,7 @@ class AreaTree:
 
 
 def prepare_tree(mechanism: Mechanism, shape: Sequence[int], *, ordered: bool) -> AreaTree:
-    """Return the areas of a mechanism's values, row by row in `shape`; the same one each time."""
+    """Return the cached tree over a mechanism's values, in row-major order of `shape`."""
     return _prepared(mechanism, tuple(shape) if ordered else None)
 
 
@@ -59,7 +59,7 @@ def _prepared(mechanism: Mechanism, shape: tuple[int, ...] | None) -> AreaTree:
     known = mechanism.decoder().groups()
     groups = np.zeros(mechanism.size, dtype=np.int64) if known is None else known
     queries = prepare_queries(mechanism)
-    # Areas of different groups are decoded at once, where reports count symbols.
+    # If reports count symbols, areas of different groups are decoded together.
     at_once = isinstance(queries, SetDecoder)
     outputs = queries.slack.size if isinstance(queries, SetDecoder) else mechanism.statistic_size
     return build_tree(groups, shape, most=_WORK // outputs, at_once=at_once)
@@ -68,10 +68,10 @@ def _prepared(mechanism: Mechanism, shape: tuple[int, ...] | None) -> AreaTree:
 def build_tree(
     groups: Integers, shape: tuple[int, ...] | None, *, most: int, at_once: bool = True
 ) -> AreaTree:
-    """Return the tree over values of these groups, int64 `(k,)`; no order without a `shape`.
+    """Return the tree over values in these groups, int64 `(k,)`; without `shape` not ordered.
 
-    Halves end, and single values follow, where they would take more than `most` decoders: one for
-    each area, or `at_once` for one area of every group.
+    Halving stops, and single values follow, before it takes more than `most` decoders: one for each
+    area, or, with `at_once`, one for an area of every group.
     """
     order = np.argsort(groups, kind="stable")
     sizes = np.bincount(groups)
@@ -92,7 +92,7 @@ def build_tree(
     single = np.stack([alone, alone + 1, np.full(alone.size, deepest)], axis=1)
     runs = np.concatenate([runs, single])
     start, end, level = runs[np.lexsort((runs[:, 0] - runs[:, 1], runs[:, 0]))].T
-    # Levels without an area would cost their part of the error.
+    # Levels without an area would waste their part of the error.
     level = np.unique(level, return_inverse=True)[1].astype(np.int64)
     return AreaTree(order, start, end, level, groups[order[start]])
 
@@ -117,7 +117,7 @@ def _halve(
     box: tuple[Integers, Integers],
     depths: tuple[int, int],
 ) -> None:
-    """Sort a run by the halves of its box, and note those of more than one value."""
+    """Sort a run by the halves of its box, and append those of more than one value to `found`."""
     (start, end), (low, high), (depth, most) = run, box, depths
     if end - start < 2 or depth > most:
         return

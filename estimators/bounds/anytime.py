@@ -1,7 +1,7 @@
-"""Anytime-valid bounds of estimates: docs/theory.md, anytime-valid bounds.
+"""Anytime-valid bounds on estimates (docs/theory.md, anytime-valid bounds).
 
-Two forms. `anytime` is asymptotic and serves every mechanism: the normal mixture with the most
-noise that the reports can have. `anytime-exact` holds at every n, whatever the data.
+There are two forms. `anytime` is asymptotic and works for every mechanism: the normal mixture with
+the most noise that the reports can have. `anytime-exact` holds at every n for any data.
 """
 
 import numpy as np
@@ -16,16 +16,16 @@ from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Floats
 
 VARIANCE_PART = 0.1
-"""The part of the level that is spent on the variance, where that is estimated."""
+"""The part of the error level that is spent on the variance if that is estimated."""
 _CENTRES = (0.0, 0.5, 1.0)
 
 
 def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tuple[Floats, Floats]:
-    """Return how far the truth may lie below and above each estimate, n >= 1, two of `(q,)`.
+    """Return how far the truth may lie below and above each estimate, `(q,)` each; n >= 1.
 
-    A plug-in variance fails for rare values (no report yet: no variance), so noise is taken at a
-    bound of its own that holds at all moments too: what the disclosed groups can produce, or less
-    where the second moments of the decoded reports exclude it (`mean_ceiling`).
+    A plug-in variance fails for rare values: without a report it is 0. The noise is therefore
+    replaced by a bound that also holds at all moments: what the disclosed groups can produce, or
+    less if the second moments of the decoded reports exclude it (`mean_ceiling`).
     """
     if options.method == "anytime-exact":
         return _exact(sums, n, level, options)
@@ -42,14 +42,14 @@ def _sharpest(sums: Sums, options: Options) -> Floats:
     typical = sums.typical_noise
     if options.estimand == "population":
         typical = typical + sums.typical_sampling
-    # Nothing is normal before the noise is that of one report.
+    # The normal approximation needs at least the noise of one report.
     return np.maximum(options.sharpest * typical, sums.spread**2)
 
 
 def _noise(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
-    """Return a bound of the respondents' noise `sum_i v(x_i)`, and the level left.
+    """Return a bound on the respondents' noise `sum_i v(x_i)`, and the remaining level.
 
-    `E (h - a)^2 = v + (w - a)^2`, which for indicators and `a = 1/2` is exactly `v + 1/4`.
+    `E (h - a)^2 = v + (w - a)^2`, which is exactly `v + 1/4` for indicators and `a = 1/2`.
     """
     if sums.reach is not None:
         return sums.ceiling, level
@@ -61,11 +61,11 @@ def _noise(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
 
 
 def sampling_ceiling(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
-    """Return a bound of n times the variance of h under the population, and the level left.
+    """Return a bound on n times the variance of h under the population, and the remaining level.
 
-    It holds for any single moment and for all together, n >= 1. A group's share among the
-    respondents is not its share of the population: the bound is one of the mean of `(h - a)^2`, in
-    which groups appear as often as they really do.
+    It holds at all moments together, n >= 1. A group's share among the respondents differs from its
+    share of the population, so that the bound is on the mean of `(h - a)^2`, in which groups have
+    their true frequencies.
     """
     most = n * sums.spread**2 / 4.0
     if sums.reach is None:
@@ -79,7 +79,7 @@ def sampling_ceiling(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
 
 
 def _second_moments(sums: Sums, n: int, level: float) -> Floats:
-    """Return bounds of `sum_i E (h(y_i) - a)^2` for each a of `_CENTRES`: `(3, q)`."""
+    """Return bounds on `sum_i E (h(y_i) - a)^2` for each a in `_CENTRES`: `(3, q)`."""
     part = level * VARIANCE_PART / len(_CENTRES)
     return np.stack(
         [
@@ -96,10 +96,10 @@ def _second_moments(sums: Sums, n: int, level: float) -> Floats:
 def _exact(sums: Sums, n: int, level: float, options: Options) -> tuple[Floats, Floats]:
     """Return the distances of the exact form.
 
-    Reports of one group lie in an interval no longer than the spread, so that `spread^2/4` for
-    each is a sub-Gaussian variance (Hoeffding 1963): this serves the respondents. The population's
-    reports are identically distributed, and where they are counted the sum of their squares makes
-    the bound narrower.
+    Reports of one group lie in an interval no longer than the spread, so that each has the
+    sub-Gaussian variance `spread^2/4` (Hoeffding 1963). Respondents get this bound. The
+    population's reports are identically distributed; if they are counted, the sum of their squares
+    gives a narrower bound.
     """
     sharpest = _sharpest(sums, options)
     if options.estimand == "respondents" or sums.reach is not None:

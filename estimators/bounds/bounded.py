@@ -1,4 +1,4 @@
-"""Turn sums over reports into estimates with bounds, whoever the reports are of."""
+"""Estimates with bounds from sums over reports, for every estimand and sampling of devices."""
 
 from dataclasses import dataclass, fields, replace
 from typing import Any, Self
@@ -19,13 +19,12 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 class Estimate:
     """Estimates of q shares from n reports.
 
-    `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`; NaN is undefined
-    (everything at n = 0; at n = 1 the population's error, and all inexact Bernstein bounds of
-    counted symbols).
-    `influence` is the most that one forged report moves the value. `confidence` is each query's
-    own, or where `simultaneous` that of all of them together. `form` says of each how it was
-    bounded, text `(q,)`, empty at n = 0; `lowest` and `highest` are the bounds before they were cut
-    to what shares can be.
+    `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`. NaN means undefined:
+    everything at n = 0; at n = 1 the population's standard error and `bernstein` bounds of counted
+    symbols. `influence` is the most that one forged report moves the value. `confidence` holds for
+    each query, or, if `simultaneous`, for all of them together. `form` names the kind of bound of
+    each query, text `(q,)`, empty at n = 0. `lowest` and `highest` are the bounds before they are
+    cut to the range of shares.
     """
 
     value: Floats
@@ -46,16 +45,16 @@ class Estimate:
         """Return the estimates of some queries, in that order."""
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         arrays = {name: one for name, one in columns.items() if isinstance(one, np.ndarray)}
-        # Some columns are one array.
+        # Some columns share one array; take from it once.
         parts: Any = {id(one): taken(one, queries) for one in arrays.values()}
         return replace(self, **{name: parts[id(one)] for name, one in arrays.items()})
 
 
 def bound(sums: Sums, n: int, options: Options) -> Estimate:
-    """Turn sums over n reports into estimates with bounds.
+    """Return estimates with bounds from sums over n reports.
 
-    Of many statistics at once too, but with the anytime methods: sums of shape `(..., q)`, each row
-    a call of its own. Likelihoods need more than sums: of their methods the others' bounds.
+    Except with the anytime methods, sums may have the shape `(..., q)` for many statistics at once.
+    Likelihoods need more than sums: their methods return the bounds of `OTHERWISE` here.
     """
     otherwise = OTHERWISE.get(options.method)
     if otherwise is not None:
@@ -93,10 +92,10 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
 
 
 def _held(sums: Sums, n: int, options: Options) -> Estimate:
-    """Return the estimate of n reports as if they were as many fewer as share their noise.
+    """Return the estimate for reports that share their noise, by counting devices.
 
-    What is proved of independent tosses is not of these: `exact` bounds are Bernstein's, of
-    devices' means.
+    Bounds that are proved for independent tosses do not apply: `exact` uses Bernstein's bounds on
+    the means of devices.
     """
     devices = max(1, int(n / options.sampling.noise))
     method = "bernstein" if options.method == "exact" else options.method
@@ -106,7 +105,7 @@ def _held(sums: Sums, n: int, options: Options) -> Estimate:
 
 
 def _sampled(sums: Sums, n: int, options: Options) -> Estimate:
-    """Return the estimate of what the respondents were drawn from, by `options.sampling`."""
+    """Return the estimate for those from whom respondents were drawn, by `options.sampling`."""
     factor = options.sampling.factor(options.estimand) if n > 0 else 0.0
     drawn_from: Estimand = "population" if factor else "respondents"
     alone = replace(options, estimand=drawn_from, sampling=ONE_REPORT_EACH)
@@ -117,11 +116,11 @@ def _sampled(sums: Sums, n: int, options: Options) -> Estimate:
 
 
 def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Options) -> Estimate:
-    """Return the population's estimate with the sampling part of its variance multiplied.
+    """Return the population's estimate with the sampling part of its variance times a factor.
 
-    Asymptotic bounds are stretched. Those that hold at every n become Bernstein's of as many fewer
-    reports, since reports of one device are no longer tossed independently; where a part of an
-    error is less they stay as they are.
+    Asymptotic bounds are stretched. Bounds that hold at every n become Bernstein's with n / factor
+    reports, since reports of one device are not independent; with a factor below 1 they stay as
+    they are.
     """
     squared = plain.se**2
     se = np.sqrt(with_sampling(sums, n, squared, factor))

@@ -1,4 +1,4 @@
-"""Which bounds a query gets: the one rule, by method, estimand and what the reports are.
+"""The rule that chooses the bounds of a query, by method, estimand and kind of report.
 
 | method | query | bounds |
 |---|---|---|
@@ -14,9 +14,9 @@
 | `profile-exact` | where `pays` says so | `profile-exact`; elsewhere as `exact` |
 | others | any other | the method's own, by its name |
 
-With fewer than 5 reports `padded` and `noise` say what is known anyway: `range`, from the least
-weight to the largest. Likelihoods need more than sums: `pays` has their rule, and `estimate`
-applies it.
+With fewer than 5 reports `padded` and `noise` become `range`: from the least weight to the largest,
+which is known without reports. Likelihoods need more than sums: `pays` has their rule, and
+`estimate` applies it.
 """
 
 from collections.abc import Callable
@@ -55,20 +55,20 @@ from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Bools, Floats
 
 Forms = NDArray[np.object_]
-"""Their names, each one of a few texts that all queries share."""
+"""Names of forms (`options.Form`), one for each query."""
 
 _FEWEST: Final = 5
-"""Reports: with fewer nothing is said of many-valued queries."""
+"""With fewer reports, many-valued queries have no bounds but their range."""
 _SMOOTH: Final = 3.0
-"""Reports' worth of noise from which on its score interval is near enough to the exact one; in
-lists, further out in the tails, more (`z^2/4` times)."""
+"""Standard deviation of the noise, in reports, from which on the score interval is close enough to
+the exact one. In lists, which need tails further out, it is `z^2/4` times as much."""
 
 
 @dataclass(frozen=True)
 class Ends:
-    """Bounds of q shares, float64 `(q,)` each, and their forms, text of shape `(q,)`.
+    """Bounds on q shares, float64 `(q,)` each, and their forms, text of shape `(q,)`.
 
-    `lowest` and `highest` are the bounds before they are cut to what shares can be.
+    `lowest` and `highest` are the bounds before they are cut to the range of shares.
     """
 
     low: Floats
@@ -81,8 +81,8 @@ class Ends:
 def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
     """Return the bounds of queries over n >= 1 reports, by the rule above."""
     level = options.error_level(se.shape[-1])
-    # Among respondents a query whose worst noise is 0 is known exactly: a block of one value, a
-    # whole block, a block that nobody reported. No sampling happens, so no bound is needed.
+    # Among respondents, a query whose worst noise is 0 is known exactly and needs no bound: a block
+    # of one value, a whole block, a block that nobody reported.
     value = sums.total / n
     noiseless = np.broadcast_to(sums.ceiling <= 0.0, value.shape)
     known = noiseless & (options.estimand != "population")
@@ -101,7 +101,7 @@ def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
         bottom, top = sums.fewest / n, sums.most / n
     low, high = (np.where(known, end, np.clip(end, bottom, top)) for end in (lowest, highest))
     return Ends(
-        # What is not cut is told once, and takes memory once.
+        # Bounds that are not cut share one array.
         low=lowest if np.array_equal(low, lowest) else low,
         high=highest if np.array_equal(high, highest) else high,
         lowest=lowest,
@@ -111,7 +111,7 @@ def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
 
 
 def _by_name(sums: Sums, n: int, se: Floats, level: float, options: Options) -> Pair:
-    """Return the bounds of the methods that know one form."""
+    """Return the bounds of the methods that have a single form."""
     value = sums.total / n
     if options.method in ANYTIME:
         below, above = anytime_distances(sums, n, level, options)
@@ -126,11 +126,11 @@ def _by_name(sums: Sums, n: int, se: Floats, level: float, options: Options) -> 
 def _bernstein(sums: Sums, n: int, level: float, options: Options) -> Floats:
     if sums.reach is None:
         return bernstein_half_width(sample_variance(sums, n), sums.spread, n, level)
-    # The empirical bound needs the decoded reports' own variance, not an estimate of it.
+    # The empirical bound needs the decoded reports' variance itself, not an estimate of it.
     worst, off = sums.ceiling, sums.deviation
     if options.estimand == "population":
         worst, level = sampling_ceiling(sums, n, level)
-        # The weight is drawn as well, and in disclosed groups noise of its group's variance.
+        # Under the population the weight is random too, and with disclosed groups the group.
         off = sums.spread if sums.disclosed else np.maximum(off, sums.reach)
     return bernstein_worst_half_width(worst / n, off, n, level)
 
@@ -139,7 +139,7 @@ def _normal(sums: Sums, n: int, se: Floats, level: float, options: Options) -> F
     if not (options.simultaneous and sums.indicators):
         return normal_half_width(se, level)
     skewed = skewness_half_width(sums.spread, n, level)
-    # An error of w moves the noise by the slope, and w^2 or w, which the plug-ins subtract.
+    # An error in w moves the noise by the slope, and also w^2 or w, which plug-ins subtract.
     slope = np.maximum(sums.slope, 1.0)
     if options.estimand == "population":
         slope = np.maximum(slope, 2.0 * np.abs(sums.total) / n)
@@ -161,7 +161,7 @@ def _padded(sums: Sums, n: int, level: float, options: Options) -> "_Filled":
     if not two.any():
         return _fill(rest)
     if options.estimand == "respondents":
-        # A group without reports has no noise: it is known, and has no score.
+        # A group without reports has no noise: its share is known, and it has no score interval.
         some = two & (sums.ceiling > 0.0)
         smooth = some & (noise_deviation(tosses) >= _SMOOTH * max(1.0, z**2 / 4.0))
         ends = score(tosses, z)
@@ -188,13 +188,13 @@ def _padded(sums: Sums, n: int, level: float, options: Options) -> "_Filled":
 
 
 def _proved(sums: Sums, n: int, level: float, options: Options) -> "_Filled":
-    """Return the bounds of `exact` before they are cut, and their forms: proved at every n."""
+    """Return the bounds of `exact` before they are cut, which are proved at every n."""
     tosses, two = _tosses(sums)
     value = sums.total / n
 
     def bernstein(_: Bools) -> Pair:
         half = np.broadcast_to(_bernstein(sums, n, level, options), value.shape)
-        # One report shows no variance: the weights' own range holds all the same.
+        # A single report has no variance; the range of the weights still holds.
         unknown = np.isnan(half)
         low, high = np.where(unknown, sums.bottom, value - half), value + half
         return low, np.where(unknown, sums.top, high)
@@ -213,7 +213,7 @@ def _proved(sums: Sums, n: int, level: float, options: Options) -> "_Filled":
 
 
 def _in_blocks(sums: Sums) -> Bools:
-    """Return which two-valued queries are of values whose block is disclosed, not they."""
+    """Return which two-valued queries ask about noisy values of a disclosed block."""
     noisy_values = (sums.own < 1.0) | (sums.other > 0.0)
     return np.broadcast_to(noisy_values & sums.disclosed, sums.total.shape)
 
@@ -221,7 +221,7 @@ def _in_blocks(sums: Sums) -> Bools:
 def _enumerated(tosses: Tosses, scores: Pair, places: Bools, n: int, level: float) -> Pair:
     tosses = tosses.at(places)
     low, high = enumerated(tosses, level)
-    # Where an end is what the group has at most it was cut; the score says by how much.
+    # An end at 0 or 1 was cut to the range; the score interval says how far beyond it would be.
     low = np.where(low <= 0.0, np.fmin(scores[0][places], 0.0), low)
     high = np.where(high >= 1.0, np.fmax(scores[1][places], 1.0), high)
     part = tosses.reports / n
@@ -229,7 +229,7 @@ def _enumerated(tosses: Tosses, scores: Pair, places: Bools, n: int, level: floa
 
 
 def _tosses(sums: Sums) -> tuple[Tosses, Bools]:
-    """Return queries as coin tosses, and which of them are: those whose decoder is two-valued."""
+    """Return queries as coin tosses, and which of them are two-valued and hence tosses."""
     shape = sums.total.shape
     two = np.broadcast_to(sums.own > sums.other, shape)
     own, other, reports = (
@@ -237,13 +237,13 @@ def _tosses(sums: Sums) -> tuple[Tosses, Bools]:
     )
     own = np.where(two, own, 1.0)
     decisive = np.rint(sums.total * (own - other) + other * reports)
-    # Where there are no reports nothing is tossed; one stands for them, and is not used.
+    # Queries that are no tosses get one report as a placeholder, which is not used.
     some = np.where(two, reports, 1.0)
     return Tosses(some, np.where(two, np.clip(decisive, 0.0, some), 0.0), own, other), two
 
 
 class _Rule(NamedTuple):
-    """At some places: a form, and its ends, of all queries or of these alone, `(m,)`."""
+    """A form at some places, with its ends for all queries `(q,)` or for these places `(m,)`."""
 
     places: Bools
     form: Form
@@ -259,7 +259,7 @@ class _Filled(NamedTuple):
 
 
 def _fill(*rules: _Rule) -> _Filled:
-    """Apply rules of disjoint places."""
+    """Apply rules whose places are disjoint."""
     shape = rules[0].places.shape
     low, high = np.full(shape, np.nan), np.full(shape, np.nan)
     forms = np.full(shape, "", dtype=np.object_)

@@ -1,7 +1,7 @@
-"""Bounds that hold at every number of reports at once: docs/theory.md, anytime-valid bounds.
+"""Bounds that hold at every number of reports at once (docs/theory.md, anytime-valid bounds).
 
-All need sums over the reports so far only, not their order. Arrays are float64 of shape `(q,)`,
-one entry a query; `level` in (0, 1) is the probability that a bound fails at any moment.
+All of them need only sums over the reports so far, not their order. Arrays are float64 of shape
+`(q,)`, one entry for each query. `level`, in (0, 1), is the probability that a bound ever fails.
 """
 
 import math
@@ -14,32 +14,34 @@ from ldpstream.mechanisms.base.arrays import Floats
 _SCALES: Final = 4.0 ** -np.arange(8.0)
 _FINER: Final = np.arange(1.0, 8.0) ** -2
 _PARTS: Final = np.append(1.0, _FINER / _FINER.sum()) / 2.0
-"""Of `mixture_half_width`: what `sharpest` is multiplied with, and the weights; their sum is 1."""
+"""The scales of `mixture_half_width` relative to `sharpest`, and their weights with sum 1."""
 _STEPS: Final = 6
 _GRID: Final = 128.0
 _INTERPOLATION: Final = 1e-9
 _TILTS: Final = 2.0 ** -np.arange(9.0)
-"""Of `mean_ceiling`: the smallest is best where the sum is a million times a report's bound."""
+"""The a of `mean_ceiling`; the smallest is best if the sum is a million times a report's bound."""
 _STAKES: Final = 2.0 ** -np.arange(1.0, 15.0)
-"""Of `self_normalised`: the smallest is best after some hundred million reports."""
+"""The a of `self_normalised`; the smallest is best after some hundred million reports."""
 
 
 def mixture_half_width(variance: Floats, sharpest: Floats, n: int, level: float) -> Floats:
     """Return the normal mixture's half-width for the mean of n reports.
 
-    `variance` bounds the sum of the reports' variances so far, `sharpest >= 0` is the sum at which
-    the bound is sharpest; it must not depend on the reports. Waudby-Smith, Arbour, Sinha, Kennedy,
-    Ramdas 2021, Theorem 2.2 and its appendix on r: with `variance = n V`, `sharpest = n* V` and one
-    scale, `sqrt(V) sqrt(2 (n r + 1)/(n^2 r) log(sqrt(n r + 1)/level))`,
-    `r = (log(1 - 2 log level) - 2 log level)/n*`. We differ twice. It is written in the sum itself,
-    which holds where reports differ in variance too. And half of the level is kept for scales of
-    `sharpest` divided by 4, 16, ...: this costs 2% where the bound is sharpest, and a query with a
-    hundredth of the variance expected gets bounds half as wide.
+    `variance` bounds the sum of the reports' variances so far. `sharpest >= 0` is the sum at which
+    the bound is narrowest, and must not depend on the reports. Waudby-Smith, Arbour, Sinha,
+    Kennedy, Ramdas 2021, Theorem 2.2 and its appendix on r: with `variance = n V`,
+    `sharpest = n* V` and one scale, `sqrt(V) sqrt(2 (n r + 1)/(n^2 r) log(sqrt(n r + 1)/level))`,
+    `r = (log(1 - 2 log level) - 2 log level)/n*`.
 
-    Asymptotic; exact where `variance` bounds sub-Gaussian variances (Robbins 1970; for reports
+    There are two differences. The bound is written in the sum itself, so that reports may differ in
+    variance. Half of the level is kept for scales of `sharpest` divided by 4, 16, ...: this costs
+    2% where the bound is narrowest, and a query with a hundredth of the expected variance gets
+    bounds half as wide.
+
+    Asymptotic, and exact if `variance` bounds sub-Gaussian variances (Robbins 1970; for reports
     within an interval of length R, Hoeffding's `R^2/4`).
     """
-    # Any constant is valid; this one is the sharpest, but 0 where the level is 1.
+    # Any constant is valid; this one is the best, but it is 0 at level 1.
     target = -math.log(level)
     r = max(math.log1p(2.0 * target) + 2.0 * target, 0.1)
     unit = np.where(sharpest > 0.0, sharpest, 1.0) / r
@@ -48,10 +50,10 @@ def mixture_half_width(variance: Floats, sharpest: Floats, n: int, level: float)
 
 
 def _mixture_square(ratio: Floats, target: float) -> Floats:
-    """Return the square of the sum that the mixture of unit 1 bounds, by the variance `(q,)`.
+    """Return the square of the sum that the mixture of unit 1 bounds, for variances `(q,)`.
 
-    A function of one number, and smooth in its logarithm: it is solved for at steps of 1/128 and
-    interpolated between four of them, by less than a part in 10^9 too small, which is added.
+    This is a smooth function of the logarithm of one number: it is solved at steps of 1/128 and
+    interpolated between four of them. The relative error is below 10^-9, which is added.
     """
     place = np.log(ratio) * _GRID
     below = np.floor(place)
@@ -73,12 +75,12 @@ def _mixture_square(ratio: Floats, target: float) -> Floats:
 
 
 def _solve_mixture(ratio: Floats, target: float) -> Floats:
-    """Return the same, solved for each variance."""
+    """Return the same as `_mixture_square`, solved for each variance."""
     unit = _SCALES[:, None]
     start = np.log(_PARTS)[:, None] - np.log1p(ratio / unit) / 2.0
     slope = 0.5 / (ratio + unit)
-    # Each scale alone bounds the square of the sum. Newton's steps on the convex logarithm of all
-    # together stay above its root, so that the bound holds after any number of them.
+    # Each scale alone bounds the square of the sum. Newton's steps on the convex logarithm of the
+    # mixture stay above its root, so that the bound holds after any number of steps.
     square = ((target - start) / slope).min(axis=0)
     for _ in range(_STEPS):
         terms = start + slope * square
@@ -90,12 +92,13 @@ def _solve_mixture(ratio: Floats, target: float) -> Floats:
 
 
 def mean_ceiling(total: Floats, largest: Floats, level: float) -> Floats:
-    """Return what the sum of the means of reports in `[0, largest]` is below, given their sum.
+    """Return an upper bound on the sum of the means of reports in `[0, largest]`, given their sum.
 
-    Exact at all numbers of reports at once, for independent reports of any distributions: since
+    Exact at all numbers of reports at once, for independent reports with any distributions: since
     `exp(-a x/B) <= 1 - (1 - e^-a) x/B` on `[0, B]`, the process
-    `exp((1 - e^-a) sum_i E x_i/B - a sum_i x_i/B)` is a supermartingale of mean 1, and stays below
-    `1/level` (Ville). The least of nine a, each with a ninth of the level.
+    `exp((1 - e^-a) sum_i E x_i/B - a sum_i x_i/B)` is a supermartingale with mean at most 1, and
+    stays below `1/level` (Ville). Nine values of a get a ninth of the level each, and the least
+    bound is returned.
     """
     scale = math.log(_TILTS.size / level)
     found = np.full(total.shape, np.inf)
@@ -115,19 +118,19 @@ def self_normalised(
     n: int,
     level: float,
 ) -> Floats:
-    """Return how far a mean lies below the average of n independent reports at most.
+    """Return the most that a mean can lie below the average of n independent reports.
 
-    `deviations` is the reports' mean squared distance from their average, `room` the most that a
-    report lies below the true mean, `reach` how far the true mean can be below the average (more
-    is never returned), and `sharpest` the reports' variance times the number of them at which the
-    bound is sharpest: it must not depend on the reports.
+    `deviations` is the reports' mean squared distance from their average. `room` is the most that a
+    report lies below the true mean, and `reach` the most that the true mean can be below the
+    average, which limits the result. `sharpest` is the reports' variance times the number of
+    reports at which the bound is narrowest; it must not depend on the reports.
 
-    Exact at every n, for identically distributed reports: `exp(a x - psi(a) x^2) <= 1 + a x` for
-    `x >= -1` and `psi(a) = -log(1 - a) - a` (Fan, Grama, Liu 2015), so with `x = (h - theta)/room`
-    around the true mean theta the product over the reports is a supermartingale of mean 1 for each
-    a. It needs the sums of h and h^2 only, because it is centred at the candidate theta itself,
-    not at a prediction of it. The best of the a in `2^-1 .. 2^-14`, each with a part of the level:
-    most for that which is best at `sharpest`.
+    Exact at every n for identically distributed reports: `exp(a x - psi(a) x^2) <= 1 + a x` for
+    `x >= -1` and `psi(a) = -log(1 - a) - a` (Fan, Grama, Liu 2015). With `x = (h - theta)/room`
+    around the true mean theta, the product over the reports is a supermartingale with mean at most
+    1 for each a. It needs only the sums of h and h^2, because it is centred at the candidate theta
+    itself and not at a prediction. Each a in `2^-1 .. 2^-14` gets a part of the level, the largest
+    for the one that is best at `sharpest`.
     """
     guess = math.log(6.0 / level)
     with np.errstate(divide="ignore"):

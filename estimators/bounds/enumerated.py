@@ -1,8 +1,8 @@
-"""Exact bounds of the respondents' share from decisive reports: two binomials, summed.
+"""Exact bounds on the respondents' share from decisive reports, a sum of two binomials.
 
-Of N respondents a are inside: D is `Bin(a, own) + Bin(N - a, other)`, which grows with a. The
-bounds are the least and the largest a for which D is not in a tail of half the level: proved at
-every N (the test of each a is exact, and a is one of them).
+If a of N respondents are inside, D is `Bin(a, own) + Bin(N - a, other)`, which grows with a. The
+bounds are the least and the largest a for which D is not in a tail of half the level. They hold at
+every N, since the test of each a is exact.
 """
 
 from typing import Final
@@ -14,16 +14,16 @@ from ldpstream.estimators.bounds.two_valued import Pair, Tosses
 from ldpstream.mechanisms.base.arrays import Floats
 
 _REACH: Final = 8.0
-"""Standard deviations that are summed on either side, and this many whole numbers more:"""
+"""How many standard deviations are summed on either side, in addition to `_MORE` integers."""
 _MORE: Final = 25.0
 _PART: Final = 1 << 19
-"""Probabilities that are held at a time."""
+"""Most probabilities in memory at a time."""
 
 
 def enumerated(tosses: Tosses, level: float) -> Pair:
     """Return the least and largest share, float64 `(q,)` each; arrays of `tosses` are `(q,)`."""
     rows = np.stack([tosses.reports, tosses.decisive, tosses.own, tosses.other], axis=1)
-    # Values that as many reports support have the same bounds.
+    # Values with equally many supporting reports have the same bounds.
     distinct, place = np.unique(rows, axis=0, return_inverse=True)
     low, high = np.empty((2, len(distinct)))
     n, _, own, other = distinct.T
@@ -42,7 +42,7 @@ def _invert(rows: Floats, tail: float) -> Pair:
     n, d, own, other = np.concatenate([rows, rows]).T
     upper = np.arange(n.size) >= len(rows)
     most = np.where(upper, d, d - 1.0)
-    # Both by bisection at once: the first in 0..n at which each begins or ends to hold, or n + 1.
+    # Bisect for both at once: the first a in 0..n at which the condition starts or stops, or n + 1.
     low, high = np.zeros_like(n), n + 1.0
     while (searching := low < high).any():
         middle = np.floor((low + high) / 2.0)
@@ -56,10 +56,10 @@ def _invert(rows: Floats, tail: float) -> Pair:
 
 
 def below(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Floats:
-    """Return `P(Bin(a, own) + Bin(n - a, other) <= most)`, float64 `(q,)` all of them.
+    """Return `P(Bin(a, own) + Bin(n - a, other) <= most)`; all arrays are float64 `(q,)`.
 
-    The less spread of the two is summed over; 8 standard deviations and 25 more on either side
-    leave out less than 1e-14.
+    The sum runs over the binomial with less spread; 8 standard deviations and 25 more on either
+    side leave out less than 1e-14.
     """
     swap = a * own * (1.0 - own) > (n - a) * other * (1.0 - other)
     size, chance = np.where(swap, n - a, a), np.where(swap, other, own)
@@ -72,7 +72,7 @@ def below(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Flo
     at = first[:, None] + steps
     inside = at <= last[:, None]
     at = np.where(inside, at, last[:, None])
-    # The other's distribution function at `most - at`: its probabilities, added up from the least.
+    # The other binomial's distribution function at `most - at`, by summing its probabilities.
     left = (most - first)[:, None] - steps
     possible = (left >= 0.0) & (left <= rest[:, None])
     # The binomial probabilities of both.
@@ -82,7 +82,7 @@ def below(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Flo
     weights, found = np.exp(ways + xlogy(some, p) + xlog1py(many - some, -p))
     weights = np.where(inside, weights, 0.0)
     held = np.cumsum(np.where(possible, found, 0.0)[:, ::-1], axis=1)[:, ::-1]
-    # What is below the least of them: an incomplete beta integral.
+    # The probability below the least of them is an incomplete beta integral.
     least = left[:, -1] - 1.0
     inner = (least >= 0.0) & (least < rest)
     ends = np.where(inner, rest - least, 1.0), np.where(inner, least + 1.0, 1.0)

@@ -1,4 +1,4 @@
-"""Half-widths of confidence intervals, by name: float64 `(q,)`, one entry a query, as arguments."""
+"""Half-widths of confidence intervals. Arguments and results are float64 `(q,)` for q queries."""
 
 import math
 
@@ -14,20 +14,19 @@ def normal_half_width(standard_error: Floats, level: float) -> Floats:
 
 
 def joint_normal_half_width(variance: Floats, slope: Floats, n: int, level: float) -> Floats:
-    """Return the normal half-width d that holds at its own ends: `d = z sqrt(V + slope d/n)`.
+    """Return the normal half-width d for the variance at its ends: `d = z sqrt(V + slope d/n)`.
 
-    The largest of many estimates come with the variances most understated. Pointwise this evens
-    out; under a choice by looking it does not (at eps = 3 all of the top 20 of 1,000 were covered
-    in 0 to 98% of the repetitions, by the kind of blocks). As in Wilson's interval, the variance is
-    therefore taken where it is largest within the bounds; the difference from `z sqrt(V)` is of
-    order 1/n.
+    The largest of many estimates have the most understated variances. Pointwise this averages out,
+    but not for post-selected estimates (at eps = 3 all of the top 20 of 1,000 were covered in 0 to
+    98% of the repetitions, depending on the blocks). As in Wilson's interval, the variance is
+    therefore the largest within the bounds; the difference from `z sqrt(V)` is of order 1/n.
 
-    Among respondents the plug-in of a single value is `V = sigma^2 +- slope e/n` for an error e,
-    exactly, wherever `h^2` is affine in h: in a Hadamard block (slope 1), for a plain report
-    (c - 1), for two values. So `|e| <= z sigma` implies `e^2 <= z^2 (V + slope |e|/n)`, which is
-    `|e| <= d`: the interval fails only where one with the true sigma would. For other queries and
-    for the population, whose sampling moves `mean(h^2)` too, the same step is no proof; coverage is
-    measured (`benchmarks.accuracy.coverage`).
+    Among respondents, the plug-in of a single value is exactly `V = sigma^2 +- slope e/n` for an
+    error e if `h^2` is affine in h: in a Hadamard block (slope 1), for a plain report (c - 1), for
+    two values. So `|e| <= z sigma` implies `e^2 <= z^2 (V + slope |e|/n)`, which is `|e| <= d`: the
+    interval fails only if one with the true sigma would. For other queries, and for the population,
+    whose sampling moves `mean(h^2)` too, this is not a proof; their coverage is measured
+    (`benchmarks.accuracy.coverage`).
     """
     z = float(-ndtri(level / 2.0))
     half = z**2 * slope / (2.0 * n)
@@ -37,11 +36,11 @@ def joint_normal_half_width(variance: Floats, slope: Floats, n: int, level: floa
 def skewness_half_width(spread: Floats, n: int, level: float) -> Floats:
     """Return what skewed noise adds far out in the tails: `R z^2/(6 n)`, of order 1/n.
 
-    The first term of Cornish and Fisher's expansion moves a quantile by `skewness sigma (z^2 - 1)
-    / 6`, and the skewness of a mean of n reports is at most `R/(n sigma)`. Pointwise it hardly
-    shows (z = 2, on one side); for lists of values it does: under randomized response on 40 blocks
-    of 25 values, where one report in five thousand moves an estimate by much, the top 20 of 1,000
-    were covered in 24% of repetitions without it (200 reports, eps = 0.5).
+    The first term of Cornish and Fisher's expansion moves a quantile by
+    `skewness sigma (z^2 - 1) / 6`, and the skewness of a mean of n reports is at most
+    `R/(n sigma)`. Pointwise this hardly matters (z = 2, on one side), but for lists of values it
+    does. Under randomized response on 40 blocks of 25 values, where few reports move an estimate a
+    lot, the top 20 of 1,000 were covered in 24% of repetitions without it (200 reports, eps = 0.5).
     """
     z = float(-ndtri(level / 2.0))
     return spread * z**2 / (6.0 * n)
@@ -51,8 +50,8 @@ def bernstein_worst_half_width(variance: Floats, spread: Floats, n: int, level: 
     """Return Bernstein's half-width for a bound on the variance of one decoded report; n >= 1.
 
     `sqrt(2 V L/n) + R L/(3 n)`, `L = log(2/level)`: Boucheron, Lugosi, Massart 2013, Corollary
-    2.11, on both sides, as no decoded report is further than R from its mean. Valid for any
-    independent reports whose variances are V or less on average, so for both estimands.
+    2.11, on both sides, where no decoded report is further than R from its mean. Valid for any
+    independent reports whose average variance is at most V, and hence for both estimands.
     """
     scale = math.log(2.0 / level)
     width: Floats = np.sqrt(2.0 * variance * scale / n) + spread * scale / (3.0 * n)
@@ -63,11 +62,11 @@ def bernstein_half_width(sample_variance: Floats, spread: Floats, n: int, level:
     """Return the empirical Bernstein half-width, valid at every n >= 2; NaN below.
 
     `sqrt(2 V L/n) + 7 R L/(3 (n - 1))`, `L = log(4/level)`: Maurer and Pontil 2009, Theorem 4, on
-    both sides (hence 4 where they have 2). V is the sample variance of the decoded reports, with
-    `n - 1` below, and R the length of the interval that they lie in. It holds for independent
-    reports that are not identically distributed too, so for both estimands: Bernstein's inequality
-    needs the mean of their variances only, their Theorem 10 bounds `E[V]` for any independent
-    reports, and `E[V]` is that mean or more.
+    both sides (hence 4 in place of their 2). V is the sample variance of the decoded reports, with
+    the denominator `n - 1`, and R is the length of the interval in which they lie. It also holds
+    for independent reports that are not identically distributed, and hence for both estimands:
+    Bernstein's inequality needs only the mean of their variances, their Theorem 10 bounds `E[V]`
+    for any independent reports, and `E[V]` is at least that mean.
     """
     if n < 2:
         return np.full_like(sample_variance, np.nan)
@@ -79,7 +78,7 @@ def hoeffding_half_width(spread: Floats, n: int, level: float) -> Floats:
     """Return Hoeffding's half-width, `R sqrt(log(2/level)/(2 n))`; n >= 1.
 
     Hoeffding 1963, Theorem 2, on both sides: for n independent decoded reports, each in an interval
-    of length R or less, so for both estimands. It needs no variance and is known before any report.
+    of length at most R, and hence for both estimands. It needs no variance and no reports.
     """
     width: Floats = spread * math.sqrt(math.log(2.0 / level) / (2.0 * n))
     return width

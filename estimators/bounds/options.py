@@ -1,4 +1,4 @@
-"""What a user chooses about an estimate: its estimand and its bounds."""
+"""The options of an estimate: its estimand and its bounds."""
 
 import math
 from collections.abc import Mapping
@@ -10,12 +10,17 @@ from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling
 _Named = Literal["profile", "profile-exact", "normal", "bernstein", "anytime", "anytime-exact"]
 
 Method = Literal["padded", "exact", _Named]
-"""`padded`: what covers for every query, few reports or many; `choose` says by which form.
-`exact`: the same where it is proved at every n, else Bernstein's. `profile` and `profile-exact`:
-by likelihood, calibrated or proved, where the mechanism has one and it pays, else `padded` and
-`exact`. `normal`: z times the plug-in
-standard error. `bernstein`: empirical Bernstein, at every n. `anytime`: holds at every moment of a
-window at once, asymptotic. `anytime-exact`: the same, at every n."""
+"""How bounds are computed.
+
+- `padded`: covers for every query with few reports or many; `choose` picks the form.
+- `exact`: the same form if it is proved at every n, else Bernstein's bounds.
+- `profile`, `profile-exact`: by likelihood, calibrated or proved, if the mechanism has one and it
+  pays; else `padded` and `exact`.
+- `normal`: z times the plug-in standard error.
+- `bernstein`: empirical Bernstein bounds, at every n.
+- `anytime`: holds at every moment of a window at once, asymptotically.
+- `anytime-exact`: the same, at every n.
+"""
 
 Form = Literal[
     "known",
@@ -30,27 +35,27 @@ Form = Literal[
     "noise",
     _Named,
 ]
-"""How the bounds of one query were made (`choose`)."""
+"""The kind of bound of a query (`choose`)."""
 
 OTHERWISE: Final[Mapping[Method, Method]] = {"profile": "padded", "profile-exact": "exact"}
-"""Methods by likelihood, and what bounds all that they do not."""
+"""The methods by likelihood, with the method for all queries that they do not bound."""
 
 CUT: Final = frozenset({"padded", "exact", *OTHERWISE})
-"""Methods whose bounds are cut to what shares can be."""
+"""Methods whose bounds are cut to the range of shares."""
 
 ANYTIME: Final = frozenset({"anytime", "anytime-exact"})
-"""Methods whose bounds may be looked at all the time."""
+"""Methods whose bounds hold at all moments together."""
 
 Estimand = Literal["respondents", "population", "active"]
-"""`respondents`: the share among those who did report. `population`: what they were drawn from.
-`active`: the share among those who could have reported, of whom `sampling` says what part did."""
+"""Whose share is estimated: `respondents`, those who reported; `population`, from which they were
+drawn; `active`, those who could have reported, of whom `sampling` says how many did."""
 
 SHARPEST: Final = 10_000
-"""Reports at which anytime bounds are narrowest, by default."""
+"""Number of reports at which anytime bounds are narrowest by default."""
 
 
 class OptionKeywords(TypedDict, total=False):
-    """The keywords that every estimate takes; `Options` says what they mean."""
+    """The keywords that every estimate takes, as in `Options`."""
 
     confidence: float
     method: Method
@@ -65,14 +70,14 @@ class OptionKeywords(TypedDict, total=False):
 class Options:
     """How estimates are bounded.
 
-    `confidence` is strictly between 0 and 1. `simultaneous` bounds hold all together with that
-    confidence, over `family` queries: by default those of the call, more where these were chosen
-    out of a larger number by looking. `sharpest` is the number of reports at which anytime bounds
-    are narrowest: fix it before looking, since bounds that are tuned to what came do not hold.
-    `sampling` says how often devices report, and which part of the active ones does.
+    `confidence` is strictly between 0 and 1. `simultaneous` bounds hold together with that
+    confidence, over `family` queries: by default those of the call, and more if these were
+    post-selected from a larger number. `sharpest` is the number of reports at which anytime bounds
+    are narrowest. Fix it before seeing any report: bounds that are tuned to the data do not hold.
+    `sampling` says how often devices report, and which part of the active devices does.
 
     Raises:
-        ValueError: where an option is impossible.
+        ValueError: if an option is invalid.
     """
 
     confidence: float = 0.95
@@ -98,13 +103,14 @@ class Options:
             raise ValueError(f"sharpest: expected a number of reports >= 1, got {self.sharpest!r}")
 
     def error_level(self, queries: int) -> float:
-        """Return the error allowed to each query of a call of this many.
+        """Return the error allowed for each query of a call with this many.
 
-        Sidak's correction, `1 - (1 - delta)^(1/m)`, holds for jointly normal estimates of any
-        correlation (Sidak 1967) and is used with `normal` only; otherwise Bonferroni's, `delta/m`.
+        Sidak's correction, `1 - (1 - delta)^(1/m)`, holds for jointly normal estimates with any
+        correlation (Sidak 1967) and is used only with `normal`; all others use Bonferroni's,
+        `delta/m`.
 
         Raises:
-            ValueError: where the declared family is smaller than the call.
+            ValueError: if the declared family is smaller than the call.
         """
         family = 1
         if self.simultaneous:

@@ -1,10 +1,10 @@
-"""What gets bounds by likelihood, where `profile` or `profile-exact` is asked for.
+"""The rule that decides which queries get bounds by likelihood under `profile`, `profile-exact`.
 
-Fixed before any report is seen. Shares, and quantiles by `profile-exact`: where
-`z^2 max_x v(x) > n/4`, v the noise of one user, so that bounds of the unbiased estimate are about
-as wide as all that a share can be. Elsewhere these are the narrower ones. Quantiles by `profile`:
-always of the population; of respondents where their noise is larger than the sampling that a
-likelihood counts as well.
+It does not depend on the content of reports. Shares, and quantiles under `profile-exact`, get them
+if `z^2 max_x v(x) > n/4`, where v is the noise of one user: bounds of the unbiased estimate are
+then about as wide as the range of a share, and otherwise they are narrower than the likelihood's.
+Quantiles under `profile` always get them for the population, and for respondents if their noise
+exceeds the sampling error that a likelihood includes.
 """
 
 from typing import Final
@@ -18,31 +18,31 @@ from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Bools
 
 THRESHOLDS: Final = ((0.9, 17.0), (0.95, 20.0), (0.99, 25.0))
-"""By confidence: how far twice the log-likelihood of a set's share may be below the largest.
+"""For each confidence, how far twice the log-likelihood of a set's share may be below the largest.
 
-Calibrated on point masses, pairs, spikes and smooth data of up to 1,024 values: the truth is a
-corner of the simplex, so that the limit is a sum over hundreds of positive parts, far above
+Calibrated on point masses, pairs, spikes and smooth data of up to 1,024 values. If the truth is a
+corner of the simplex, the limit distribution is a sum over hundreds of positive parts, far above
 chi-square.
 """
 MOST: Final = 100
-"""Shares of one list, or values of a domain: each takes some ten solutions."""
+"""Most shares of a list; the bounds of each take some ten solutions."""
 _NOISY: Final = 1.0
 """Four times the variance of a share of a half."""
 _MANY_VALUED: Final = ("padded", "noise", "bernstein")
 
 
 def threshold(confidence: float) -> float | None:
-    """Return the threshold of a share's bounds; None where none was calibrated."""
+    """Return the threshold for the bounds of a share, or None if none was calibrated."""
     return next((most for known, most in THRESHOLDS if confidence <= known), None)
 
 
 def offered(options: Options) -> bool:
-    """Return whether the method bounds by likelihood at all, under the other options.
+    """Return whether the method uses likelihood under these options.
 
-    The thresholds of `profile` are of one number at a time. Its reports are of different devices;
-    where these are drawn from a finite number, or are all that is asked about, it holds with more.
-    Neither holds where reports share their noise.
-    `profile-exact` is proved for a population, and for all numbers together.
+    `profile` is calibrated for one number at a time, with reports of different devices. If these
+    are drawn from a finite number, or are the respondents themselves, it covers more.
+    `profile-exact` is proved for a population, and for all numbers together. Neither holds if
+    reports share their noise.
     """
     factor = options.sampling.factor(options.estimand)
     if options.sampling.noise > 1.0:
@@ -54,7 +54,7 @@ def offered(options: Options) -> bool:
 
 
 def quantiles_pay(noise: float, n: int, options: Options) -> bool:
-    """Return whether quantiles do; `noise` is the most that a user adds to any prefix."""
+    """Return whether quantiles get them; `noise` is the most that a user adds to any prefix."""
     if not offered(options):
         return False
     if options.method == "profile-exact":
@@ -65,7 +65,7 @@ def quantiles_pay(noise: float, n: int, options: Options) -> bool:
 def pays(sums: Sums, n: int, form: NDArray[np.object_], options: Options, *, many: int) -> Bools:
     """Return which of the sums over n reports get bounds by likelihood, bool `(q,)`.
 
-    `form` is how each would be bounded otherwise, `many` how long the whole list is.
+    `form` is the form of each query's bounds otherwise, and `many` the length of the whole list.
     """
     if not offered(options) or many > MOST:
         return np.zeros(form.shape, dtype=np.bool_)

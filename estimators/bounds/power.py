@@ -13,9 +13,9 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats
 
 CORRELATED: Final = ("l1-geometric", "l1-bits", "matrix", "lip")
-"""Mechanisms whose values share their noise, or are two: there means one by one err together."""
+"""Mechanisms with correlated estimates or two values, whose separate means err alike."""
 _FAR: Final = 12.0
-"""In standard errors: above, the mean is the estimate less the power law's pull, alpha/t."""
+"""In standard errors; above it, the mean is the estimate minus alpha/t."""
 _GRID: Final = np.geomspace(0.1, _FAR + 8.0, 240)
 _SEEN: Final = np.linspace(-_FAR, _FAR, 481)
 _ALPHAS: Final = np.arange(0.0, 3.01, 0.25)
@@ -26,9 +26,9 @@ _PART: Final = 1 << 16
 def shrink_to_power_law(values: Floats, errors: Floats) -> Floats:
     """Return the means of shares given their estimates, float64 `(k,)`; they do not sum to 1.
 
-    `errors` are the estimates' standard errors, `(k,)`; where one is 0 the value stays. A share in
-    standard errors is 0, or from 0.1 up to 1 with density `~ u^-alpha`: less cannot be seen. The
-    part of zeros and alpha are those under which the estimates are likeliest, of a fixed list.
+    `errors` are the standard errors of the estimates, `(k,)`; a value with the error 0 stays. Under
+    the prior a share is either 0 or has a density `~ u^-alpha` from 0.1 standard errors up to 1,
+    since less cannot be observed. The fraction of zeros and alpha are the likeliest of fixed lists.
     """
     noisy = np.flatnonzero((errors > 0.0) & np.isfinite(values))
     out = values.copy()
@@ -47,7 +47,7 @@ def shrink_to_power_law(values: Floats, errors: Floats) -> Floats:
         counts += np.bincount(places.astype(np.int64), minlength=_SEEN.size)
     best, alpha, means = -np.inf, 0.0, _SEEN
     for power, zeros in product(_ALPHAS.tolist(), _ZEROS):
-        # Evenly in the logarithm, so that a density of u^-alpha has masses of u^(1 - alpha).
+        # The grid is even in the logarithm, so that a density u^-alpha has masses u^(1 - alpha).
         masses = _GRID ** (1.0 - power)
         masses *= (1.0 - zeros) * np.log(_GRID[1] / _GRID[0]) / _integral(power, most)
         density = zeros * none + near @ masses

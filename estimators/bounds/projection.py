@@ -1,7 +1,7 @@
-"""Named post-processing: estimates made into distributions.
+"""Post-processing that turns estimates into distributions.
 
-Projections are biased and their results carry no bounds; they are for pictures and for errors such
-as the total variation, and always a choice of the user.
+Projections are biased, and their results have no bounds. They serve pictures and errors such as the
+total variation, and are applied only at the user's request.
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from ldpstream.estimators.queries.groups import all_in_one
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 _PART: Final = 1 << 17
-"""Values that are worked on at a time."""
+"""Number of values processed at a time."""
 
 
 def project_simplex(values: Floats, *, total: float = 1.0) -> Floats:
@@ -24,7 +24,7 @@ def project_simplex(values: Floats, *, total: float = 1.0) -> Floats:
     [0.625, 0.375, 0.0]
 
     Raises:
-        ValueError: where the total is negative.
+        ValueError: if the total is negative.
     """
     return project_blocks(values, all_in_one(values.size), np.array([total]))
 
@@ -32,12 +32,12 @@ def project_simplex(values: Floats, *, total: float = 1.0) -> Floats:
 def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:
     """Return the nearest vector of non-negative entries whose sum over each group is its total.
 
-    `values` float64 `(k,)`, `groups` int64 `(k,)` numbering each value's group from 0, `totals`
-    float64 `(groups,)` >= 0, exactly known among respondents (`groups.known_totals`). All NaN if
-    any value or total is.
+    `values` is float64 `(k,)`; `groups`, int64 `(k,)`, numbers each value's group from 0; `totals`,
+    float64 `(groups,)` >= 0, are known exactly among respondents (`groups.known_totals`). The
+    result is all NaN if any value or total is.
 
     Raises:
-        ValueError: where a total is negative or the shapes do not agree.
+        ValueError: if a total is negative or the shapes disagree.
     """
     if groups.shape != values.shape or (groups.size and groups.max() >= totals.size):
         raise ValueError("groups: expected one group for each value and one total for each group")
@@ -65,7 +65,7 @@ def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:
 
 
 def _project_one(values: Floats, total: float, before: float) -> tuple[Floats, float]:
-    """Return the projection of one group, and the running sum after it; `before` is that so far."""
+    """Return the projection of one group, and the running sum after it, which was `before`."""
     ordered = -values
     ordered.sort()
     np.negative(ordered, out=ordered)
@@ -85,12 +85,12 @@ def _project_one(values: Floats, total: float, before: float) -> tuple[Floats, f
 
 
 def _running(values: Floats, before: float) -> Floats:
-    """Return the running sums of values after what was summed before, one after the other."""
+    """Return the running sums of values, continued from `before` in a fixed order."""
     return np.cumsum(np.concatenate([[before], values]))[1:]
 
 
 def _thresholds(running: Floats, before: float, total: float, first: int) -> Floats:
-    """Return the threshold with as many entries as have been summed, from `first + 1` on."""
+    """Return the thresholds for `first + 1` and more kept entries."""
     thresholds: Floats = (running - before - total) / np.arange(first + 1, first + running.size + 1)
     return thresholds
 
@@ -98,11 +98,11 @@ def _thresholds(running: Floats, before: float, total: float, first: int) -> Flo
 def _project_some(
     values: Floats, sizes: Integers, totals: Floats, before: float
 ) -> tuple[Floats, float]:
-    """Return the same of several groups, side by side: their sizes and totals, `(groups,)`."""
+    """Do the same for several groups at once, given their sizes and totals, `(groups,)`."""
     group = np.repeat(np.arange(sizes.size), sizes)
     order = np.lexsort((-values, group))
     starts = np.cumsum(sizes) - sizes
-    # Sorting within groups; the running sums restart at each, entry by entry of the rank.
+    # Sort within groups; the running sums restart at each group.
     rank = np.arange(values.size) - starts[group] + 1
     running = np.concatenate([[before], _running(values[order], before)])
     threshold = (running[1:] - running[starts[group]] - totals[group]) / rank

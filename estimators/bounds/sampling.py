@@ -1,19 +1,20 @@
-"""How the reports of a span are drawn: how often a device gives one, and which part of all does.
+"""How reports are sampled: how often a device reports, and which part of the devices does.
 
-The error of a population's share has two parts: the reports' noise, which is drawn for each report,
-and the sampling of who reports, `s2/n` for n reports of n devices, `s2` being the variance of the
-query's weight among them. The second part changes:
+The error of a population's share has two parts: the noise, which is drawn for each report, and the
+sampling of respondents, `s2/n` for n reports of n devices, where `s2` is the variance of the
+query's weight among them. The second part changes in these cases:
 
-- Where a device gives m reports of one value, n reports are a sample of n/m devices: `m s2/n`. That
-  is the worst whatever the values do: no m numbers have a sum of more variance than m equal ones.
-- Where the reports of a device follow from one permanent draw, of `held` windows in a row
-  (`ldpstream.mechanisms.wire.hold`), they share their noise too. m of them say as much as one: the
-  share of a span is missed by the mean of its windows' errors, whose half-width is at most the mean
-  of theirs, however they depend on each other, and that at most that of n/m reports.
-- Where the devices that take part in a window are drawn from those that are active then
-  (`ldpstream.mechanisms.ledger.spread`), n of M, the share among the M active is missed by
-  `(1 - n/M) s2/n`: sampling without replacement. Over several windows a device takes part in
-  distinct ones, so that no window's error adds to another's.
+- A device gives m reports of one value. Then n reports are a sample of n/m devices: `m s2/n`. This
+  is the worst case for any values, since no m numbers have a sum with more variance than m equal
+  ones.
+- The reports of a device in `held` consecutive windows follow from one permanent draw
+  (`ldpstream.mechanisms.wire.hold`), and share their noise too. Then m of them are worth one. The
+  error of a span is the mean of its windows' errors; however they depend on each other, its
+  half-width is at most the mean of theirs, and that is at most the half-width of n/m reports.
+- The n devices that take part in a window are drawn from the M that are active
+  (`ldpstream.mechanisms.ledger.spread`). By sampling without replacement, the share among the M has
+  the variance `(1 - n/M) s2/n`. Over several windows a device takes part in distinct ones, so that
+  errors of windows do not add up.
 """
 
 from dataclasses import dataclass
@@ -24,9 +25,9 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Sampling:
-    """What multiplies the sampling part of a variance, for the population and for the active.
+    """The factors of the sampling part of a variance, for the population and for active devices.
 
-    `noise` is how many reports share their noise, at most: this many say as much as one.
+    `noise` is the most reports that share their noise: that many are worth one.
     """
 
     population: float = 1.0
@@ -34,18 +35,18 @@ class Sampling:
     noise: float = 1.0
 
     def of_one(self) -> "Sampling":
-        """Return the sampling of one report in place of those that share their noise."""
+        """Return the sampling with one report in place of those that share their noise."""
         return Sampling(self.population / self.noise, self.active / self.noise)
 
     def factor(self, estimand: str) -> float:
-        """Return the factor of an estimand: respondents are not sampled."""
+        """Return the factor for an estimand; respondents are not sampled."""
         if estimand == "respondents":
             return 0.0
         return self.active if estimand == "active" else self.population
 
 
 ONE_REPORT_EACH: Final = Sampling()
-"""Reports of different devices, of which nobody knows what part of all they are."""
+"""Reports of different devices, which are an unknown part of all devices."""
 
 
 def sampling_of(
@@ -60,10 +61,10 @@ def sampling_of(
 ) -> Sampling:
     """Return the sampling of the panes `first..first + panes - 1` of event time, at least one.
 
-    Devices report once a pane at most, and take part in `reports` of every `windows` panes, periods
-    beginning at multiples of `windows`; None: in any, so that one device may be in all, with
-    reports that follow from one draw for `held` panes. Only a `part` of the reports counts, those
-    about an attribute: each draw has this probability by itself.
+    Devices report at most once in a pane, and take part in `reports` of every `windows` panes, with
+    periods that begin at multiples of `windows`. If `windows` is None they may take part in all
+    panes, with reports that follow from one draw for `held` panes. Only a fraction `part` of the
+    reports counts, such as those about one attribute; each report counts independently.
     """
     if windows is None:
         together = min(panes, held)
@@ -90,9 +91,9 @@ def sampling_of(
 
 
 def sampling_among(sampling: Sampling, some: int, n: int) -> Sampling:
-    """Return how `some` of n reports are drawn where the share among all n reporters is asked for.
+    """Return how `some` of n reports sample the share among all n respondents.
 
-    That is the one `active` of what is returned: all who reported are the active ones, of whom
-    `some` are drawn without replacement, whatever their values are.
+    The result is for the estimand `active`: all who reported are the active ones, of whom `some`
+    are drawn without replacement, independently of their values.
     """
     return Sampling(sampling.population, (n - some) / (n - 1) if n > 1 else 0.0)

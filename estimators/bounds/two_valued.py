@@ -1,13 +1,13 @@
-"""Bounds of shares whose decoder takes two values: the reports are then coin tosses.
+"""Bounds on shares whose decoder takes two values, so that reports are coin tosses.
 
-Each of N reports is decisive for the share or not: with probability `own` where the user is inside,
-`other` where not, so that the decoder is `(1{decisive} - other)/(own - other)` and D decisive
-reports give the share `(D/N - other)/(own - other)`. A binary channel, a report of one of k values,
-symmetric designs and Hadamard response in one block are of this kind; D is then a binomial variable
-of the population, and a sum of two of the respondents.
+Each of N reports is decisive for the share or not: with probability `own` if the user is inside,
+and `other` if not. The decoder is `(1{decisive} - other)/(own - other)`, and D decisive reports
+give the share `(D/N - other)/(own - other)`. Binary channels, randomised response, symmetric
+designs, and Hadamard response in one block are of this kind. D is then binomial under the
+population, and a sum of two binomials for given respondents.
 
-Every form returns two arrays, the least and the largest share that agrees with D, and is not cut to
-[0, 1]. Arrays broadcast; `level` is the error allowed, in (0, 1), and `z` its `quantile`.
+Every form returns two arrays, the least and the largest share that agree with D, not cut to [0, 1].
+Arrays broadcast; `level` is the allowed error, in (0, 1), and `z` is its `quantile`.
 """
 
 from dataclasses import dataclass
@@ -22,14 +22,14 @@ from ldpstream.mechanisms.base.arrays import Bools, Floats
 Pair = tuple[Floats, Floats]
 
 FEW: Final = 4.0
-"""Times z^2: with fewer reports of one kind Wilson's interval errs too often."""
+"""With fewer than this times z^2 reports of one kind, Wilson's interval fails too often."""
 FEW_IN_BLOCK: Final = 13.0
-"""Times z^2, 50 at 95%: the same for the reports of a block."""
+"""The same limit for the reports of a block: 50 at 95%."""
 
 
 @dataclass(frozen=True)
 class Tosses:
-    """N reports, D of them decisive, and how often one is: float64 arrays that broadcast."""
+    """N reports, D decisive ones, and the probabilities of that: float64 arrays that broadcast."""
 
     reports: Floats
     decisive: Floats
@@ -38,7 +38,7 @@ class Tosses:
 
     @cached_property
     def some(self) -> Floats:
-        """N, and 1 where there are none: whoever uses the rest knows."""
+        """N, or 1 in place of 0; callers leave out results without reports."""
         return np.maximum(self.reports, 1.0)
 
     @cached_property
@@ -58,12 +58,12 @@ class Tosses:
         return Tosses(*(column[places] for column in columns))
 
     def to_share(self, decisive: Floats) -> Floats:
-        """Return the share that a part of decisive reports stands for."""
+        """Return the share that corresponds to a fraction of decisive reports."""
         return (decisive - self.other) / (self.own - self.other)
 
 
 def quantile(level: float) -> float:
-    """Return the normal quantile of a two-sided error."""
+    """Return the normal quantile for a two-sided error."""
     return float(-ndtri(level / 2.0))
 
 
@@ -79,9 +79,9 @@ def wilson(tosses: Tosses, z: float) -> Pair:
 def clopper_pearson(tosses: Tosses, level: float) -> Pair:
     """Return Clopper and Pearson's interval of `D/N`, as shares of the population.
 
-    Proved at every N, for every share. It holds for respondents too, where it is wider than needed:
-    D is then a sum of independent tosses of unlike coins, whose tails beyond the next whole number
-    are below the binomial's of the same mean (Hoeffding 1956, Theorem 5).
+    Proved at every N, for every share. It also holds for respondents, where it is wider than
+    needed: D is then a sum of independent tosses of different coins, whose tails beyond the next
+    integer are below those of the binomial with the same mean (Hoeffding 1956, Theorem 5).
     """
     low, high = clopper_pearson_parts(tosses.decisive, tosses.reports, level)
     return tosses.to_share(low), tosses.to_share(high)
@@ -97,10 +97,10 @@ def clopper_pearson_parts(successes: Floats, trials: Floats, level: float) -> Pa
 
 
 def score(tosses: Tosses, z: float) -> Pair:
-    """Return the respondents' score interval, each end half a person wider; NaN where it is empty.
+    """Return the respondents' score interval, widened by half a person; NaN if it is empty.
 
-    All theta with `N (share - theta)^2 <= z^2 (v1 theta + v0 (1 - theta))`. The share is a whole
-    number of people over N: without their halves the interval covers 0.79 at worst, with them 0.93.
+    It holds all theta with `N (share - theta)^2 <= z^2 (v1 theta + v0 (1 - theta))`. The share is
+    an integer over N: without the half person the interval covers 0.79 at worst, with it 0.93.
     """
     n, share, (inside, outside) = tosses.some, tosses.share, tosses.noise
     slope = z**2 * (inside - outside) / n
@@ -111,7 +111,7 @@ def score(tosses: Tosses, z: float) -> Pair:
 
 
 def noise_deviation(tosses: Tosses) -> Floats:
-    """Return the standard deviation of D around what the respondents give, at the estimate."""
+    """Return the standard deviation of D for given respondents, at the estimate."""
     share = np.clip(tosses.share, 0.0, 1.0)
     inside, outside = tosses.noise
     mean_noise = share * inside + (1.0 - share) * outside
@@ -120,12 +120,11 @@ def noise_deviation(tosses: Tosses) -> Floats:
 
 
 def in_block(tosses: Tosses, n: int, z: float) -> Pair:
-    """Return a score interval of the population's share, of a value in a disclosed block.
+    """Return a score interval for the population's share of a value in a disclosed block.
 
-    `tosses` are the block's, n the number of all reports: all theta with
-    `n (w - theta)^2 <= z^2 (v0 max(N/n, theta) + (1 + v1 - v0) theta - theta^2)`. The larger of two
-    right sides holds where either does: the hull of two quadratics' solutions. NaN where neither
-    has any.
+    `tosses` are the block's, and n is the number of all reports. The interval holds all theta with
+    `n (w - theta)^2 <= z^2 (v0 max(N/n, theta) + (1 + v1 - v0) theta - theta^2)`. Because of the
+    max, this is the hull of the solutions of two quadratics; NaN if neither has any.
     """
     part = tosses.reports / n
     share = tosses.share * part
@@ -139,17 +138,17 @@ def in_block(tosses: Tosses, n: int, z: float) -> Pair:
 
 
 def _roots(a: float, b: Floats, c: Floats) -> Pair:
-    """Return the roots of `a x^2 - b x + c`, NaN where there are none."""
+    """Return the roots of `a x^2 - b x + c`, NaN if there are none."""
     square = b**2 - 4.0 * a * c
     root = np.sqrt(np.where(square < 0.0, np.nan, square))
     return (b - root) / (2.0 * a), (b + root) / (2.0 * a)
 
 
 def product(tosses: Tosses, n: int, level: float) -> Pair:
-    """Return the product of Clopper and Pearson's bounds of a block and of the share inside.
+    """Return the product of Clopper and Pearson's bounds on a block and on the share inside it.
 
-    Each has half of the level. Proved at every n; of a block without reports only its own bound is
-    known.
+    Each gets half of the level. Proved at every n; in a block without reports only the bound on the
+    block counts.
     """
     block = clopper_pearson_parts(tosses.reports, np.full_like(tosses.reports, n), level / 2.0)
     silent = tosses.reports <= 0.0

@@ -1,1 +1,1 @@
-"""The best channel for a policy: A-optimal designs over the policy's cone, and files of them."""
+"""The best channel for a policy: A-optimal designs over the policy's cone."""

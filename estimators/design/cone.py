@@ -16,7 +16,7 @@ class Cone(ABC):
     """
 
     climbs: ClassVar[int]
-    """How many climbs a round of the search begins, by what one costs."""
+    """How many climbs a round of the search starts; fewer if they are expensive."""
     kicks: ClassVar[int]
     """How many columns of the design a round disturbs."""
 
@@ -26,24 +26,24 @@ class Cone(ABC):
 
     @abstractmethod
     def seeds(self) -> Floats:
-        """Return columns of the cone, `(n, k)`, of any scale, that tell all values apart."""
+        """Return columns of the cone, `(n, k)`, of any scale, that distinguish all values."""
 
     @abstractmethod
     def contains(self, column: Floats) -> bool:
         """Return whether a column, `(k,)`, of any scale is in the cone."""
 
     def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
-        """Return columns of no smaller gain, by a search of the cone's own: as given by default."""
+        """Return columns of no smaller gain, by local search; by default the columns themselves."""
         del prior, form, multipliers
         return columns
 
     def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
-        """Return extreme columns near the given ones: none by default."""
+        """Return extreme columns near the given ones, by default none."""
         del prior, rng
         return columns[:0]
 
     def rays(self) -> Iterator[Floats] | None:
-        """Return all extreme rays in arrays `(n, k)` of any scale, None where too many."""
+        """Return all extreme rays in arrays `(n, k)` of any scale, or None if they are too many."""
         return None
 
 

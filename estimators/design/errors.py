@@ -2,4 +2,4 @@
 
 
 class DesignError(ValueError):
-    """No design: the message says what did not converge or what cannot be."""
+    """There is no design; the message says what did not converge or what is impossible."""

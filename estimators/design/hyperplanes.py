@@ -1,8 +1,8 @@
-"""Balanced sets of values to begin with: points on hyperplanes of a projective space.
+"""Balanced sets of values as seeds of a search: points on hyperplanes of a projective space.
 
-Under classical LDP and uniform shares a channel whose reports support these sets is near the best
-one at any size (projective geometry response, docs/theory.md section 8), from which a search that
-adds a few columns a round would be far for hundreds of values.
+Under classical LDP with uniform shares, a channel whose reports support these sets is close to the
+best one at any size (projective geometry response, docs/theory.md section 8). With hundreds of
+values, a search that adds a few columns in each round would take long to get there.
 """
 
 import numpy as np

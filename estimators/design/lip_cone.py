@@ -1,8 +1,9 @@
 """The cone of localized information privacy for k values (docs/theory.md sections 7 and 8).
 
-With a prior pi, `e^-eps <= P(x | y)/pi[x] <= e^eps` says `e^-eps m <= v[x] <= e^eps m`, `m = pi.v`,
-of every column v. On `pi.v = 1` that is a box cut by a plane: a linear function is largest where
-its best values, by `c[x]/pi[x]`, are at the upper end, the worst at the lower, one in between.
+With a prior pi, `e^-eps <= P(x | y)/pi[x] <= e^eps` means `e^-eps m <= v[x] <= e^eps m` with
+`m = pi.v` for every column v. On `pi.v = 1` this is a box cut by a plane. A linear function is
+largest if its best values, by `c[x]/pi[x]`, are at the upper end, the worst at the lower end, and
+at most one between.
 """
 
 from collections.abc import Iterator
@@ -37,7 +38,7 @@ class LipCone(Cone):
         return float(np.exp(-self.epsilon)), float(np.exp(self.epsilon))
 
     def seeds(self) -> Floats:
-        """Return 1, columns that are high or low at one value, and those of balanced sets."""
+        """Return the column of ones, columns high or low at one value, and balanced sets."""
         low, high = self.ends
         rest = 1.0 - self.prior
         tops = np.minimum(high, (1.0 - low * rest) / self.prior)
@@ -73,7 +74,7 @@ class LipCone(Cone):
         return scaled(columns, prior)
 
     def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
-        """Return columns a few exchanges better: one value falls, another rises, `pi.v` stays."""
+        """Return columns improved by a few exchanges: one value falls, another rises."""
         out = columns / (columns @ self.prior)[:, None]
         for place, column in enumerate(out):
             for _ in range(_MOST_EXCHANGES):
@@ -83,9 +84,9 @@ class LipCone(Cone):
         return scaled(out, prior)
 
     def _exchange(self, v: Floats, p: Floats, form: Floats, multipliers: Floats) -> bool:
-        """Make the best exchange of a column with `pi.v = 1` in place; False where none is better.
+        """Make the best exchange of a column with `pi.v = 1` in place; False if none is better.
 
-        Along `d = e_l/pi_l - e_i/pi_i` until l is at the upper end or i at the lower one.
+        It moves along `d = e_l/pi_l - e_i/pi_i` until l is at the upper end or i at the lower end.
         """
         low, high = self.ends
         pi = self.prior
@@ -99,7 +100,7 @@ class LipCone(Cone):
         linear = multipliers @ v + length * _differences(multipliers / pi)
         gain = quadratic / scale**2 - linear / scale
         fall, rise = np.unravel_index(int(gain.argmax()), gain.shape)
-        # No exchange at all stands on the diagonal.
+        # The diagonal is the column without any exchange.
         if gain[fall, rise] <= gain[0, 0] + _ROUNDING * abs(linear[0, 0]):
             return False
         step = length[fall, rise]
@@ -108,7 +109,7 @@ class LipCone(Cone):
         return True
 
     def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
-        """Return extreme columns in whose order of values a few have changed places."""
+        """Return extreme columns after moving a few values in the order that determines them."""
         worth = columns / (columns @ self.prior)[:, None]
         worth = worth + 1e-3 * rng.random(worth.shape)
         rows = np.arange(len(columns))
@@ -119,11 +120,11 @@ class LipCone(Cone):
         return scaled(self._fill(worth), prior)
 
     def _fill(self, worth: Floats) -> Floats:
-        """Return columns with `pi.v = 1` that are as high as can be where worth, `(n, k)`, is."""
+        """Return columns with `pi.v = 1` that are as high as possible where `worth` is highest."""
         low, high = self.ends
         order = np.argsort(-worth, axis=1, kind="stable")
         sizes = self.prior[order]
-        # What is left above the lower end for each value in turn: the best take all they can.
+        # What is left above the lower end, value by value: the best ones take all they can.
         left = (1.0 - low) / (high - low) - (np.cumsum(sizes, axis=1) - sizes)
         levels = low + (high - low) * np.clip(left / sizes, 0.0, 1.0)
         columns = np.empty_like(worth)

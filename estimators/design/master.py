@@ -1,4 +1,4 @@
-"""The weights of given columns that make a workload's variance least: A-optimal design.
+"""The weights of given columns that minimise a workload's variance: A-optimal design.
 
 For columns `v_y` with `p.v_y = 1` the variance falls with `f(theta) = tr(G I^-1)`,
 `I = sum_y theta_y v_y v_y^T`, over `theta >= 0` with `sum_y theta_y v_y = 1` (docs/theory.md
@@ -48,12 +48,12 @@ def solve(
 ) -> Master:
     """Return the best weights of columns, from given positive ones, `(n,)`.
 
-    `multipliers` are those of a solution for nearly the same columns, None at first. Stops where
-    the complementarity `sum_y theta_y s_y`, which is how far f is above the best for these columns
-    at most, and the dual residual are below `tolerance`, relative to f.
+    `multipliers` are those of a solution for nearly the same columns, None at first. Stops once the
+    complementarity `sum_y theta_y s_y`, which bounds how far f is above the optimum for these
+    columns, and the dual residual are below `tolerance`, relative to f.
 
     Raises:
-        DesignError: where it does not converge, or the columns cannot tell all values apart.
+        DesignError: if it does not converge, or the columns do not distinguish all values.
     """
     theta, least = np.maximum(weights, 1e-12), 0.1 if multipliers is None else tolerance
     s = np.zeros(0)
@@ -93,21 +93,21 @@ def _information(gram: Floats, columns: Floats, theta: Floats) -> tuple[Floats, 
         inverse = cho_solve(factor, np.eye(len(information)))
     except LinAlgError:
         raise DesignError(
-            "no invertible channel: the columns cannot tell all values apart"
+            "no invertible channel: the columns do not distinguish all values"
         ) from None
     form = inverse @ gram @ inverse
     return inverse @ columns.T, (form + form.T) / 2.0
 
 
 def _fit_multipliers(columns: Floats, theta: Floats, g: Floats) -> Floats:
-    """Return the lambda for which `lambda.v_y` is nearest to `g_y`, weighted by theta."""
+    """Return the lambda for which `lambda.v_y` is closest to `g_y`, weighted by theta."""
     root = np.sqrt(theta)
     fitted = np.linalg.lstsq(columns * root[:, None], g * root, rcond=None)[0]
     return np.asarray(fitted, dtype=np.float64)
 
 
 def _length(position: Floats, step: Floats) -> float:
-    """Return the longest part of a step, at most all of it, that keeps a position from below 0."""
+    """Return the largest fraction of a step, at most 1, that keeps a position nonnegative."""
     falling = step < 0.0
     if not falling.any():
         return 1.0
@@ -116,7 +116,7 @@ def _length(position: Floats, step: Floats) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Newton:
-    """Newton's equations at one point, factored."""
+    """Newton's equations at one point, with their factorisation."""
 
     factor: tuple[Floats, bool]
     solved: Floats

@@ -1,7 +1,7 @@
-"""The best channel that a policy allows: column generation (docs/theory.md section 8).
+"""The best channel that a policy allows, by column generation (docs/theory.md section 8).
 
-Rounds of two steps: the best weights of the columns so far (`master`), then columns of the policy's
-cone that would improve them (`search`). With the largest gain over the whole cone,
+Each round has two steps: find the best weights of the columns so far (`master`), then columns of
+the policy's cone that would improve them (`search`). With the largest gain over the whole cone,
 `f(theta)^2 / (lambda.1 + gain)` is a lower bound on f over all channels: for every other design
 `f' >= 2 s f - s^2 sum theta'_y v_y^T M v_y` by convexity, for any s, and the sum is at most
 `lambda.1 + gain`.
@@ -40,11 +40,11 @@ class Design:
     """The columns `v_y` of a channel, `(n, k)`, with `p.v_y = 1`, and their weights, `(n,)`.
 
     The channel is `Q[x, y] = weights[y] v_y[x]`; `prior` is p. `population` and `respondents` are
-    the variances of one report, summed over all queries of the workload, of the best unbiased
-    linear decoder where p is true. No channel of the policy has a population variance below
-    `population - gap`, provided that the search has missed no column better than those it found:
-    status "proved" where every extreme ray of the cone was looked at, "searched" where no better
-    column was found from `starts` starts, "unfinished" where time was up with better ones known.
+    the variances of one report, summed over all queries of the workload, with the best unbiased
+    linear decoder if p is true. No channel of the policy has a population variance below
+    `population - gap`, provided that the search has missed no better column. The status is "proved"
+    if every extreme ray of the cone was checked, "searched" if no better column was found from
+    `starts` starts, and "unfinished" if time ran out while better columns were known.
     """
 
     policy: Policy
@@ -70,14 +70,14 @@ def optimise(
 ) -> Design:
     """Return the best channel for a policy, a workload and a design prior, by default uniform.
 
-    The decoder of the channel stays unbiased for every distribution of values; only its variance is
-    tuned to the prior. `tolerance` is the largest gain, relative to f, that ends the search, and
-    `seconds` the computing time after which no round begins: the thread's own, so that a busy
-    machine changes nothing. The same seed gives the same design where time is not what ends it.
+    The decoder of the channel is unbiased for every distribution of values; only its variance is
+    tuned to the prior. `tolerance` is the largest gain, relative to f, that ends the search.
+    `seconds` is the computing time of this thread after which no round starts, so that a busy
+    machine makes no difference. The same seed gives the same design unless time ends the search.
 
     Raises:
-        DesignError: for a prior that is no distribution above 0, a workload of another size, a
-            budget of 0 (no channel can tell the two values apart), or no convergence.
+        DesignError: if the prior is not a distribution above 0, the workload has another size, a
+            budget is 0 (so that no channel distinguishes the two values), or nothing converges.
     """
     p = check_prior(policy.size, prior)
     if workload.size != policy.size:
@@ -104,11 +104,11 @@ def optimise(
 
 
 def check_prior(size: int, prior: Floats | None) -> Floats:
-    """Return a design prior, float64 `(k,)`; uniform where none is given.
+    """Return a design prior, float64 `(k,)`, uniform if none is given.
 
     Raises:
-        DesignError: where it is not `size` numbers above 0 with sum 1. A share of 0 would leave the
-            variance that its value adds out of account: mix in a little of the uniform prior.
+        DesignError: if it is not `size` numbers above 0 with sum 1. A share of 0 would ignore the
+            variance that its value adds; mix in a little of the uniform prior.
     """
     if prior is None:
         return np.full(size, 1.0 / size)
@@ -124,7 +124,7 @@ def cone_of(policy: Policy) -> Cone:
     """Return the cone of the columns that a policy allows.
 
     Raises:
-        DesignError: where a budget between different values is 0.
+        DesignError: if a budget between different values is 0.
     """
     if isinstance(policy, PriorPolicy):
         prior = np.array([float(share) for share in policy.prior])
@@ -147,7 +147,7 @@ class _Run:
     seed: int
 
     def run(self) -> tuple[Master, Status, float, int]:
-        """Return the last master, its status, the largest gain over the cone, and the starts."""
+        """Return the last master, the status, the largest gain, and the number of starts."""
         deadline = time.thread_time() + self.seconds
         rng = np.random.default_rng(self.seed)
         most = 2 * self.prior.size
@@ -182,7 +182,7 @@ class _Run:
             multipliers = master.multipliers
 
     def _begin(self) -> tuple[Floats, Floats]:
-        """Return columns and weights that make a channel: seeds, and what they leave of 1."""
+        """Return the columns and weights of a channel: seeds, and one column for the rest."""
         seeds = scaled(self.cone.seeds(), self.prior)
         mean, part = seeds.mean(axis=0), 1.0
         for _ in range(_HALVINGS):

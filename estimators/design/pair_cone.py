@@ -20,9 +20,9 @@ _MOST_KICKS = 4
 
 @dataclass(frozen=True, eq=False)
 class PairCone(Cone):
-    """Budgets `E` as float64 `(k, k)`, `inf` where a pair is free; 0 on the diagonal.
+    """The cone of budgets `E`, float64 `(k, k)`, `inf` for unprotected pairs, 0 on the diagonal.
 
-    They are closed: `E[x, z] <= E[x, y] + E[y, z]`, which any channel for them obeys anyway.
+    They are closed: `E[x, z] <= E[x, y] + E[y, z]`, which every channel that keeps them obeys.
     """
 
     climbs: ClassVar[int] = 8
@@ -31,15 +31,15 @@ class PairCone(Cone):
 
     @cached_property
     def pairs(self) -> Pairs:
-        """The pairs of finite budget that no two others imply."""
+        """The pairs with finite budgets that no two others imply."""
         value, other = essential_pairs(self.budgets)
         return Pairs(len(self.budgets), value, other, self.budgets[value, other])
 
     def seeds(self) -> Floats:
-        """Return 1 and, for every value, what falls away from it and what rises.
+        """Return the column of ones and, for every value, columns that fall and rise away from it.
 
-        `e^-E[x, .]` and `e^E[., x]` are in the cone by the triangle inequality, the second where
-        no entry is infinite.
+        `e^-E[x, .]` and `e^E[., x]` are in the cone by the triangle inequality; the second is left
+        out if an entry is infinite.
         """
         falling = np.exp(-self.budgets)
         towards = self.budgets.T[np.isfinite(self.budgets).all(axis=0)]
@@ -52,10 +52,10 @@ class PairCone(Cone):
         return bool((column >= 0.0).all() and (column[self.pairs.value] <= limits).all())
 
     def best(self, directions: Floats, prior: Floats) -> Floats:
-        """Return the columns with the largest `c.v` for each direction: a linear program each.
+        """Return the column with the largest `c.v` for each direction, by a linear program each.
 
         Raises:
-            DesignError: where the solver fails.
+            DesignError: if the solver fails.
         """
         out = np.empty_like(directions)
         for place, direction in enumerate(directions):
@@ -75,14 +75,14 @@ class PairCone(Cone):
         return scaled(out, prior)
 
     def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
-        """Return rays nearer to one that beats its neighbours; columns with a 0 stay."""
+        """Return rays moved towards one that beats its neighbours; columns with a 0 stay."""
         out = columns.copy()
         for place in np.flatnonzero((columns > 0.0).all(axis=1)):
             out[place] = ascend(self.pairs, columns[place], prior, form, multipliers)
         return out
 
     def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
-        """Return the rays a few random moves from columns; those with a 0 are left out."""
+        """Return rays a few random moves away from columns; columns with a 0 are left out."""
         out = columns[(columns > 0.0).all(axis=1)]
         for place, column in enumerate(out):
             ray = column
@@ -95,7 +95,7 @@ class PairCone(Cone):
         return out
 
     def _shrink(self, column: Floats) -> Floats:
-        """Return the largest column of the cone below one that a solver's tolerance moved out."""
+        """Return the largest column of the cone below one that is outside by solver tolerance."""
         bounded = np.isfinite(self.budgets)
         limits = np.exp(np.where(bounded, self.budgets, 0.0)) * np.maximum(column, 0.0)
         least: Floats = np.where(bounded, limits, np.inf).min(axis=1)
@@ -123,9 +123,9 @@ def closed(size: int, budgets: Iterable[tuple[int, int, float]]) -> Floats:
 
 
 def essential_pairs(budgets: Floats) -> tuple[Integers, Integers]:
-    """Return the ordered pairs of finite budget that no chain of two others implies.
+    """Return the ordered pairs with finite budgets that no chain of two others implies.
 
-    The entries off the diagonal are above 0, so that no chain implies itself in a circle.
+    The entries off the diagonal are above 0, so that no chains imply each other in a circle.
     """
     size = len(budgets)
     needed = np.isfinite(budgets) & ~np.eye(size, dtype=np.bool_)

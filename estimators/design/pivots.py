@@ -1,10 +1,10 @@
-"""From an extreme ray of a policy's cone to the next: moves along the edges of the cone.
+"""Moves along the edges of a policy's cone, from one extreme ray to the next.
 
-At an extreme ray the pairs that keep their budget with equality join all values; a spanning tree of
-them determines the ray. Without one edge of it the values fall in two parts, and one part may be
-scaled against the other until another pair reaches its budget: the ray at the other end of an edge.
-A convex function along an edge is largest at an end, so a ray that beats all its neighbours is
-a local optimum in a stronger sense than one that no linear program leaves.
+At an extreme ray, the pairs that keep their budget with equality connect all values, and a spanning
+tree of them determines the ray. Without one edge of the tree the values fall into two parts. One
+part can be scaled against the other until another pair reaches its budget: the ray at the other end
+of an edge of the cone. A convex function on an edge is largest at an end, so that a ray that beats
+all its neighbours is a stronger local optimum than one that no linear program leaves.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Pairs:
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """The moves at one ray: parts `(t, k)` of 0 and 1, each with the factor that it may take."""
+    """The moves at a ray: parts `(t, k)` of 0 and 1, and the factor that scales each, `(t,)`."""
 
     parts: Floats
     factors: Floats
@@ -38,8 +38,8 @@ class Moves:
 def moves_at(pairs: Pairs, column: Floats) -> Moves:
     """Return every move from an extreme ray of positive entries, `(k,)`, to another such ray.
 
-    Where no pair limits a part its move ends at a ray with entries of 0, from which logarithms lead
-    no further: such rays are left to the linear programs.
+    If no pair limits a part, its move ends at a ray with entries of 0, which logarithms cannot
+    represent; such rays are left to the linear programs.
     """
     logs = np.log(column)
     slack = pairs.budget - logs[pairs.value] + logs[pairs.other]
@@ -57,9 +57,9 @@ def moves_at(pairs: Pairs, column: Floats) -> Moves:
 def ascend(
     pairs: Pairs, column: Floats, prior: Floats, form: Floats, multipliers: Floats
 ) -> Floats:
-    """Return a ray with `p.v = 1` at most 12 moves up from a ray, each to the best neighbour.
+    """Return a ray with `p.v = 1` after at most 12 moves from a ray, each to the best neighbour.
 
-    Whatever it passes becomes a column of the design, where the next round goes on from it.
+    It becomes a column of the design, so that the next round can continue from it.
     """
     for _ in range(_MOST_STEPS):
         moves = moves_at(pairs, column)
@@ -97,7 +97,7 @@ def gains_of(
 def _parts(pairs: Pairs, tight: Integers) -> Floats:
     """Return, for every edge of a spanning tree of the tight pairs, the values beyond it.
 
-    1 beyond and 0 before, `(t, k)`; values that no tight pair joins to the first are in no part.
+    1 beyond and 0 before, `(t, k)`; values that no tight pairs connect to the first are in no part.
     """
     near: list[list[int]] = [[] for _ in range(pairs.size)]
     ends = pairs.value[tight].tolist(), pairs.other[tight].tolist()

@@ -1,10 +1,10 @@
-"""From a design to a channel that keeps its policy exactly: rounding outward.
+"""Rounding of a design to a channel that keeps its policy exactly.
 
 Probabilities become multiples of 2^-64. A column is first mixed with a little of the column of
-ones, which is inside every cone, so that rounding down breaks no budget; the amount grows until the
-integers keep the policy exactly. What the rounded columns leave of every row goes to one more
-report, nearly of the same probability for all values: its share grows until it keeps the policy as
-well. Rows then sum to 1 exactly, and the decoder is that of the rounded channel.
+ones, which is inside every cone, so that rounding down violates no budget; the amount grows until
+the integers keep the policy exactly. The remainder of every row goes to one more report, with
+nearly the same probability for all values, whose share grows until it keeps the policy too. Rows
+then sum to 1 exactly, and the decoder is that of the rounded channel.
 """
 
 from collections.abc import Callable
@@ -35,8 +35,8 @@ def realise(design: Design) -> DesignedChannel:
     """Return the design's channel, rounded so that it keeps its policy exactly.
 
     Raises:
-        DesignError: where no rounding keeps it: budgets too small for multiples of 2^-64.
-        SpecError: where the policy has more values than channel files hold.
+        DesignError: if no rounding keeps it, since budgets are too small for multiples of 2^-64.
+        SpecError: if the policy has more values than channel files hold.
     """
     policy = tabled(design.policy)
     keeps = keeper(policy)
@@ -63,9 +63,9 @@ def write_channel(path: str | Path, design: Design) -> DesignedChannel:
     """Realise a design, write its channel file, and return what was written.
 
     Raises:
-        DesignError: as `realise`.
-        SpecError: as `realise`.
-        OSError: where the file cannot be written.
+        DesignError: as for `realise`.
+        SpecError: as for `realise`.
+        OSError: if the file cannot be written.
     """
     channel = realise(design)
     save_channel(Path(path), channel)
@@ -73,7 +73,7 @@ def write_channel(path: str | Path, design: Design) -> DesignedChannel:
 
 
 def keeper(policy: Policy) -> Keeps:
-    """Return the exact test whether one report, numerators of `Q[., y]`, keeps a policy."""
+    """Return an exact test of whether a report, numerators of `Q[., y]`, keeps a policy."""
     if isinstance(policy, PriorPolicy):
         limit = exp_floor(policy.budget)
 

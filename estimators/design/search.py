@@ -1,8 +1,8 @@
-"""The search for columns that a design lacks: the largest `v^T M v - lambda.v` over a cone.
+"""The search for columns that would improve a design: the largest `v^T M v - lambda.v` over a cone.
 
-A convex function is largest at an extreme ray. From many starts, each step moves to the column
-that is best for the gradient at the last one; then the cone's own search, where it has one. That
-finds local optima. Where all extreme rays can be enumerated the largest gain is known.
+A convex function is largest at an extreme ray. From many starts, each step moves to the column that
+is best for the gradient at the last one, followed by the cone's own search, if it has one. This
+finds local optima. If all extreme rays can be enumerated, the largest gain is known.
 """
 
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from ldpstream.mechanisms.base.arrays import Floats
 _MOST_STEPS = 50
 _ROUNDING = 1e-10
 _DIGITS = 9
-"""Columns that agree in this many digits are one."""
+"""Columns that agree in this many digits are considered equal."""
 
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """New columns `(n, k)` of positive gain, best first, and the largest gain that was seen."""
+    """New columns `(n, k)` with positive gain, best first, and the largest gain found."""
 
     columns: Floats
     largest: float
@@ -39,7 +39,7 @@ def search(
 
 
 def search_all(cone: Cone, prior: Floats, master: Master, *, most: int) -> Found | None:
-    """Look at every extreme ray: the largest gain is then that of the cone. None: too many."""
+    """Do the same over all extreme rays, so that `largest` is exact; None if they are too many."""
     rays = cone.rays()
     if rays is None:
         return None
@@ -53,7 +53,7 @@ def search_all(cone: Cone, prior: Floats, master: Master, *, most: int) -> Found
 
 
 def climb(cone: Cone, prior: Floats, master: Master, starts: Floats) -> Floats:
-    """Return local optima, one for each direction `(n, k)` to begin with."""
+    """Return local optima, one for each initial direction, `(n, k)`."""
     columns = cone.best(starts, prior)
     gain = gains(columns, master.form, master.multipliers)
     moving = np.arange(len(columns))
@@ -70,9 +70,9 @@ def climb(cone: Cone, prior: Floats, master: Master, starts: Floats) -> Floats:
 
 
 def directions(master: Master, rng: np.random.Generator, starts: int) -> Floats:
-    """Return random directions, and gradients at columns of the design with noise on them.
+    """Return random directions, and noisy gradients at columns of the design.
 
-    `v^T M v` is the largest squared projection of `M^(1/2) v`, so random ones are drawn there.
+    `v^T M v` is the largest squared projection of `M^(1/2) v`, so that random ones are drawn there.
     """
     size, random = len(master.multipliers), starts // 2
     values, vectors = np.linalg.eigh(master.form)

@@ -1,9 +1,9 @@
-"""A design of the same information in fewer columns: shorter files and reports.
+"""Designs with the same information in fewer columns, for shorter files and reports.
 
-An interior-point method ends in the middle of all best weights, which may use many more columns
-than they need. I has `k (k + 1)/2` different entries, so by Caratheodory's theorem as many columns
-suffice for it, and with it for the equality `sum_y theta_y v_y = I p = 1`: a vertex of the linear
-program over all weights that give I.
+An interior-point method ends in the middle of all optimal weights, which may use many more columns
+than necessary. I has `k (k + 1)/2` different entries, so that by Caratheodory's theorem as many
+columns suffice for it, and hence for the equality `sum_y theta_y v_y = I p = 1`. They are a vertex
+of the linear program over all weights with the same I.
 """
 
 import numpy as np
@@ -15,13 +15,13 @@ from ldpstream.mechanisms.base.arrays import Floats
 
 _NEGLIGIBLE = 1e-10
 _MOST_VALUES = 32
-"""For more values the linear program takes longer than the shorter table is worth."""
+"""Most values, beyond which the linear program takes longer than a shorter table is worth."""
 
 
 def thin(gram: Floats, master: Master, tolerance: float) -> Master:
-    """Return a solution in at most `k (k + 1)/2` columns, or the given one where that fails.
+    """Return a solution with at most `k (k + 1)/2` columns, or the given one if that fails.
 
-    Its trace is above by no more than `tolerance`, relative.
+    Its trace is larger by at most `tolerance`, relatively.
     """
     size = len(master.multipliers)
     first, second = np.triu_indices(size)

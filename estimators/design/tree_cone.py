@@ -1,14 +1,14 @@
 """Cones whose extreme rays are free choices, one at each vertex of a tree.
 
-`v[x] / v[parent of x]` is at one of two levels. Two policies are of this form:
+At a ray, `v[x] / v[parent of x]` has one of two levels. Two kinds of policy have this form:
 
-- a tree of budgets, of which a line is one: k - 1 equalities fix a ray, and an edge gives at most
-  one of its two, so that every edge keeps its budget with equality in one direction;
-- classical local differential privacy: a ray has a set of values at `e^eps`, the others at 1; the
-  tree is a star around a vertex that is no value.
+- a tree of budgets, such as a line: k - 1 equalities determine a ray, and an edge contributes at
+  most one of its two, so that every edge keeps its budget with equality in one direction;
+- classical local differential privacy: a ray has some values at `e^eps` and the others at 1; the
+  tree is a star around a vertex that is not a value.
 
-The largest linear function is found exactly, by dynamic programming from the leaves up; and all
-`2^choices` rays can be enumerated where there are few.
+The largest linear function is found exactly, by dynamic programming from the leaves up, and all
+`2^choices` rays can be enumerated if they are few.
 """
 
 from collections.abc import Iterator
@@ -36,10 +36,10 @@ _CLEAR = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class TreeCone(PairCone):
-    """`parents` int64 `(k,)`, -1 for none: the level is then that of `v[x]` itself; levels `(k,)`.
+    """A tree of values: `parents`, int64 `(k,)`, and the levels `low` and `high`, float64 `(k,)`.
 
-    `order` lists the vertices, each after its parent. A vertex of two equal levels is no choice:
-    the root of a tree of values is at 1.
+    A vertex without a parent, -1, has the level of `v[x]` itself. `order` lists the vertices, each
+    after its parent. A vertex with two equal levels is not a choice: the root of a tree is at 1.
     """
 
     climbs: ClassVar[int] = 64
@@ -51,7 +51,7 @@ class TreeCone(PairCone):
 
     @classmethod
     def of(cls, budgets: Floats) -> Self | None:
-        """Return the cone of closed budgets, None where it is of neither form."""
+        """Return the cone of closed budgets, or None if it has neither form."""
         size = len(budgets)
         off = budgets[~np.eye(size, dtype=np.bool_)]
         if not np.isfinite(off).all() or off.min() <= 0.0:
@@ -77,7 +77,7 @@ class TreeCone(PairCone):
         return cls(budgets, parents, np.array(order), low, high)
 
     def seeds(self) -> Floats:
-        """Return those of any cone, and balanced sets of values under classical LDP."""
+        """Return the seeds of any cone and, under classical LDP, balanced sets of values."""
         general = super().seeds()
         if (self.parents >= 0).any():
             return general
@@ -91,7 +91,7 @@ class TreeCone(PairCone):
 
     @cached_property
     def below(self) -> Floats:
-        """1 where the choice of a free vertex moves a value: `(choices, k)`."""
+        """1 if the choice at a free vertex changes a value, float64 `(choices, k)`."""
         under = np.eye(len(self.parents))
         for x in self.order[::-1]:
             if self.parents[x] >= 0:
@@ -114,7 +114,7 @@ class TreeCone(PairCone):
         return scaled(columns, prior)
 
     def _greedy(self, directions: Floats) -> Bits:
-        """Return the choices of the largest `c.v`: high where the part below adds to it."""
+        """Return the choices with the largest `c.v`: high if the part below contributes to it."""
         total = directions.copy()
         chosen = np.zeros(total.shape, dtype=np.bool_)
         for x in self.order[::-1]:
@@ -132,7 +132,7 @@ class TreeCone(PairCone):
         return columns
 
     def _choices(self, columns: Floats) -> Bits:
-        """Read the choices off extreme columns of any scale."""
+        """Return the choices of extreme columns of any scale."""
         if (self.parents < 0).all():
             middle = columns.max(axis=1, keepdims=True) * np.sqrt(self.low / self.high)
         else:
@@ -141,7 +141,7 @@ class TreeCone(PairCone):
         return chosen
 
     def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
-        """Return columns that no change of one choice makes better."""
+        """Return columns that no change of a single choice improves."""
         chosen = self._choices(columns)
         for _ in range(_MOST_ROUNDS):
             column = scaled(self._columns(chosen), prior)
@@ -167,7 +167,7 @@ class TreeCone(PairCone):
         quadratic = quadratic + change * (2.0 * cross + change * square)
         linear = (columns @ multipliers)[:, None] + change * (moved @ multipliers)
         scale = 1.0 + change * (moved @ prior)
-        # Where almost all of a column goes, rounding hides what is left: no change to make.
+        # If almost all of a column disappears, rounding hides the rest: do not make the change.
         clear = scale > _CLEAR
         scale = np.where(clear, scale, 1.0)
         return np.where(clear, quadratic / scale**2 - linear / scale, -np.inf)

@@ -1,7 +1,7 @@
-"""Workloads: the queries whose total variance a design makes small, as their Gram matrix.
+"""Workloads: the queries whose total variance a design minimises, as Gram matrices.
 
-A workload of queries `w_1, ..., w_q` enters only by `G = sum_i w_i w_i^T` (docs/theory.md
-section 8), which for prefixes and ranges is a product over the dimensions.
+A workload of queries `w_1, ..., w_q` matters only through `G = sum_i w_i w_i^T` (docs/theory.md
+section 8), which is a product over the dimensions for prefixes and ranges.
 """
 
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ def sets(size: int, members: Sequence[Integers], *, name: str = "sets") -> Workl
     """Return the indicators of given sets of values, each an array of different indices.
 
     Raises:
-        ValueError: where there is no set, or one holds an index outside `0..size-1` or one twice.
+        ValueError: if there is no set, or one holds an index outside `0..size-1` or one twice.
     """
     if not members:
         raise ValueError("workload: expected at least one set, got none")

@@ -1,1 +1,1 @@
-"""Likelihood of the counts of one ordered dimension: its maximum, profiles, and a smooth curve."""
+"""The likelihood of counts on one ordered dimension: maximum, profile bounds, a smooth curve."""

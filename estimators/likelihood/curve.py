@@ -1,8 +1,8 @@
-"""A smooth curve of large likelihood: biased, and nicer to look at than the largest one's spikes.
+"""A smooth curve of high likelihood, for display: biased, but without the maximum's spikes.
 
-Expectation and maximisation (Dempster, Laird, Rubin 1977) from uniform shares, stopped at the first
-shares that the reports do not contradict: `2 (L* - L(p)) <= z^2`. So each of its quantiles lies
-within the profile's bounds of the same confidence.
+Expectation maximisation (Dempster, Laird, Rubin 1977) from uniform shares, stopped at the first
+shares that the reports do not contradict: `2 (L* - L(p)) <= z^2`. Each of its quantiles therefore
+lies within the profile's bounds of the same confidence.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _HALVINGS: Final = 40
 class Curve:
     """Shares, float64 `(k,)`, >= 0, that sum to 1; NaN without reports.
 
-    `deviance` is twice what their log-likelihood is below the largest, at most; NaN likewise.
+    `deviance` bounds twice the distance of their log-likelihood from the largest; NaN likewise.
     """
 
     shares: Floats
@@ -31,7 +31,7 @@ class Curve:
 
 
 def curve(line: Line, confidence: float, *, best: Fit | None = None) -> Curve:
-    """Return the curve of a confidence in (0, 1); `best` is the largest likelihood, where known."""
+    """Return the curve for a confidence in (0, 1); `best` is the maximum, if it is known."""
     if line.n == 0.0:
         return Curve(np.full(line.size, np.nan), float("nan"))
     top = maximise(line) if best is None else best
@@ -49,7 +49,7 @@ def curve(line: Line, confidence: float, *, best: Fit | None = None) -> Curve:
 
 
 def _between(line: Line, shares: Floats, top: Fit, most: float) -> Curve:
-    """Return the mixture with the best shares that is just near enough, or else these."""
+    """Return the first mixture of shares with the best ones that is close enough."""
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         part = (low + high) / 2.0

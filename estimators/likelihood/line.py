@@ -1,9 +1,9 @@
 """The likelihood of counts over one dimension of the clamped geometric channel.
 
 `Q[x, y] = s_y A[x, y]`, `A[x, y] = alpha^|x - y|`, whose inverse B is tridiagonal (Kac, Murdock,
-Szego 1953). With `u = A p` the log-likelihood of shares p is `sum_y N[y] log u[y]`, but for a
-constant: a sum of one term for each output, and `p = B u` costs three terms a value. Products with
-A only add numbers above 0, so all their digits are right.
+Szego 1953). With `u = A p`, the log-likelihood of shares p is `sum_y N[y] log u[y]` up to a
+constant, one term for each output, and `p = B u` takes three terms for each value. Products with A
+add only positive numbers, so that all their digits are accurate.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 @dataclass(frozen=True)
 class Line:
-    """`counts` of each output, float64 `(k,)`, >= 0, of reports through `axis`."""
+    """The likelihood of `counts`, float64 `(k,)`, >= 0, of the reports of the channel `axis`."""
 
     axis: GeometricAxis
     counts: Floats
@@ -32,7 +32,7 @@ class Line:
         """Return the likelihood of a statistic.
 
         Raises:
-            ValueError: where likelihood is not offered for the mechanism.
+            ValueError: if likelihood is not offered for the mechanism.
         """
         if not (isinstance(mechanism, L1Geometric) and has_likelihood(mechanism)):
             raise ValueError(f"likelihood: expected {OFFERED}, got {mechanism.id}")
@@ -84,7 +84,7 @@ class Line:
     def gradient(self, u: Floats) -> Floats:
         """Return the derivative of the log-likelihood in each share, `A (N/u)`.
 
-        As it is concave, no shares p have one above `value(u) - n + gradient(u) @ p`, for any u
-        above 0: that is what all certificates here are made of.
+        Since the log-likelihood is concave, that of any shares p is at most
+        `value(u) - n + gradient(u) @ p` for any u above 0. All proofs here rest on this.
         """
         return self.mix(self.counts / u)

@@ -1,4 +1,4 @@
-"""Which mechanisms likelihood is offered for: numpy alone, since configurations ask on devices."""
+"""The mechanisms for which likelihood is offered, without scipy, as devices check this too."""
 
 from typing import Final
 
@@ -6,17 +6,17 @@ from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 LARGEST: Final = 1_024
-"""Values of a dimension at most: the thresholds of profiles were calibrated up to here."""
+"""Most values of a dimension, up to which the thresholds of profiles were calibrated."""
 OFFERED: Final = f"l1-geometric in one dimension of 2 to {LARGEST:,} values"
 
 
 def has_likelihood(mechanism: Mechanism) -> bool:
     """Return whether likelihood estimates are offered for a mechanism's values.
 
-    Where a channel's noise is alike in all directions (randomized response, Hadamard, projective
-    geometry, subsets) the positive parts of many noises fill empty regions: the largest likelihood
-    is biased by several standard errors, which nothing in the data shows, and no profile of it
-    covers. Several dimensions have no such solver.
+    If a channel's noise is the same in all directions (randomized response, Hadamard, projective
+    geometry, subsets), the positive parts of the noise of many values fill empty regions. The
+    maximum is then biased by several standard errors, which the data do not show, and its profiles
+    do not cover. For several dimensions there is no such solver.
     """
     return (
         isinstance(mechanism, L1Geometric)

@@ -1,13 +1,13 @@
 """Bounds by profile likelihood: all shares, or quantiles, that the reports do not contradict.
 
-A share psi of a set is outside where the largest likelihood with that share is far below the
-largest of all; a position t is below a quantile q where `F(t) >= q` is, and above where
-`F(t - 1) <= q` is. What counts as outside is proved for the counts at hand (`solver.Tangent`), and
-what cannot be proved is inside: numerical errors only widen.
+A share psi of a set is excluded if the largest likelihood with that share is far below the largest
+of all. A position t is below the q-quantile if `F(t) >= q` is excluded, and above it if
+`F(t - 1) <= q` is. Every exclusion is proved for the given counts (`solver.Tangent`), and what
+cannot be proved stays inside, so that numerical errors only widen bounds.
 
-`calibrated` takes what is far from measurements, and no proof is known. `proved` is universal
-inference (Wasserman, Ramdas, Balakrishnan 2020) by two halves of the reports: it holds at every n,
-and for all sets and quantiles at once, since all compare with the same shares.
+`calibrated` uses thresholds from simulations, for which no proof is known. `proved` is universal
+inference (Wasserman, Ramdas, Balakrishnan 2020) with two halves of the reports: it holds at every
+n, and for all sets and quantiles together, since all are compared with the same shares.
 """
 
 import math
@@ -29,20 +29,20 @@ from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 _TRIALS: Final = 16
 _NEAR: Final = 0.02
-"""Part of the distance to the estimate that an end may be too far out."""
+"""How far out an end may be, as a fraction of its distance from the estimate."""
 _ENOUGH: Final = 0.1
-"""Part of the limit: so near to it the tangents cross it where the likelihood does."""
+"""Fraction of the limit; this close to it, tangents cross it where the likelihood does."""
 _SLACK: Final = 0.03
-"""Part of a difference of likelihoods that a solution need not close."""
+"""Fraction of a difference of likelihoods to which a solution need not be exact."""
 _TINY: Final = 1e-6
 _HALVINGS: Final = 30
 
 
 @dataclass(frozen=True)
 class _Part:
-    """Reports that likelihoods are compared on: their own `best` shares, and `reference`.
+    """Reports on which likelihoods are compared, with their `best` shares.
 
-    `reference` is the log-likelihood that others are compared with.
+    `reference` is the log-likelihood to which others are compared.
     """
 
     line: Line
@@ -52,11 +52,12 @@ class _Part:
 
 @dataclass(frozen=True)
 class Profile:
-    """What bounds by likelihood are made of, for counts of at least one report.
+    """Bounds by likelihood, for counts of at least one report.
 
-    Likelihoods are compared part by part, and outside is where the mean over the parts of
-    `exp(reference - largest)` is above `exp(limit)`: `share_limit` for sets, `quantile_limit` for
-    quantiles. `best` are the best shares of all reports: always inside.
+    Likelihoods are compared part by part. A hypothesis is excluded if the mean over the parts of
+    `exp(reference - largest)` is above `exp(limit)`, with `share_limit` for sets and
+    `quantile_limit` for quantiles. `best` are the best shares of all reports, which are never
+    excluded.
     """
 
     best: Fit
@@ -72,10 +73,10 @@ class Profile:
 
     @classmethod
     def calibrated(cls, line: Line, confidence: float) -> Self:
-        """Return the bounds of a confidence up to 0.99, each by itself.
+        """Return bounds with a confidence up to 0.99, which hold one at a time.
 
         Raises:
-            ValueError: where no threshold was calibrated.
+            ValueError: if no threshold was calibrated.
         """
         most = threshold(confidence)
         if most is None:
@@ -86,7 +87,7 @@ class Profile:
 
     @classmethod
     def proved(cls, line: Line, confidence: float) -> Self:
-        """Return the bounds of any confidence, all together."""
+        """Return bounds with any confidence, which hold simultaneously."""
         both = halves(line)
         fits = [maximise(half) if half.n else None for half in both]
         guesses = [
@@ -98,20 +99,20 @@ class Profile:
             for half, fit, other in zip(both, fits, reversed(guesses), strict=True)
             if fit is not None
         )
-        # A half without reports says nothing: its ratio is 1.
+        # A half without reports carries no information: its ratio is 1.
         limit = -math.log(1.0 - confidence)
         if len(parts) == 1:
             limit = math.log(2.0 * math.exp(limit) - 1.0)
         return cls(maximise(line), parts, limit, limit)
 
     def share(self, members: Bools) -> tuple[float, float]:
-        """Return the bounds of the share of some values, bool `(k,)`, not none and not all."""
+        """Return bounds on the share of some values, bool `(k,)`, but neither none nor all."""
         return self._low(members), 1.0 - self._low(~members)
 
     def position(self, q: float, positions: Integers) -> tuple[int, int]:
-        """Return the bounds of the q-quantile, q in (0, 1), among the values' positions.
+        """Return bounds on the q-quantile, q in (0, 1), as positions.
 
-        `positions` are those of the values, int64 `(k,)`, >= 0.
+        `positions` holds that of each value, int64 `(k,)`, >= 0.
         """
         cumulative = np.cumsum(np.bincount(positions, self.best.shares))
         size = cumulative.size
@@ -133,7 +134,7 @@ class Profile:
         return inside, last
 
     def _excludes(self, members: Bools, q: float, *, above: bool) -> bool:
-        """Return whether it is proved that a share is not q or more (or not q or less)."""
+        """Return whether it is proved that a share is below q (`above`), or above q."""
         bounds = [part.best.bound for part in self.parts]
         for place, part in enumerate(self.parts):
             share = float(part.best.shares[members].sum())
@@ -141,12 +142,12 @@ class Profile:
                 continue
             enough = partial(self._settled, bounds, place)
             bound = maximise(part.line, members, q, enough).bound
-            # Where the best shares are not quite the best, better ones may lie beyond q.
+            # The best shares are not exactly optimal; better ones may lie beyond q.
             bounds[place] = max(bound, part.best.bound) if bound >= part.best.value else bound
         return self._excess(bounds) > self.quantile_limit
 
     def _settled(self, bounds: Sequence[float], place: int, fit: Fit) -> bool:
-        """Return whether a better fit of this part would not change what is excluded."""
+        """Return whether a better fit of this part could not change the result."""
         least, most = ([*bounds] for _ in range(2))
         least[place], most[place] = fit.value, fit.bound
         if self._excess(most) > self.quantile_limit:
@@ -160,10 +161,10 @@ class Profile:
         return largest + math.log(sum(math.exp(one - largest) for one in apart) / len(apart))
 
     def _low(self, members: Bools) -> float:
-        """Return a share below which all are outside: by Newton's method from outside.
+        """Return a share below which all are excluded, by Newton's method from outside.
 
         The largest likelihood is concave in the share, and each solution's tangent bounds it at
-        every share: where the tangents are outside all is.
+        every share: what the tangents exclude is excluded.
         """
         limit = self.share_limit
         estimate = float(self.best.shares[members].sum())
@@ -183,19 +184,19 @@ class Profile:
                 break
             if excess <= limit:
                 inside = min(inside, trial)
-            # The root of the excess is nearly a straight line.
+            # The square root of the excess is nearly linear.
             slope = math.sqrt(max(excess - root, 1e-9)) / (estimate - trial)
             trial = estimate - math.sqrt(max(limit - root, 0.0)) / slope
             trial = min(max(trial, low + 0.02 * (inside - low)), low + 0.98 * (inside - low))
         return low
 
     def _crossing(self, tangents: Sequence[Tangent], low: float, high: float) -> float:
-        """Return the share up to which all from `low` on are outside by these tangents."""
+        """Return the share up to which these tangents exclude all shares from `low` on."""
 
         def outside(psi: float) -> bool:
             return self._excess([one.at(psi) for one in tangents]) > self.share_limit
 
-        # The excess is convex: with one end outside and the other not there is one crossing.
+        # The excess is convex: if only one end is excluded, there is one crossing.
         if not outside(low) or outside(high):
             return low
         for _ in range(_HALVINGS):
@@ -205,7 +206,7 @@ class Profile:
 
 
 def _told(reference: float, fit: Fit) -> bool:
-    """Return whether a better fit would hardly change how far a share is outside."""
+    """Return whether a better fit would hardly change the distance from the reference."""
     return fit.gap <= _SLACK * (reference - fit.bound)
 
 
@@ -214,9 +215,9 @@ def _guess(line: Line, best: Fit) -> Floats:
 
 
 def halves(line: Line) -> tuple[Line, Line]:
-    """Return the likelihoods of the reports whose coin fell on one side, and on the other.
+    """Return the likelihoods of two random halves of the reports.
 
-    Coins are seeded by a hash of the counts, so that the same counts give the same halves.
+    The split is seeded by a hash of the counts, so that the same counts give the same halves.
     """
     counts = line.counts.astype("<i8")
     coins = np.random.default_rng(int.from_bytes(sha256(counts.tobytes()).digest()))

@@ -1,10 +1,10 @@
 """The largest likelihood of shares that sum to 1, or that give a set of values a fixed share.
 
-A primal-dual interior point in `u = A p` (see `line`): `sum N log u` is separable there and
-`p = B u` tridiagonal, so Newton's matrix `diag(N/u^2) + B diag(s/p) B` (s: the multipliers of
-`p >= 0`) is pentadiagonal, and a step costs O(k). Shares stay positive and keep their sums, so
-every iterate is a feasible point, and its gradient a bound on all others (`Tangent`): the result
-is proved whatever the solver did, and a solver that stops early only leaves a wider gap.
+A primal-dual interior-point method in `u = A p` (see `line`). There `sum N log u` is separable and
+`p = B u` is tridiagonal, so that Newton's matrix `diag(N/u^2) + B diag(s/p) B` (s are the
+multipliers of `p >= 0`) is pentadiagonal, and a step takes O(k). Shares stay positive and keep
+their sums: every iterate is feasible, and its gradient bounds all others (`Tangent`). The result is
+proved however the solver got there; stopping early only leaves a wider gap.
 """
 
 import math
@@ -19,10 +19,10 @@ from ldpstream.estimators.likelihood.line import Line
 from ldpstream.mechanisms.base.arrays import Bools, Floats
 
 CLOSE: Final = 0.02
-"""Of a log-likelihood: how near its largest value a solver goes."""
+"""Gap in the log-likelihood at which the solver stops."""
 STEPS: Final = 60
 _SHORTEN: Final = 0.995
-"""Part of the way to the border that a step goes at most."""
+"""Largest fraction of the way to the boundary that a step takes."""
 _LEAST: Final = 1e-100
 
 
@@ -30,7 +30,7 @@ _LEAST: Final = 1e-100
 class Tangent:
     """A bound on the log-likelihood of all shares that give a set of values the share psi.
 
-    `start + psi inside + (1 - psi) outside`: of any psi, and tightest near that of its point.
+    It is `start + psi inside + (1 - psi) outside` for any psi, and tightest near its own.
     """
 
     start: float
@@ -38,15 +38,15 @@ class Tangent:
     outside: float
 
     def at(self, psi: float) -> float:
-        """Return the bound."""
+        """Return the bound for a share psi."""
         return self.start + psi * self.inside + (1.0 - psi) * self.outside
 
 
 @dataclass(frozen=True)
 class Fit:
-    """Shares, float64 `(k,)`, their log-likelihood, and the least bound on any others'.
+    """Shares, float64 `(k,)`, their log-likelihood `value`, and a bound on that of any others.
 
-    `tangent` is that bound for other shares of the set.
+    `tangent` is the bound for other shares of the set.
     """
 
     shares: Floats
@@ -56,7 +56,7 @@ class Fit:
 
     @property
     def gap(self) -> float:
-        """How much larger the largest log-likelihood may be."""
+        """How much larger the maximum may be."""
         return self.bound - self.value
 
 
@@ -66,10 +66,10 @@ def maximise(
     psi: float = 1.0,
     enough: Callable[[Fit], bool] | None = None,
 ) -> Fit:
-    """Return the best shares found, of those whose sum over `members` is psi, in (0, 1).
+    """Return the best shares found among those whose sum over `members` is psi, in (0, 1).
 
-    Without `members` of all shares. Steps end where the gap is below `CLOSE` or `enough` says so.
-    The fit holds the best shares and the best bound, of any two steps.
+    Without `members`, among all shares. Stops once the gap is below `CLOSE` or `enough` says so.
+    The fit combines the best shares and the best bound of all steps.
     """
     problem = _Problem.of(line, members, psi)
     point = problem.start()
@@ -108,10 +108,10 @@ class _Point:
 
 @dataclass(frozen=True)
 class _Problem:
-    """A likelihood, and the sets whose shares are fixed: one, or one and its complement.
+    """A likelihood, and the sets whose shares are fixed: all values, or a set and its complement.
 
-    `sets` are their indicators, float64 `(1 or 2, k)`, `sums` their shares, `edges` B times the
-    indicators, `(k, 1 or 2)`; `seen` are the shares of the reports.
+    `sets` are their indicators, float64 `(1 or 2, k)`, `sums` their shares, and `edges` B times the
+    indicators, `(k, 1 or 2)`. `seen` are the shares of the reports.
     """
 
     line: Line
@@ -133,7 +133,7 @@ class _Problem:
         return cls(line, members, psi, sets, sums, edges, line.counts / line.n)
 
     def start(self) -> _Point:
-        """Return uniform shares in each set, and multipliers above 0 that are dual to them."""
+        """Return uniform shares in each set, and dual feasible multipliers above 0."""
         p = (self.sums / self.sets.sum(axis=1)) @ self.sets
         u = self.line.mix(p)
         gradient = self.line.gradient(u) / self.line.n
@@ -141,7 +141,7 @@ class _Problem:
         return _Point(p, u, (1.05 * least + 0.05) @ self.sets - gradient)
 
     def judge(self, point: _Point) -> Fit | None:
-        """Return what is proved at a point; None where it is no point."""
+        """Return what is proved at a point, or None if it is not finite."""
         value = self.line.value(point.u)
         gradient = self.line.gradient(point.u)
         start = value - self.line.n
@@ -159,7 +159,7 @@ class _Problem:
 
 
 def _step(problem: _Problem, point: _Point) -> _Point | None:
-    """Return the next point by one predictor and corrector (Mehrotra 1992); None without one."""
+    """Return the next point, by a predictor-corrector step (Mehrotra 1992), or None if it fails."""
     p, u, s = point.p, point.u, point.s
     pull, weight = problem.seen / u, s / p
     newton = _Newton.of(problem, pull / u, weight)
@@ -182,15 +182,15 @@ def _step(problem: _Problem, point: _Point) -> _Point | None:
 
 
 def _reach(values: Floats, step: Floats) -> float:
-    """Return which part of a step may be taken until a value is 0."""
+    """Return the largest fraction of a step, at most 1, that keeps values nonnegative."""
     return 1.0 / max(float((-step / values).max()), 1.0)
 
 
 @dataclass(frozen=True)
 class _Newton:
-    """Newton's matrix, scaled to a unit diagonal and factored, and its part for the sets.
+    """Newton's matrix, scaled to a unit diagonal and factored, with the constraints of the sets.
 
-    `solved` is its inverse times `edges`, `inverse` that of `edges^T solved`.
+    `solved` is its inverse times `edges`, and `inverse` is the inverse of `edges^T solved`.
     """
 
     problem: _Problem
@@ -201,14 +201,14 @@ class _Newton:
 
     @classmethod
     def of(cls, problem: _Problem, curve: Floats, weight: Floats) -> "_Newton | None":
-        """Return it for a diagonal of the likelihood and weights `s/p`; None where it fails."""
+        """Return the matrix for a likelihood diagonal and weights `s/p`; None if it is singular."""
         own, beside = problem.line.bands
         mixed = own * weight
         main = curve + own * mixed
         far = beside**2 * weight
         main[1:] += far[:-1]
         main[:-1] += far[1:]
-        # A unit diagonal: entries differ by many orders of magnitude near the end.
+        # Scale to a unit diagonal: entries differ by orders of magnitude near the solution.
         scale = 1.0 / np.sqrt(main)
         table = np.ones((3, own.size))
         table[1, 1:] = beside * (mixed[:-1] + mixed[1:]) * scale[:-1] * scale[1:]
@@ -226,7 +226,7 @@ class _Newton:
         return cls(problem, factor, scale, solved, inverse)
 
     def solve(self, right: Floats) -> Floats:
-        """Return the step of the shares, which keeps those of the sets."""
+        """Return the step of the shares, which keeps the shares of the sets."""
         free = self.scale * dpbtrs(self.factor, self.scale * right)[0].ravel()
         multipliers = self.inverse @ (self.problem.edges.T @ free)
         return self.problem.line.unmix(free - self.solved @ multipliers)

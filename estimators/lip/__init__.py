@@ -1,1 +1,1 @@
-"""Bayesian estimates from priors, and whether the reports agree with the priors."""
+"""Bayesian estimates from priors, and tests of the priors against the reports."""

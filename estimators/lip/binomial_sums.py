@@ -11,22 +11,22 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 MAX_WEIGHT: Final = 8
 _EXPONENT: Final = 40.0
-"""Minus the logarithm of the probability of what is out of reach, half of it."""
+"""Minus the logarithm of half the probability outside the reach."""
 _NEGLIGIBLE: Final = 45.0
-"""Minus the logarithm of a characteristic function that is left out."""
+"""Minus the logarithm of characteristic functions that are left out."""
 _CHUNK: Final = 1 << 20
-"""Most pairs of a level and a frequency at once."""
+"""Most pairs of a level and a frequency in memory at a time."""
 
 
 def tail_at_least(total: int, weights: Integers, reports: Integers, shares: Floats) -> float:
-    """Return `P(sum w Bin(n, p) >= total)`, never too small.
+    """Return an upper bound on `P(sum w Bin(n, p) >= total)`, exact to some 1e-12.
 
-    `weights`, 0 to 8, and `reports` are int64 of shape `(levels,)`; `shares`, `(levels, 2)`, are
-    the probabilities of 0 and of 1, neither of them 1 less the other in double precision.
+    `weights`, in 0..8, and `reports` are int64 `(levels,)`. `shares`, `(levels, 2)`, are the
+    probabilities of 0 and of 1, both given because 1 minus the other would lose digits.
 
-    The sum lies within `reach` of its mean but for 1e-17 (Bernstein's inequality), so that its
-    distribution modulo that range is its distribution. What that, rounding, and the frequencies
-    left out can change, below 1e-12 for a million reports, is added.
+    The sum lies within `reach` of its mean except with probability 1e-17 (Bernstein's inequality),
+    so that its distribution modulo that range is its distribution. The error from this, from
+    rounding and from omitted frequencies, below 1e-12 for a million reports, is added.
     """
     kept = (weights > 0) & (reports > 0) & (shares[:, 1] > 0.0)
     weights, reports, shares = weights[kept], reports[kept], shares[kept]
@@ -54,10 +54,10 @@ def tail_at_least(total: int, weights: Integers, reports: Integers, shares: Floa
 def _transform(
     length: int, weights: Integers, reports: Integers, shares: Floats, variance: Floats
 ) -> NDArray[np.complex128]:
-    """Return the discrete Fourier transform of the masses modulo `length`, its first half.
+    """Return the first half of the discrete Fourier transform of the masses modulo `length`.
 
-    With u = w t a toss has `|1 - p + p e^iu|^2 = 1 - 2p(1-p)(1 - cos u)`: so the logarithm of the
-    whole is below `-sum n p(1-p)(1 - cos u)`, 8 cosines, by which most frequencies need no more.
+    With u = w t a toss has `|1 - p + p e^iu|^2 = 1 - 2p(1-p)(1 - cos u)`, so that the logarithm of
+    the whole is below `-sum n p(1-p)(1 - cos u)`. These 8 cosines exclude most frequencies.
     """
     place = np.arange(length // 2 + 1)
     spread = np.bincount(weights, variance, MAX_WEIGHT + 1)
@@ -67,7 +67,7 @@ def _transform(
         bound += spread[weight] * (1.0 - now)
         before, now = now, 2.0 * cosine * now - before
     frequencies = np.flatnonzero(bound < _NEGLIGIBLE)
-    # Of the rarer side of each coin: the phase of the other one is that of a whole number less it.
+    # Use the rarer side of each coin; the phase of the other is that of an integer minus it.
     rare = np.minimum(shares[:, 0], shares[:, 1])
     flipped = shares[:, 1] > shares[:, 0]
     offset = int(weights[flipped] @ reports[flipped])
@@ -76,7 +76,7 @@ def _transform(
     step = max(1, _CHUNK // max(1, len(weights)))
     for start in range(0, len(frequencies), step):
         part = frequencies[start : start + step]
-        # Reduced as whole numbers to -pi..pi, where each logarithm and angle is exact to the bit.
+        # Reduce as integers to -pi..pi, where logarithms and angles are accurate.
         turns = (np.arange(MAX_WEIGHT + 1)[:, None] * part + length // 2) % length - length // 2
         angle = (2.0 * np.pi / length * turns)[weights]
         lost = 2.0 * rare[:, None] * np.sin(angle / 2.0) ** 2

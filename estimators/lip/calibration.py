@@ -1,7 +1,8 @@
-"""Do the reports of a `lip` collection agree with its priors? docs/theory.md section 7.
+"""Tests of the priors of a `lip` collection against its reports (docs/theory.md section 7).
 
-A wrong prior biases the Bayesian estimate, silently. But it also shifts how often report 1 comes:
-with the prior P that happens with probability `l1 = P r + (1 - P) q` in a level of channel (q, r).
+A wrong prior biases the Bayesian estimate without warning. But it also changes how often report 1
+arrives: with the prior P, in a level with the channel (q, r), this has the probability
+`l1 = P r + (1 - P) q`.
 """
 
 from collections.abc import Iterator
@@ -20,21 +21,21 @@ from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
 SIGNIFICANCE = 0.001
-"""Below this p-value a prior is called wrong: at most one false alarm in a thousand windows."""
+"""A prior with a smaller p-value is called wrong: at most one false alarm in a thousand windows."""
 _SHIFT: Final = 2.0
 _SLOPE: Final = 4.0
 _LEVELS: Final = 4.0
-"""What the p-values of the three tests are multiplied by: 1/2 + 1/4 + 1/4 is 1 (Bonferroni)."""
+"""The factors of the three tests' p-values, whose inverses 1/2 + 1/4 + 1/4 are 1 (Bonferroni)."""
 
 
 @dataclass(frozen=True)
 class CalibrationTest:
-    """The test of every level with reports, and of all of them together.
+    """Tests of every level with reports, and of all levels together.
 
-    Of each tested level, `(levels,)`: its number, reports and reports of 1, int64; `least` and
+    For each tested level, `(levels,)`: its number, reports and reports of 1, int64; `least` and
     `largest`, the probabilities of report 1 at the ends of its interval of priors, and `p_value`,
-    float64. `together` has the p-values of what all levels may have in common. All are adjusted
-    for being many, so that with right priors any of them is below d with probability at most d.
+    float64. `together` holds the p-values of errors that all levels may share. All are adjusted for
+    multiple testing: if the priors are right, the probability that any is below d is at most d.
     """
 
     level: Integers
@@ -47,12 +48,12 @@ class CalibrationTest:
 
     @property
     def smallest(self) -> float:
-        """The smallest of all p-values, 1 where there are no reports: the p-value of the priors."""
+        """The p-value of the priors: the smallest of all p-values, 1 without reports."""
         return float(min(*self.together.values(), self.p_value.min(initial=1.0)))
 
     @property
     def suspicion(self) -> Suspicion:
-        """What the priors are if they are wrong: in common, where a test of that says so."""
+        """The likeliest error of the priors: a shared one if its test is significant."""
         likely = min(self.together, key=lambda name: self.together[name])
         return likely if self.together[likely] < SIGNIFICANCE else "wrong in a level"
 
@@ -65,25 +66,24 @@ class CalibrationTest:
 def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> CalibrationTest:
     """Test the observed reports of 1 against the priors.
 
-    For right priors, wherever they lie in their level, the number of ones o of a level of m reports
-    is a sum of independent bits with probabilities between `least` and `largest`: stochastically
-    between `Bin(m, least)` and `Bin(m, largest)`. So the tail of the outer one, doubled, is a
-    p-value of the level, adjusted by Holm (1979).
+    If the priors are right, wherever they lie in their level, the number o of ones among the m
+    reports of a level is a sum of independent bits with probabilities between `least` and
+    `largest`, and stochastically between `Bin(m, least)` and `Bin(m, largest)`. Twice the tail of
+    the outer one is therefore a p-value of the level, adjusted by Holm (1979).
 
-    Whatever the weights w, if only they do not depend on the ones, `sum w o` is stochastically
-    below `sum w Bin(m, largest)`; for w < 0, with `|w| (m - o)` in its place, below
-    `sum |w| Bin(m, 1 - least)`: independent terms, each below its own. The exact tail of that sum,
-    both directions doubled, is a p-value too. Weights are those of the best test against priors
-    whose log-odds are all off by the same (`too low`, `too high`) or by a factor (`too far from
-    1/2`, `too near 1/2`), at the middle of each level. The three tests share the significance as
-    1/2, 1/4, 1/4.
+    For any weights w that do not depend on the ones, `sum w o` is stochastically below
+    `sum w Bin(m, largest)`; terms with w < 0 are replaced by `|w| (m - o)`, which is below
+    `|w| Bin(m, 1 - least)`. Twice the exact tail of that sum is also a p-value. The weights are
+    those of the best test against priors whose log-odds are all shifted (`too low`, `too high`) or
+    scaled (`too far from 1/2`, `too near 1/2`), at the middle of each level. The three tests share
+    the significance as 1/2, 1/4, 1/4.
 
-    So right priors are called wrong with probability at most the significance, whatever n, priors
-    and budgets are. That is at one moment: p-values of a window that is looked at over and over are
-    not adjusted for that.
+    Right priors are thus called wrong with probability at most the significance, for any n, priors
+    and budgets. This holds at one moment: the p-values are not adjusted for looking at a window
+    repeatedly.
 
     Raises:
-        ValueError: where the statistic does not count n reports.
+        ValueError: if the statistic does not count n reports.
     """
     check_counts(mechanism, statistic, n)
     counts = statistic.reshape(-1, 2)
@@ -115,7 +115,7 @@ def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> CalibrationTest:
 def _shares(prior: Floats, likely: Floats) -> Floats:
     """Return the probabilities of reports 0 and 1, `(levels, 2)`.
 
-    Neither is 1 less the other, which may be 0 at large epsilon.
+    Both are computed, since 1 minus one of them may round to 0 at large epsilon.
     """
     return prior[:, None] * likely[:, 1] + (1.0 - prior)[:, None] * likely[:, 0]
 
@@ -123,7 +123,7 @@ def _shares(prior: Floats, likely: Floats) -> Floats:
 def _directions(
     weights: Floats, reports: Integers, ones: Integers, least: Floats, largest: Floats
 ) -> Iterator[float]:
-    """Yield the doubled p-values of more ones where weights are above 0, and of fewer."""
+    """Yield the doubled p-values for too many ones in the direction of the weights, and too few."""
     scale = MAX_WEIGHT / max(np.abs(weights).max(initial=0.0), 1e-300)
     whole = np.rint(weights * scale).astype(np.int64)
     for signed in (whole, -whole):
@@ -141,7 +141,7 @@ def _at_least(ones: Integers, reports: Integers, share: Floats) -> Floats:
 
 
 def _holm(p_values: Floats) -> Floats:
-    """Return the step-down adjusted p-values of a family, in its order."""
+    """Return the step-down adjusted p-values of a family, in the given order."""
     order = np.argsort(p_values, kind="stable")
     scaled = p_values[order] * np.arange(p_values.size, 0, -1)
     out = np.empty_like(p_values)

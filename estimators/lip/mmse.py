@@ -1,8 +1,8 @@
-"""The Bayesian estimate of a `lip` collection: what the priors and the reports say together.
+"""The Bayesian estimate of a `lip` collection, from priors and reports (docs/theory.md section 7).
 
-docs/theory.md section 7. `E[X_i | Y_i]` is the estimate of least mean squared error; its sum over
-the reports follows from their counts. It is right as far as the priors are: see `lip_calibration`,
-and `estimate` for shares that need no prior.
+`E[X_i | Y_i]` is the estimate with the least mean squared error; its sum over the reports follows
+from their counts. It is only as right as the priors: see `calibration`, and `estimate` for shares
+that need no prior.
 """
 
 import math
@@ -27,11 +27,11 @@ _NEXT_TO_1: Final = math.nextafter(1.0, 0.0)
 
 @dataclass(frozen=True)
 class MmseEstimate:
-    """The posterior of the share of value 1 among n respondents; all NaN where n = 0.
+    """The posterior of the share of value 1 among n respondents; all NaN if n = 0.
 
-    `value` is its mean and `se` its standard deviation with the level's representative prior.
+    `value` is its mean and `se` its standard deviation with the representative prior of each level.
     `low` and `high` are credible bounds that hold for *every* choice of priors within the reports'
-    levels, so that they are wider by as much as the levels leave open.
+    levels, and are wider by what the levels leave open.
     """
 
     value: float
@@ -46,7 +46,7 @@ class MmseEstimate:
 def report_probabilities(mechanism: Lip) -> Floats:
     """Return `P(y | x)` of every level, value and report, all above 0: float64 `(levels, 2, 2)`.
 
-    From whole numbers: at large epsilon 1 less the probability of the other report would be 0.
+    Computed from integers, since 1 minus the other probability may round to 0 at large epsilon.
     """
     return np.array(
         [[[(WORD - t) / WORD, t / WORD] for t in pair] for pair in mechanism.thresholds]
@@ -74,14 +74,15 @@ def estimate_mmse(
 ) -> MmseEstimate:
     """Estimate the share of value 1 among the respondents by `sum_i E[X_i | Y_i] / n`.
 
-    Given the reports the X_i are independent, of variance `a_i (1 - a_i)`. `normal` bounds the sum
-    by the normal approximation; `bernstein` by Bernstein's inequality for independent bits,
-    `sqrt(2 V L) + L/3`, `L = log(2/delta)`, valid at every n; `anytime` at every n at once, by the
-    normal mixture, narrowest at `sharpest` reports, with the bits' sub-Gaussian variances.
+    Given the reports, the X_i are independent with variance `a_i (1 - a_i)`. `normal` bounds the
+    sum by the normal approximation. `bernstein` uses Bernstein's inequality for independent bits,
+    `sqrt(2 V L) + L/3` with `L = log(2/delta)`, and is valid at every n. `anytime` is valid at all
+    n at once: the normal mixture with the bits' sub-Gaussian variances, narrowest at `sharpest`
+    reports.
 
     Raises:
-        ValueError: where the statistic does not count n reports, or the confidence is not above 0
-            and below 1.
+        ValueError: if the statistic does not count n reports, or the confidence is not above 0 and
+            below 1.
     """
     check_counts(mechanism, statistic, n)
     if not 0.0 < confidence < 1.0:
@@ -98,7 +99,7 @@ def estimate_mmse(
     )
     mean = float((counts * middle).sum())
     variance = float((counts * middle * (1.0 - middle)).sum())
-    # a(1 - a) over the level is largest where a is nearest to 1/2.
+    # Over a level, a (1 - a) is largest where a is closest to 1/2.
     nearest = np.clip(0.5, least, largest)
     if method == "anytime":
         half_width = _anytime_half_width(counts, nearest, n, 1.0 - confidence, sharpest)
@@ -121,13 +122,13 @@ def estimate_mmse(
 def _anytime_half_width(
     counts: NDArray[np.int64], posterior: Floats, n: int, delta: float, sharpest: int
 ) -> float:
-    """Return the bound of the sum; exact at every n.
+    """Return the half-width for the sum, exact at every n.
 
-    A bit of mean a less its mean is sub-Gaussian with `(1 - 2a)/(2 log((1 - a)/a))` (Kearns, Saul
+    A bit with mean a is sub-Gaussian with variance `(1 - 2a)/(2 log((1 - a)/a))` (Kearns, Saul
     1998), 1/4 at a = 1/2.
     """
     odd = np.abs(posterior - 0.5) > 1e-6
-    # A float of 1 may stand for less: toward 1/2 is the safe side.
+    # A float of 1 may stand for less; moving toward 1/2 is safe.
     a = np.where(odd, np.minimum(posterior, _NEXT_TO_1), 0.25)
     bits = np.where(odd, (1.0 - 2.0 * a) / (2.0 * (np.log1p(-a) - np.log(a))), 0.25)
     variance, most = np.array([(counts * bits).sum()]), np.array([sharpest * bits.max()])

@@ -1,1 +1,1 @@
-"""What a mechanism will cost before anybody reports."""
+"""Predictions for plans: the errors and costs of mechanisms before any report."""

@@ -1,12 +1,12 @@
-"""What may be chosen of a plan: apart from what computes it, which needs scipy."""
+"""The choices of a plan, apart from its computation so that naming them does not load scipy."""
 
 from typing import Final, Literal
 
 Objective = Literal["published", "ranges", "values"]
-"""What mechanisms are sorted by: the published ranges and quantiles, all ranges, all values."""
+"""The queries by which mechanisms are sorted: published ranges and quantiles, ranges, or values."""
 
 SEARCHED_VALUES: Final = 24
-"""Up to this many values the search is a matter of seconds: it runs unasked."""
+"""Up to this many values the search takes seconds and runs by default."""
 SEARCH_SECONDS: Final = 10.0
 LIMIT_SECONDS: Final = 60.0
-"""A comparison takes so long at most, unless one says otherwise."""
+"""The default time limit of a comparison."""

@@ -19,12 +19,12 @@ from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
 
 _DIGITS = 9
-"""Errors that agree in this many digits are the same: the shorter report then comes first."""
+"""Errors that agree in this many digits are equal; the shorter report then comes first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A mechanism that satisfies the policy; `variance` is the objective's, of one report."""
+    """A mechanism that satisfies the policy, with the objective's `variance` for one report."""
 
     mechanism: Mechanism
     variant: str
@@ -34,11 +34,11 @@ class Candidate:
     variance: float
 
     def error(self, n: int) -> float:
-        """Return the root mean square standard error of the objective's queries at n reports."""
+        """Return the root mean square of the objective's standard errors with n reports."""
         return math.sqrt(self.variance / n)
 
     def respondents(self, error: float) -> int:
-        """Return the number of respondents that the objective needs for a standard error."""
+        """Return the number of respondents with which the objective has this standard error."""
         return max(1, math.ceil(self.variance / error**2))
 
 
@@ -58,9 +58,10 @@ class RefusedMechanism:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Candidates, best first; what does not satisfy the policy; what has nothing to propose.
+    """Candidates, best first, and the mechanisms that were left out, by reason.
 
-    `unreached` are the proposals that there was no time for.
+    `refused` do not satisfy the policy, `unsuited` cannot be proposed for it, and for `unreached`
+    there was no time.
     """
 
     candidates: tuple[Candidate, ...]
@@ -80,8 +81,8 @@ def compare(
 ) -> Comparison:
     """Compare the configured mechanism with all proposals for its policy.
 
-    All are sorted by the mean variance of the objective's queries, for one estimand. `progress` is
-    told which one is predicted, and says when no more are.
+    Candidates are sorted by the mean variance of the objective's queries, for one estimand.
+    `progress` is told which mechanism is predicted, and limits the time.
     """
     policy = by_entries(configured.policy)
     queries = workload.objective(objective)
@@ -127,7 +128,7 @@ def compare(
 
 
 def proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsuited]:
-    """Yield the configured mechanism, then what others there are for its policy."""
+    """Yield the configured mechanism, then all others that are proposed for its policy."""
     found = list(propose(configured.policy, domain))
     own = identity(configured)
     variants = [
@@ -143,9 +144,9 @@ def proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsu
 
 
 def identity(mechanism: Mechanism) -> tuple[str, bytes]:
-    """Return what tells channels apart: the id and the realised parameters.
+    """Return what identifies a channel: the mechanism's id and its realised parameters.
 
-    Not the budget that was asked for: what is realised for it is among them too.
+    The configured budget is left out, since the parameters include what realises it.
     """
     asked_for = ("epsilon", "p", "policy")
     realised = {k: v for k, v in mechanism.parameters().items() if k not in asked_for}
@@ -154,13 +155,13 @@ def identity(mechanism: Mechanism) -> tuple[str, bytes]:
 
 def _rank(candidate: Candidate) -> tuple[float, float, int, str]:
     rounded = float(f"{candidate.variance:.{_DIGITS}g}")
-    # Where several know the queries exactly, as of whole blocks, what else they tell decides.
+    # If several answer the queries exactly, such as whole blocks, the other values decide.
     others = 0.0 if rounded else float(f"{candidate.predictions.values.mean():.{_DIGITS}g}")
     return rounded, others, candidate.cost.report_bits, candidate.mechanism.id
 
 
 def cheaper_rivals(candidates: Sequence[Candidate], *, within: float = 1.1) -> Iterator[Candidate]:
-    """Yield those whose error is nearly the best one's, with a report of half the bits or less."""
+    """Yield candidates with nearly the best error and at most half the bits in a report."""
     best = candidates[0]
     for rival in candidates[1:]:
         near = rival.variance <= best.variance * within**2

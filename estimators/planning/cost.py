@@ -1,4 +1,4 @@
-"""What a mechanism costs: bits and bytes on the wire, state, and the time to decode."""
+"""The cost of a mechanism: bits and bytes on the wire, state, and decoding time."""
 
 import time
 from dataclasses import dataclass
@@ -17,12 +17,12 @@ _COUNT_BYTES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Exact sizes, and one measurement.
+    """Exact sizes, and a measured time.
 
-    `report_bits` is the information of a report, `report_bytes` its length, `message_bytes` that
-    of a message with a single one, `statistic` the number of exact integers and `state_bytes` their
-    bytes in one pane of one partition. `decode_seconds` is measured on this machine: all single
-    values' estimates of one statistic, the fastest of a few repetitions.
+    `report_bits` is the information in a report, `report_bytes` its length, `message_bytes` the
+    length of a message with one report, `statistic` the number of exact integers, and `state_bytes`
+    their bytes in one pane of one partition. `decode_seconds` is measured on this machine: the
+    estimates of all single values from one statistic, the fastest of a few repetitions.
     """
 
     report_bits: int
@@ -48,7 +48,7 @@ class Cost:
 
 
 def _measure(mechanism: Mechanism) -> float:
-    """Return the seconds that decoding all single values takes, once everything is prepared."""
+    """Return the seconds that decoding all single values takes after a first run."""
     statistic = mechanism.empty()
     values = np.linspace(0, mechanism.size - 1, _SAMPLE_REPORTS).astype(np.int64)
     mechanism.accumulate(statistic, mechanism.privatize(values))

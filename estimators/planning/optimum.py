@@ -1,4 +1,4 @@
-"""The best that any channel for the policy could do: how near to it the named mechanisms are."""
+"""The best channel for a policy, to which mechanisms are compared."""
 
 import math
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from ldpstream.mechanisms.policies.policy import Policy
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """The best channel that was found; variances are of one report, means over the objective.
+    """The best channel found; variances are for one report, averaged over the objective's queries.
 
-    `variance` is its own with the best unbiased linear decoder at the design shares, `least` what
-    no channel of the policy is below, as far as the design's status says.
+    `variance` is that of the channel with the best unbiased linear decoder at the design shares.
+    `least` is a lower bound for all channels of the policy, as far as the design's status says.
     """
 
     design: Design
@@ -28,11 +28,11 @@ class Optimum:
     least: float
 
     def error(self, n: int) -> float:
-        """Return the objective's root mean square standard error of this channel at n reports."""
+        """Return the root mean square of the objective's standard errors with n reports."""
         return math.sqrt(self.variance / n)
 
     def bound(self, n: int) -> float:
-        """Return the error that no channel is below."""
+        """Return a lower bound on the error of any channel with n reports."""
         return math.sqrt(self.least / n)
 
 
@@ -44,14 +44,14 @@ def find_optimum(
     *,
     seconds: float = SEARCH_SECONDS,
 ) -> Optimum:
-    """Search the policy's best channel for the objective's queries and the design shares.
+    """Search for the policy's best channel for the objective's queries and the design shares.
 
-    Every query is decoded on its own without bias, so no mechanism of the policy has less variance
-    where the design shares are true.
+    Every query is decoded by itself without bias, so that no mechanism of the policy has less
+    variance if the design shares are true.
 
     Raises:
-        DesignError: where the design shares hold a 0, the policy is that of `lip`, whose channels
-            are the best ones already, or queries or policy do not tell all values apart.
+        DesignError: if the design shares hold a 0, the policy is that of `lip`, whose channels are
+            already optimal, or the queries or the policy do not distinguish all values.
     """
     if isinstance(policy, LipPolicy):
         raise DesignError("no search: the channels of lip are the best of their levels already")
@@ -59,7 +59,7 @@ def find_optimum(
     members = [*queries.sets, *queries.prefixes]
     gram = sets(policy.size, members, name=objective)
     if np.linalg.matrix_rank(gram.gram, hermitian=True) < policy.size:
-        # The best channel for these alone would tell nothing else apart: no mechanism's rival.
+        # The best channel for these alone would distinguish nothing else: not a fair comparison.
         raise DesignError(
             "no search: the published queries do not tell all values apart; "
             "choose --workload values or ranges"

@@ -1,7 +1,7 @@
-"""Variances before any report: what n respondents with given shares will give.
+"""Variances before any report, for n respondents with given shares.
 
 `Var = (sum_x p_x v(x))/n` for respondents, `(sum_x p_x (v(x) + w[x]^2) - (w.p)^2)/n` for the
-population (docs/theory.md section 0); exact, and those of the very decoders that `estimate` uses.
+population (docs/theory.md section 0). They are exact, for the decoders that `estimate` uses.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -32,7 +32,7 @@ def predicted_set_variances(
     `shares` are the values' true shares, float64 `(k,)`, by default uniform.
 
     Raises:
-        ValueError: where n < 1, or the shares are no distribution over the domain.
+        ValueError: if n < 1, or the shares are not a distribution over the domain.
     """
     queries = prepare_queries(mechanism)
     indicators = (indicator(mechanism.size, members) for members in sets)
@@ -48,7 +48,7 @@ def predicted_linear_variances(
     shares: Floats | None = None,
     estimand: Estimand = "respondents",
 ) -> Floats:
-    """Return the variances of linear queries' estimates, weights `(k,)` each; else as above."""
+    """Do the same as `predicted_set_variances` for linear queries with weights `(k,)` each."""
     queries = prepare_queries(mechanism)
     noises = _noises(queries, weights, partial(map, queries.linear_query))
     return _variances(noises, n, _checked(mechanism, n, shares), estimand)
@@ -59,7 +59,7 @@ def _noises(
     rows: Iterable[Floats],
     prepare: Callable[[Iterable[Floats]], Iterator[Query]],
 ) -> Iterator[tuple[Floats, Floats]]:
-    """Yield weights with their noise: of sums some at once, without what only bounds need."""
+    """Yield weights with their noise; for sums several at once, without what only bounds need."""
     if not isinstance(queries, LinearQueries):
         yield from ((query.weights, query.noise) for query in prepare(rows))
         return

@@ -1,4 +1,4 @@
-"""What one mechanism would estimate of a workload: variances a report, before any report."""
+"""Predicted variances of one mechanism for a workload, for one report."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -21,17 +21,17 @@ from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 _MOST_PREFIXES = 4_096
-"""As many as a collection with quantiles may have."""
+"""Most values of a collection with quantiles."""
 _MOST_SINGLY = 512
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Respondents' variances of one report, n of them being n times less: float64 `(q,)` each.
+    """Respondents' variances for one report, float64 `(q,)` each; n reports divide them by n.
 
-    Of the workload's ranges, of the cumulative distribution at its quantiles, of its top values, of
-    its `values` and of its `boxes`. `spread` is the largest `max h - min h` of a prefix's decoder,
-    None where there are no quantiles.
+    They are for the workload's ranges, the cumulative distribution at its quantiles, its top
+    values, its `values` and its `boxes`. `spread` is the largest `max h - min h` of a prefix's
+    decoder, None without quantiles.
     """
 
     ranges: Floats
@@ -45,10 +45,10 @@ class Predictions:
     def of(
         cls, mechanism: Mechanism, workload: PlannedWorkload, progress: Progress = UNLIMITED
     ) -> Self:
-        """Predict all queries of a workload over as many values as the mechanism has.
+        """Predict all queries of a workload over the mechanism's values.
 
         Raises:
-            TimeUpError: where the time is up.
+            TimeUpError: if time runs out.
         """
 
         def predict(queries: QuerySets) -> Floats:
@@ -69,7 +69,7 @@ class Predictions:
         """Return the variances of the objective's queries; see `PlannedWorkload.objective`.
 
         Raises:
-            TimeUpError: where the time is up.
+            TimeUpError: if time runs out.
         """
         queries = workload.objective(name)
         if queries is workload.boxes:
@@ -82,10 +82,10 @@ class Predictions:
 def query_variances(
     mechanism: Mechanism, queries: QuerySets, shares: Floats, progress: Progress = UNLIMITED
 ) -> Floats:
-    """Return the respondents' variances of one report of sets, then prefixes, float64 `(q,)`.
+    """Return the respondents' variances for one report, of sets, then prefixes, float64 `(q,)`.
 
     Raises:
-        TimeUpError: where the time is up.
+        TimeUpError: if time runs out.
     """
     sets, prefixes = progress.each(queries.sets), progress.each(queries.prefixes)
     weights = (indicator(mechanism.size, members) for members in prefixes)
@@ -100,14 +100,14 @@ def query_variances(
 def mean_variance(
     variances: Floats, queries: QuerySets, shares: Floats, estimand: Estimand
 ) -> float:
-    """Return the mean variance over queries for an estimand, of the respondents' `(q,)`."""
+    """Return the mean variance over queries for an estimand, from the respondents' `(q,)`."""
     if estimand == "population":
         variances = variances + sampling_variances(queries, shares)
     return float(variances.mean())
 
 
 def sampling_variances(queries: QuerySets, shares: Floats) -> Floats:
-    """Return what drawing one respondent adds for the population, `P (1 - P)`: float64 `(q,)`.
+    """Return what sampling one respondent adds for the population, `P (1 - P)`: float64 `(q,)`.
 
     It is the same for every mechanism: the population's variance is the respondents' plus this.
     """
@@ -119,8 +119,8 @@ def sampling_variances(queries: QuerySets, shares: Floats) -> Floats:
 def prefix_spread(mechanism: Mechanism, workload: PlannedWorkload) -> float | None:
     """Return the largest `max h - min h` of the decoders of all prefixes but the last.
 
-    None for more prefixes than a collection with quantiles may have, and for more than 512 that
-    have to be decoded one by one.
+    None if there are more prefixes than a collection with quantiles may have, or more than 512 that
+    must be decoded one by one.
     """
     if workload.size > _MOST_PREFIXES:
         return None
@@ -131,11 +131,11 @@ def prefix_spread(mechanism: Mechanism, workload: PlannedWorkload) -> float | No
 
 
 def prefix_bound(spread: float, prefixes: int, n: int, confidence: float) -> float:
-    """Return what all prefixes of n reports err by at most, at once, with a confidence.
+    """Return a bound on the errors of all prefixes with n reports that holds simultaneously.
 
-    `R sqrt(log(2 m / delta) / (2 n))` by Hoeffding's inequality and a union over m prefixes: valid
-    for both estimands and any shares, and known before any report. For `l1-bits` `R = c` and this
-    is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4.
+    It is `R sqrt(log(2 m / delta) / (2 n))`, by Hoeffding's inequality and a union over m prefixes:
+    valid for both estimands and any shares, and known before any report. For `l1-bits` R = c, and
+    this is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4.
     """
     level = (1.0 - confidence) / prefixes
     return float(hoeffding_half_width(np.array(spread), n, level))

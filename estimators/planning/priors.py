@@ -1,4 +1,4 @@
-"""Design priors: the shares that predictions are made for. They tune nothing."""
+"""Design priors: the shares for which predictions are made. They do not change mechanisms."""
 
 from collections.abc import Sequence
 from functools import reduce
@@ -19,7 +19,7 @@ def uniform_shares(size: int) -> Floats:
 def zipf_shares(shape: Sequence[int], exponent: float = ZIPF_EXPONENT) -> Floats:
     """Return `p(x) ~ prod_d (x_d + 1)^-exponent` over a domain's values in row-major order.
 
-    The first values are the most frequent ones, in every dimension on its own.
+    In every dimension, the first values are the most frequent ones.
     """
     axes = [np.arange(1, extent + 1, dtype=np.float64) ** -exponent for extent in shape]
     table = reduce(np.multiply.outer, [axis / axis.sum() for axis in axes])
@@ -30,7 +30,7 @@ def counted_shares(counts: Floats) -> Floats:
     """Return counts, float64 `(k,)`, as shares.
 
     Raises:
-        ValueError: where one is negative or no finite number, or none is above 0.
+        ValueError: if one is negative or not finite, or none is above 0.
     """
     bad = np.flatnonzero(~(np.isfinite(counts) & (counts >= 0.0)))
     if bad.size:

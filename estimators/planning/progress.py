@@ -1,4 +1,4 @@
-"""What a plan is at, and when its time is up."""
+"""The progress and the time limit of a plan."""
 
 import math
 import time
@@ -14,9 +14,10 @@ class TimeUpError(Exception):
 
 
 class Progress:
-    """Tells `say` what goes on, and ends what takes longer than some seconds from now on.
+    """Reports progress to `say`, and raises once some seconds from now have passed.
 
-    Time is looked at between queries: a step that is begun, such as preparing a decoder, ends.
+    The time is checked between queries; a step that has begun, such as preparing a decoder, is
+    completed.
     """
 
     def __init__(
@@ -31,29 +32,29 @@ class Progress:
         self._what, self._said = "", -math.inf
 
     def check(self) -> None:
-        """Go on.
+        """Check the time.
 
         Raises:
-            TimeUpError: where the time is up.
+            TimeUpError: if time has run out.
         """
         if self._clock() >= self._until:
             raise TimeUpError
 
     def begin(self, what: str) -> None:
-        """Say what begins.
+        """Report the step that begins.
 
         Raises:
-            TimeUpError: where the time is up.
+            TimeUpError: if time has run out.
         """
         self.check()
         self._what, self._said = what, self._clock()
         self._say(what)
 
     def each(self, queries: Sequence[_Item]) -> Iterator[_Item]:
-        """Yield queries, and say now and then how many there were.
+        """Yield queries, and report their number at intervals.
 
         Raises:
-            TimeUpError: where the time is up.
+            TimeUpError: if time runs out.
         """
         for place, query in enumerate(queries):
             self.check()
@@ -65,4 +66,4 @@ class Progress:
 
 
 UNLIMITED: Final = Progress()
-"""Tells nobody, and never ends."""
+"""Reports nothing and has no time limit."""

@@ -1,10 +1,11 @@
-"""The convex problem of the scales: minimise `sum_j b_j / u_j^2` where `C u <= e` ([ML] III-A).
+"""The convex problem of the scales: minimise `sum_j b_j / u_j^2` under `C u <= e` ([ML] III-A).
 
-By the barrier method: Newton's method on `t sum_j b_j/u_j^2 - sum_p log(e_p - (C u)_p)` for growing
-t. Its slacks give prices `y_p = 1/(t (e_p - (C u)_p))` of the constraints, and any prices prove a
-bound: no feasible u has an objective below `sum_j 3 b_j^(1/3) (c_j/2)^(2/3) - y.e`, `c = C^T y`,
-the least of `sum b/u^2 + y.(C u - e)` over all u. So a solution comes with a proof of how near the
-optimum it is, which the general solvers of scipy do not give. Dense: P times m is small.
+Solved by the barrier method: Newton's method on `t sum_j b_j/u_j^2 - sum_p log(e_p - (C u)_p)` for
+growing t. The slacks give prices `y_p = 1/(t (e_p - (C u)_p))` of the constraints, and any prices
+prove a bound: no feasible u has an objective below `sum_j 3 b_j^(1/3) (c_j/2)^(2/3) - y.e` with
+`c = C^T y`, the least of `sum b/u^2 + y.(C u - e)` over all u. A solution therefore comes with a
+proof of its distance from the optimum, which scipy's general solvers do not give. Matrices are
+dense, since P times m is small.
 """
 
 from dataclasses import dataclass
@@ -20,14 +21,14 @@ _SHRINKS = 60
 
 
 class ConvergenceError(RuntimeError):
-    """A solver stopped before it was as near the optimum as it must be; the message says how."""
+    """A solver stopped too far from the optimum; the message says why."""
 
 
 @dataclass(frozen=True)
 class ScaleSolution:
     """`rates` u, float64 `(m,)`, strictly within the constraints; `objective` is `sum b/u^2`.
 
-    No other u has an objective below `objective - gap`.
+    No feasible u has an objective below `objective - gap`.
     """
 
     rates: Floats
@@ -51,7 +52,7 @@ def solve_rates(
     `budgets` e, `(P,)`, > 0; `start` any u > 0 with `C u < e`.
 
     Raises:
-        ConvergenceError: where that takes more than `steps` Newton steps, or one fails.
+        ConvergenceError: if this takes more than `steps` Newton steps, or one fails.
     """
     rates = start.astype(np.float64)
     sharpness = len(budgets) / _objective(weights, rates)
@@ -77,7 +78,7 @@ def solve_rates(
 def _newton(
     weights: Floats, constraints: Floats, budgets: Floats, rates: Floats, sharpness: float
 ) -> tuple[Floats, float]:
-    """Take one damped Newton step; return it with half the squared decrement before it."""
+    """Return the rates after a damped Newton step, and half the squared decrement before it."""
     slack = budgets - constraints @ rates
     gradient = -2.0 * sharpness * weights / rates**3 + constraints.T @ (1.0 / slack)
     scaled = constraints / slack[:, None]
@@ -101,7 +102,7 @@ def _newton(
 def _gap(
     weights: Floats, constraints: Floats, budgets: Floats, rates: Floats, sharpness: float
 ) -> float:
-    """Return how far the objective is above the bound that the prices prove, relative to it."""
+    """Return the relative distance of the objective from the bound that the prices prove."""
     prices = 1.0 / (sharpness * (budgets - constraints @ rates))
     costs = constraints.T @ prices
     bound = (3.0 * np.cbrt(weights) * np.cbrt(costs / 2.0) ** 2).sum() - prices @ budgets

@@ -1,9 +1,9 @@
-"""The scales of least total error for a strategy: docs/theory.md section 4.
+"""The scales with the least total error for a strategy (docs/theory.md section 4).
 
     python -m ldpstream.estimators.planning.scales ldpstream.toml COLLECTION
 
-prints them for the configuration. Devices take the numbers from there, so that all of them have
-the same; they check the policy again, exactly.
+prints them as a line of the configuration. All devices read the same numbers from there, and check
+exactly that they keep the policy.
 """
 
 import argparse
@@ -35,7 +35,7 @@ def gram_of(workload: str | Floats, size: int) -> Floats:
     """Return `W^T W`, float64 `(k, k)`, of a workload by name or of its queries, `(q, k)`.
 
     Raises:
-        ValueError: for an unknown name, another shape, or weights that are not finite.
+        ValueError: if the name is unknown, the shape is wrong, or weights are not finite.
     """
     if isinstance(workload, str):
         if workload not in WORKLOADS:
@@ -48,12 +48,12 @@ def gram_of(workload: str | Floats, size: int) -> Floats:
 
 @dataclass(frozen=True)
 class ScalePlan:
-    """`scales`, one a row of the strategy, with the total error that one respondent adds.
+    """`scales` for each row of a strategy, with the total error that one respondent adds.
 
-    None where nothing is better than the default, one scale for all noisy rows. `error` is
-    predicted with these scales, as rounded, `uniform` with the default, `optimum` that of the
-    convex optimum for the default's decoder B ([ML] III-A) with discrete noise. `gap` is the
-    relative duality gap of that optimum.
+    `scales` is None if nothing is better than the default, one scale for all noisy rows. `error` is
+    predicted with these rounded scales, and `uniform` with the default. `optimum` is that of the
+    convex optimum for the default's decoder B ([ML] III-A) with discrete noise, and `gap` its
+    relative duality gap.
     """
 
     scales: tuple[float, ...] | None
@@ -69,14 +69,14 @@ def optimal_scales(
     """Return scales of small total error for a workload (a name, or queries `(q, k)`).
 
     For a fixed decoder B the best scales are a convex optimum ([ML] III-A); for given scales the
-    best B is weighted least squares. Each is found in turn, `rounds` times at most, which never
-    makes it worse; one round is the paper's optimum. Scales are rounded up to six digits, toward
-    privacy, and checked against the policy exactly.
+    best B is weighted least squares. The two alternate for at most `rounds` rounds, none of which
+    increases the error; one round is the paper's optimum. Scales are rounded up to six digits,
+    toward privacy, and checked against the policy exactly.
 
     Raises:
-        SpecError: as `Matrix`, and where values times rows are too many for the solver.
-        ConvergenceError: where the solver does not converge.
-        ValueError: as `gram_of`.
+        SpecError: as for `Matrix`, and if there are too many pairs times rows for the solver.
+        ConvergenceError: if the solver does not converge.
+        ValueError: as for `gram_of`.
     """
     gram = gram_of(workload, policy.size)
     best = Matrix(policy, strategy)
@@ -87,7 +87,7 @@ def optimal_scales(
     error, optimum, gap = uniform, uniform, 0.0
     for turn in range(rounds):
         weights = best.decoder().row_weights(gram)
-        # A row that the decoder does not use still needs some weight, or u = 0 would be optimal.
+        # A row that the decoder does not use needs some weight: without it u = 0 would be optimal.
         weights = np.maximum(weights / weights.max(), 1e-9)
         start = rates * (1.0 - 1e-3) / (constraints @ rates / budgets).max()
         solved = solve_rates(weights, constraints, budgets, start)
@@ -120,7 +120,7 @@ def _constraints(mechanism: Matrix) -> tuple[Floats, Floats]:
     told = gaps.any(axis=1)
     allowed = np.array([float(budget) for budget in pairs.budgets])[pairs.which]
     order = np.flatnonzero(told)[np.argsort(allowed[told], kind="stable")]
-    # Of equal differences the first is the one with the least budget.
+    # The first of equal differences has the least budget.
     distinct, first = np.unique(gaps[order], axis=0, return_index=True)
     budgets = allowed[order][first] * (1.0 - _SLACK)
     return distinct.astype(np.float64), budgets

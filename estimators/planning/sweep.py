@@ -1,4 +1,4 @@
-"""Predicted errors over a range of budgets: every mechanism proposed again for each."""
+"""Predicted errors over a range of budgets, with every mechanism proposed for each budget."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,19 +21,19 @@ from ldpstream.mechanisms.policies.scale import scaled
 from ldpstream.mechanisms.registry.proposals import Proposal, propose
 
 SWEPT_QUERIES = 128
-"""The objective's queries, thinned to this many: a sweep predicts them at every budget."""
+"""Most queries of the objective, thinned because a sweep predicts them at every budget."""
 FACTORS: tuple[float, ...] = tuple(np.geomspace(0.1, 4.0, 13).tolist())
-"""What every budget is multiplied by: evenly spaced in the logarithm."""
+"""The factors of the budgets, evenly spaced in the logarithm."""
 
 Key = tuple[str, str]
-"""A mechanism id and the proposal's variant: the same mechanism at another budget."""
+"""A mechanism id and the proposal's variant, which identify a mechanism across budgets."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """Variances of one report by factor, float64 `(factors,)`, NaN where nothing is proposed.
+    """Variances for one report by factor, float64 `(factors,)`, NaN if nothing is proposed.
 
-    `queries` of `total` of the objective's were predicted.
+    `queries` out of `total` queries of the objective were predicted.
     """
 
     factors: Floats
@@ -53,10 +53,10 @@ def sweep(
     factors: Sequence[float] = FACTORS,
     say: Callable[[str], object] = str,
 ) -> Sweep | None:
-    """Predict the candidates that are proposed for the policy with budgets times each factor.
+    """Predict the candidates that are proposed for the policy with its budgets times each factor.
 
-    None where the policy's budgets are no parameters. The objective's queries are thinned. `say` is
-    told what goes on.
+    None if the policy's budgets are not free parameters. The objective's queries are thinned.
+    Progress is reported to `say`.
     """
     progress = Progress(say)
     queries = workload.objective(objective)

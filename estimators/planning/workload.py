@@ -1,4 +1,4 @@
-"""What a plan predicts the errors of: ranges, quantiles, top values, all values, all ranges."""
+"""The queries whose errors a plan predicts: ranges, quantiles, top values, all values or ranges."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +13,7 @@ from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 MOST_QUERIES = 2_100
-"""Of all values or ranges this many are predicted at most, evenly spaced or drawn at random."""
+"""Most predicted queries out of all values or ranges, evenly spaced or drawn at random."""
 _FEWEST_QUERIES = 64
 _MOST_WORK = 500_000
 _ROUNDING = 1e-12
@@ -22,9 +22,9 @@ _SEED = 0
 
 @dataclass(frozen=True, eq=False)
 class QuerySets:
-    """Sets of values, int64 arrays of indices; `total` is how many they stand for.
+    """Sets of values, int64 arrays of indices; `total` is the number of queries they represent.
 
-    `prefixes` are sets too, decoded as quantiles decode them.
+    `prefixes` are sets too, but decoded as for quantiles.
     """
 
     sets: tuple[Integers, ...]
@@ -51,16 +51,16 @@ class QuerySets:
 
 @dataclass(frozen=True, eq=False)
 class PlannedWorkload:
-    """The queries of a plan over the values of a domain, of `shape`.
+    """The queries of a plan over the values of a domain with `shape`.
 
-    `ranges` are sets of values, `quantiles` probabilities (on one ordered dimension), `top` how
-    many of the most frequent values are listed. `ordered` says whether ranges make sense. `shares`
-    are the design shares of the k values that devices give, float64 `(k,)`. Where devices give more
-    than what is estimated, `estimated` is the estimated value of each of those, int64 `(k,)`: all
-    queries are then sets of them.
+    `ranges` are sets of values, `quantiles` are probabilities (on one ordered dimension), and `top`
+    is the number of most frequent values that are listed. `ordered` says whether ranges make sense.
+    `shares` are the design shares of the k values that devices give, float64 `(k,)`. If devices
+    give more than what is estimated, `estimated` maps each of these k to the value that is
+    estimated, int64 `(k,)`, and all queries are sets of the former.
 
     Raises:
-        ValueError: where a quantile is not in (0, 1).
+        ValueError: if a quantile is not in (0, 1).
     """
 
     shape: tuple[int, ...]
@@ -76,23 +76,23 @@ class PlannedWorkload:
 
     @property
     def size(self) -> int:
-        """Number of values that are estimated."""
+        """Number of estimated values."""
         return math.prod(self.shape)
 
     @cached_property
     def value_shares(self) -> Floats:
-        """The design shares of the values that are estimated, float64 `(size,)`."""
+        """The design shares of the estimated values, float64 `(size,)`."""
         if self.estimated is None:
             return self.shares
         return np.bincount(self.estimated, self.shares, self.size).astype(np.float64)
 
     @cached_property
     def top_values(self) -> Integers:
-        """The values of largest share, ties to the smaller index; int64 `(top,)`."""
+        """The values with the largest shares, the smaller index first for ties; int64 `(top,)`."""
         return np.argsort(-self.value_shares, kind="stable")[: self.top]
 
     def given(self, values: Integers) -> Integers:
-        """Return the values that devices give for some that are estimated."""
+        """Return the values of devices that map to these estimated values."""
         if self.estimated is None:
             return values
         return np.flatnonzero(np.isin(self.estimated, values))
@@ -104,7 +104,7 @@ class PlannedWorkload:
 
     @cached_property
     def top_queries(self) -> QuerySets:
-        """The values of largest share."""
+        """The values with the largest shares."""
         return self._queries(self.top_values[:, None], self.top_values.size)
 
     @cached_property
@@ -118,7 +118,7 @@ class PlannedWorkload:
 
     @cached_property
     def quantile_positions(self) -> Integers:
-        """The smallest positions whose prefix holds the quantiles' shares, int64."""
+        """The smallest positions whose prefixes hold the quantiles' probabilities, int64."""
         cumulative = np.cumsum(self.value_shares)
         cumulative[-1] = np.inf
         wanted = np.array(self.quantiles, dtype=np.float64)
@@ -135,7 +135,7 @@ class PlannedWorkload:
 
     @cached_property
     def boxes(self) -> QuerySets:
-        """All ranges of an ordered domain, or a fixed random sample of them; none of labels."""
+        """All ranges of an ordered domain, or a fixed random sample of them; empty for labels."""
         if not self.ordered:
             return QuerySets((), 0)
         total = int(np.prod([extent * (extent + 1) // 2 for extent in self.shape], dtype=object))
@@ -143,10 +143,10 @@ class PlannedWorkload:
         return self._queries((range_values(self.shape, pairs) for pairs in bounds), total)
 
     def objective(self, name: Objective) -> QuerySets:
-        """Return the queries that mechanisms are sorted by.
+        """Return the queries by which mechanisms are sorted.
 
-        `published` are the ranges and the prefixes at the quantiles, or the top values where there
-        is neither; `ranges` is all values' where there are no ranges.
+        `published` are the ranges and the prefixes at the quantiles, or the top values if there are
+        neither. `ranges` are all values if the domain is not ordered.
         """
         if name == "published":
             sets, prefixes = self.range_queries.sets, self.quantile_queries.prefixes
@@ -173,7 +173,7 @@ class PlannedWorkload:
         rng = np.random.default_rng(_SEED)
         columns = []
         for extent in self.shape:
-            # Of extent + 1 cuts, two different ones bound a range.
+            # Two different ones out of extent + 1 cuts bound a range.
             first = rng.integers(0, extent + 1, self._most)
             second = (first + rng.integers(1, extent + 1, self._most)) % (extent + 1)
             columns.append(np.sort(np.stack([first, second], axis=1), axis=1) - [0, 1])

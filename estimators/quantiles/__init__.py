@@ -1,1 +1,1 @@
-"""Quantiles and their bounds from prefix sums."""
+"""Quantiles and their bounds, from estimates of prefixes."""

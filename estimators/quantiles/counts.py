@@ -1,8 +1,9 @@
-"""Prefixes over counts of symbols, all disclosed groups at once.
+"""Prefixes over counts of symbols, for all disclosed groups at once.
 
-Disclosed groups do not disturb each other, so they are decoded side by side, each cut after its
-first, second, ... position at once: as many decodes as the longest group has positions, not as
-many as there are prefixes. All sums that a variance needs add over groups.
+Disclosed groups are independent, so that they are decoded together: all groups cut after their
+first position, then after their second, and so on. This takes as many decodes as the longest group
+has positions, which may be far fewer than there are prefixes. All sums that a variance needs add up
+over groups.
 """
 
 from collections.abc import Iterator
@@ -19,19 +20,19 @@ from ldpstream.mechanisms.interface.decoder import remove_rounding
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
 _KEPT: Final = 1 << 21
-"""Entries of decoders that are kept, 16 MiB: a thousand values of one group."""
+"""Most decoder entries that are kept, 16 MiB: those of a thousand values in one group."""
 
 
 @dataclass(frozen=True)
 class CountPrefixes:
     """Decodes the m prefixes `{x : position of x <= i}` of counts.
 
-    Of each cut's decoder, float64 `(cuts,)`: the anchor of least noise (see `queries.counts`), the
-    least and largest noise in its group, the least and largest value, and what its group adds to
-    the mean noise of uniform data. `held` is the part of the values that each prefix holds, float64
-    `(m,)`. `kept` are the decoders themselves, float64 `(ranks, outputs)`, where these are few
-    enough; None where they are made again for each statistic. They depend on the mechanism and the
-    order alone: prepare once, estimate often.
+    For each cut's decoder, float64 `(cuts,)`: the anchor with the least noise (see
+    `queries.counts`), the least and largest noise in its group, the least and largest value, and
+    what its group adds to the mean noise of uniform data. `held` is the fraction of the values that
+    each prefix holds, float64 `(m,)`. `kept` are the decoders themselves, float64
+    `(ranks, outputs)`, if these are few enough; otherwise None, and they are computed for each
+    statistic. All depend only on the mechanism and the order: prepare once, estimate often.
     """
 
     decoder: SetDecoder
@@ -47,7 +48,7 @@ class CountPrefixes:
 
     @classmethod
     def of(cls, decoder: SetDecoder, positions: Integers) -> Self:
-        """Prepare an order: the position of each value, int64 `(k,)`, >= 0."""
+        """Prepare an order, given by the position of each value, int64 `(k,)`, >= 0."""
         groups = decoder.groups
         cuts = Cuts.of(groups, positions)
         table = np.zeros((6, cuts.group.size))
@@ -88,7 +89,7 @@ class CountPrefixes:
         parted = cuts.accumulate(np.where(cuts.whole, 0.0, 1.0)) > 0.5
 
         def parts(state: Floats) -> Floats:
-            # Where no group is cut in two, running sums would leave rounding instead of 0.
+            # If no group is cut in two, running sums would leave rounding errors instead of 0.
             return np.where(parted, cuts.accumulate(np.where(cuts.whole, 0.0, state)), 0.0)
 
         estimated = whole + parts(total)
@@ -124,7 +125,7 @@ class CountPrefixes:
         )
 
     def _decoders(self) -> Iterator[tuple[range, Floats]]:
-        """Yield some ranks at once with the decoders of all groups' cuts of each."""
+        """Yield several ranks at a time, with the decoders of all groups' cuts for each."""
         cuts = self.cuts
         if self.kept is not None:
             step = max(1, TOGETHER // self.kept.shape[1])
@@ -142,15 +143,16 @@ class CountPrefixes:
 
     @property
     def worst_noise(self) -> Floats:
-        """The most noise that one user adds to each prefix, or a bound of it: float64 `(m,)`."""
+        """The most noise that one user adds to each prefix, or a bound on it: float64 `(m,)`."""
         noise = self._envelope(self.noisiest, np.maximum)
         noise[-1] = 0.0  # the whole domain
         return noise
 
     def _envelope(self, ends: Floats, extreme: np.ufunc) -> Floats:
-        """Return the least or largest of the prefixes' decoders.
+        """Return the extremes of the prefixes' decoders.
 
-        Exact for one group; with several, that of all cuts so far, which bounds it.
+        Exact for one group; for several groups, the extremes over all cuts so far, which are
+        bounds.
         """
         cuts = self.cuts
         if self.decoder.groups.count == 1:
@@ -161,9 +163,9 @@ class CountPrefixes:
 
 
 def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[range, Floats]]:
-    """Yield some ranks at once with the plain decoders of all groups' cuts of each, `(r, outputs)`.
+    """Yield several ranks at a time, with the plain decoders of their cuts, `(r, outputs)`.
 
-    A rank's is that of the rank before it and of the values that it adds.
+    The decoder of a rank is that of the rank before it plus that of the values it adds.
     """
     last = np.zeros(decoder.slack.size)
     step = max(1, TOGETHER // last.size)

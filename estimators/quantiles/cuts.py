@@ -1,4 +1,4 @@
-"""Where the prefixes of one ordered dimension cut the disclosed groups."""
+"""The cuts of disclosed groups by the prefixes of one ordered dimension."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -12,12 +12,12 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 @dataclass(frozen=True)
 class Cuts:
-    """A cut is a group together with one of its distinct positions; it holds the values up to it.
+    """A cut is a group with one of its distinct positions, and holds the group's values up to it.
 
-    Cuts are ordered by group, then position. `group`, `rank` (0-based in the group), `position`
-    int64 and `whole` (the cut holds all of its group) bool, each of shape `(cuts,)`;
-    `rank_of_value` int64 `(k,)`; `length` is the number m of positions, `ranks` the most that a
-    group has.
+    Cuts are ordered by group, then position. For each cut, `(cuts,)`: `group`, `rank` (0-based in
+    the group) and `position` are int64, and `whole` (the cut holds all of its group) is bool.
+    `rank_of_value` is int64 `(k,)`. `length` is the number m of positions, and `ranks` the largest
+    number of cuts in a group.
     """
 
     group: Integers
@@ -53,9 +53,9 @@ class Cuts:
         return out
 
     def accumulate(self, state: Floats) -> Floats:
-        """Sum over groups the state of the last cut at or before each position: `(m,)`.
+        """Return, for each position, the sum over groups of the state at their last cut: `(m,)`.
 
-        `state` is float64 `(cuts,)`; a group before its first cut counts 0.
+        `state` is float64 `(cuts,)`; a group before its first cut counts as 0.
         """
         before = np.where(self.rank > 0, np.concatenate([[0.0], state[:-1]]), 0.0)
         return np.cumsum(np.bincount(self.position, state - before, self.length))

@@ -18,10 +18,10 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 @dataclass(frozen=True)
 class Prefixes:
-    """Decodes the m prefixes `{x : position of x <= i}` of a mechanism's values.
+    """Decodes the m prefixes `{x : positions[x] <= i}` of a mechanism's values.
 
-    `positions` is that of each value, int64 `(k,)`. What it holds depends on the mechanism and the
-    order alone: prepare once, estimate often.
+    `positions` holds the position of each value, int64 `(k,)`. All fields depend only on the
+    mechanism and the order: prepare once, estimate often.
     """
 
     mechanism: Mechanism
@@ -30,12 +30,12 @@ class Prefixes:
 
     @classmethod
     def of(cls, mechanism: Mechanism, positions: Integers | None = None) -> Self:
-        """Prepare an order: the position of each value, int64 `(k,)`; by default its index.
+        """Prepare an order by the position of each value, int64 `(k,)`, by default its index.
 
-        A grid is ordered along its rows by the row of each value, along its columns by the column.
+        To order a grid along one axis, give the row, or the column, of each value.
 
         Raises:
-            ValueError: where the positions have another shape or are negative.
+            ValueError: if the positions have another shape or are negative.
         """
         order = np.arange(mechanism.size) if positions is None else positions
         if order.shape != (mechanism.size,) or order.min() < 0:
@@ -48,9 +48,9 @@ class Prefixes:
 
     @property
     def spread(self) -> Floats:
-        """The length of the interval that decoded reports lie in, `max h - min h`: `(m,)`.
+        """The length of the interval of decoded reports, `max h - min h`: float64 `(m,)`.
 
-        With several disclosed groups, that of all prefixes so far, which bounds it.
+        With several disclosed groups it is taken over all prefixes so far, which is a bound.
         """
         return self.prepared.sums(self.mechanism.empty()).spread
 
@@ -58,7 +58,7 @@ class Prefixes:
         """Estimate the share of every prefix, q = m; the last is 1.
 
         Raises:
-            ValueError: where the statistic does not count n reports, or an option is impossible.
+            ValueError: if the statistic does not count n reports, or an option is invalid.
         """
         check_counts(self.mechanism, statistic, n)
         return bound(self.prepared.sums(statistic), n, Options(**options))

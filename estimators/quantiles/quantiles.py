@@ -1,4 +1,4 @@
-"""Quantiles of one ordered dimension, with bounds: docs/theory.md section 6."""
+"""Quantiles of one ordered dimension, with bounds (docs/theory.md section 6)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 class Quantiles:
     """Quantiles as positions on the ordered dimension, 0-based.
 
-    `p`, `value`, `low` and `high` are float64 of shape `(q,)`; the last three hold whole numbers,
-    or NaN where undefined (n = 0; the bounds where the prefixes' bounds are). `form` is the method
-    by likelihood that made the bounds; None where the prefixes' own did.
+    `p`, `value`, `low` and `high` are float64 of shape `(q,)`. The last three hold integers, or NaN
+    if undefined: all at n = 0, and bounds if those of the prefixes are undefined. `form` is the
+    method by likelihood that gave the bounds; None if they come from the prefixes.
     """
 
     p: Floats
@@ -42,19 +42,19 @@ def estimate_quantiles(
     prefixes: Prefixes | None = None,
     **options: Unpack[OptionKeywords],
 ) -> Quantiles:
-    """Estimate the smallest positions whose prefix holds at least the given shares.
+    """Estimate the smallest positions whose prefixes hold at least the given shares.
 
-    `prefixes` says which dimension (and saves its preparation); by default the domain's own order.
-    With `simultaneous=True` the bounds of all prefixes hold together, and so those of any number of
-    quantiles, also of post-selected ones; a quantile's bounds do not depend on which others
-    are asked for. Without, each quantile's hold on their own. Anytime bounds of the respondents'
-    quantiles are always made of simultaneous ones: as more report the quantile moves, and in time
-    any of the prefixes can be one that decides it. Bounds by likelihood hold for each
-    quantile on its own; `exact` ones for all together.
+    `prefixes` selects the dimension (and saves its preparation); by default it is the domain's
+    order. With `simultaneous=True` the bounds of all prefixes hold together, and hence those of any
+    number of quantiles, also post-selected ones; they do not depend on which quantiles are
+    requested. Without it, the bounds of each quantile hold by themselves. Anytime bounds on the
+    respondents' quantiles always use simultaneous ones: the quantile moves as more devices report,
+    so that any prefix may come to decide it. Bounds by `profile` hold for each quantile by itself,
+    those by `profile-exact` for all together.
 
     Raises:
-        ValueError: where a probability is not in (0, 1), the statistic does not count n reports,
-            or an option is impossible.
+        ValueError: if a probability is not in (0, 1), the statistic does not count n reports, or an
+            option is invalid.
     """
     prepared = Prefixes.of(mechanism) if prefixes is None else prefixes
     chosen = Options(**options)
@@ -79,10 +79,10 @@ def estimate_quantiles(
 def positions(shares: Floats, probabilities: Sequence[float]) -> Floats:
     """Return the smallest positions up to which shares, `(k,)`, sum to the probabilities, `(q,)`.
 
-    Whole numbers; NaN where the shares are.
+    They are integers as floats, or NaN if a share is NaN.
 
     Raises:
-        ValueError: where a probability is not in (0, 1).
+        ValueError: if a probability is not in (0, 1).
     """
     p = check_probabilities(probabilities)
     if np.isnan(shares).any():
@@ -94,14 +94,13 @@ def positions(shares: Floats, probabilities: Sequence[float]) -> Floats:
 def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
     """Invert the cumulative distribution and its bounds (Woodruff 1952).
 
-    The value is the smallest x with `sigma(x) >= p`, sigma made monotone. Its interval goes from
-    `min{x : high(x) >= p}` to `1 + max{x : low(x) < p}`: with pointwise bounds each quantile holds
-    with the prefixes' confidence, because only two prefixes can be wrong about it. [ML] Algorithm 2
-    searches the raw estimates by bisection; these are not monotone, and a first crossing covers
-    too little.
+    The value is the smallest x with `sigma(x) >= p`, after making sigma monotone. Its interval goes
+    from `min{x : high(x) >= p}` to `1 + max{x : low(x) < p}`. With pointwise bounds each quantile
+    has the prefixes' confidence, because only two prefixes can be wrong about it. [ML] Algorithm 2
+    bisects the raw estimates; these are not monotone, and a first crossing covers too little.
 
     Raises:
-        ValueError: where a probability is not in (0, 1).
+        ValueError: if a probability is not in (0, 1).
     """
     p = check_probabilities(probabilities)
     undefined = np.full(p.size, np.nan)
@@ -111,7 +110,7 @@ def invert(prefixes: Estimate, probabilities: Sequence[float]) -> Quantiles:
     if np.isnan(prefixes.high).any():
         return Quantiles(p, value, undefined, undefined)
     low, high = crossings(prefixes.low, prefixes.high, p)
-    # Bounds that were cut to what shares can be may leave the estimate outside.
+    # Bounds that were cut to the range of shares may exclude the estimate.
     value = np.clip(value, low, high)
     return Quantiles(p, value, low.astype(np.float64), high.astype(np.float64))
 
@@ -121,19 +120,19 @@ def crossings(low: Floats, high: Floats, p: Floats) -> tuple[Integers, Integers]
 
     `low` and `high` bound m prefixes, float64 `(..., m)`, p is float64 `(q,)`.
     """
-    # Positions past every prefix below p: all comparisons are against running extremes.
+    # Count the positions whose running extremes are below p.
     most = np.maximum.accumulate(high, axis=-1)
     least = np.minimum.accumulate(low[..., ::-1], axis=-1)[..., ::-1]
-    # The last prefix is everybody, whatever the bounds of its estimate say.
+    # The last prefix is the whole domain, whatever the bounds of its estimate say.
     last = high.shape[-1] - 1
     first, end = ((ends[..., None] < p).sum(axis=-2) for ends in (most, least))
     return np.minimum(first, last), np.minimum(end, last)
 
 
 def monotone(prefixes: Estimate) -> Floats:
-    """Return the nearest cumulative distribution: isotonic regression, last entry 1.
+    """Return the nearest cumulative distribution by isotonic regression, float64 `(m,)`.
 
-    Weights are the inverse variances; prefixes without error stay as they are. float64 `(m,)`.
+    Weights are the inverse variances. Prefixes without error stay, and the last entry is 1.
     """
     variance = prefixes.se**2
     fixed = variance == 0.0
@@ -156,8 +155,8 @@ def check_probabilities(probabilities: Sequence[float]) -> Floats:
     """Return the probabilities of quantiles, float64 `(q,)`.
 
     Raises:
-        ValueError: naming the first that is not in (0, 1): no value is the 0-quantile, and the
-            1-quantile, the largest value that anybody has, cannot be told from noise.
+        ValueError: naming the first that is not in (0, 1): there is no 0-quantile, and the
+            1-quantile, the largest value that anybody has, is indistinguishable from noise.
     """
     p = np.asarray(probabilities, dtype=np.float64)
     for outside in p[~((p > 0.0) & (p < 1.0))]:

@@ -1,4 +1,4 @@
-"""Prefixes over statistics of sums: in closed form where the decoder knows one."""
+"""Prefixes over statistics of sums, in closed form if the decoder has one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class SetPrefixes:
 
 @dataclass(frozen=True)
 class ChainPrefixes:
-    """Prefixes whose noise is known beforehand: running sums of the values' shares."""
+    """Prefixes with known noise, as running sums of the values' shares."""
 
     decoder: LinearDecoder
     positions: Integers
@@ -48,7 +48,7 @@ class ChainPrefixes:
         return self.chain.noise
 
     def sums(self, statistic: Statistic) -> Sums:
-        """Return the sums of every prefix, q = m; the last one is everybody."""
+        """Return the sums of every prefix, q = m; the last is the whole domain."""
         m, n = self.chain.noise.size, float(self.decoder.group_reports(statistic).sum())
         shares = np.bincount(self.positions, self.decoder.totals(statistic), m)
         total = np.cumsum(shares, dtype=np.float64)
@@ -85,7 +85,7 @@ class ChainPrefixes:
 
 
 def prepare_prefixes(queries: LinearQueries, positions: Integers) -> ChainPrefixes | SetPrefixes:
-    """Prepare an order: the position of each value, int64 `(k,)`, >= 0."""
+    """Prepare an order, given by the position of each value, int64 `(k,)`, >= 0."""
     decoder = queries.decoder
     chain = decoder.chain(positions) if isinstance(decoder, ChainDecoder) else None
     if chain is None:

@@ -1,12 +1,12 @@
-"""Queries over counts of symbols, decoded with what is known without noise.
+"""Queries over counts of symbols, decoded with the help of totals that are known exactly.
 
-A mechanism's decoder is the sum of its single values' decoders. Where the values of a group g sum
-to less noise than their complement this is wasteful: the group's total is known exactly. The
-difference of the two, `z_g = 1_g - sum_{x in g} h_x`, has mean 0 for a user of every value, so
+A mechanism's decoder is the sum of its single values' decoders. This is wasteful if the complement
+of a set within a group g has less noise than the set, since the group's total is known exactly. The
+difference of the two, `z_g = 1_g - sum_{x in g} h_x`, has mean 0 for users of every value, so that
 `h + sum_g lambda_g z_g` decodes the same query without bias for any fixed lambda. Its noise under
 uniform data is least at `lambda_g = -sum_{x in g} (Q h z_g)[x] / sum_{x in g} (Q z_g^2)[x]`, which
-depends on the channel and the query alone, never on the data. lambda = 0 is the plain decoder,
-lambda = 1 one minus the complement's.
+depends only on the channel and the query, never on the data. lambda = 0 is the plain decoder, and
+lambda = 1 is one minus the complement's.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -32,25 +32,25 @@ from ldpstream.mechanisms.interface.decoder import (
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 TOGETHER: Final = 1 << 18
-"""Entries of decoders that are worked on at a time."""
+"""Number of decoder entries processed at a time."""
 
 
 _KEPT: Final = 1 << 16
-"""Values: what prepares the queries of mechanisms of this many is kept."""
+"""Up to this many values, the prepared queries of a mechanism are cached."""
 
 
 def prepare_queries(mechanism: Mechanism) -> Queries:
-    """Return what prepares a mechanism's queries, by the kind of its decoder."""
+    """Return the object that prepares a mechanism's queries, by the kind of its decoder."""
     return (_kept if mechanism.size <= _KEPT else _prepare)(mechanism)
 
 
 def prepare_sets(
     mechanism: Mechanism, sets: Sequence[Integers], *, keep: bool = False
 ) -> PreparedSets:
-    """Return what decodes sets of values; to `keep` more than once, or one after the other.
+    """Return the decoders of sets of values, as a list with `keep`, else as an iterator.
 
     Raises:
-        ValueError: where an index is outside the domain.
+        ValueError: if an index is outside the domain.
     """
     queries = prepare_queries(mechanism)
     prepared = queries.set_queries(indicator(mechanism.size, members) for members in sets)
@@ -76,7 +76,7 @@ class CountQuery(Query):
     h: Floats
     of_square: Floats
 
-    # Plain sums, not dot products: numpy adds them in one order whatever the linear algebra.
+    # sum() adds in one fixed order; a dot product would depend on the BLAS in use.
     def sums(self, statistic: Statistic) -> tuple[float, float, float]:
         """Return `sum_y N[y] h(y)`, `sum_y N[y] h(y)^2`, and the estimate of `sum_i w(x_i)^2`."""
         decoders = self.h, self.h**2, self.of_square
@@ -86,11 +86,11 @@ class CountQuery(Query):
 
 @dataclass(frozen=True)
 class SetDecoder(Queries):
-    """Decodes queries of one mechanism; `slack` is `z`, float64 `(outputs,)`.
+    """Decodes the queries of one mechanism; `slack` is `z`, float64 `(outputs,)`.
 
-    `groups` are those of the values, `outputs` the same groups of the outputs. Of each group,
-    `(count,)`: `slack_noise` is the sum of its values' noise in `z`, float64, and `sizes` the
-    number of its values, int64.
+    `groups` are those of the values, and `outputs` are the same groups for the outputs. For each
+    group, `(count,)`: `slack_noise` is the sum of its values' noise in `z`, float64, and `sizes` is
+    the number of its values, int64.
     """
 
     decoder: CountDecoder
@@ -102,7 +102,7 @@ class SetDecoder(Queries):
 
     @classmethod
     def of(cls, mechanism: Mechanism, decoder: CountDecoder) -> Self:
-        """Prepare a mechanism with its decoder: one decode, shared by all queries."""
+        """Prepare a mechanism with its decoder, by one decode that all queries share."""
         groups = Groups.of(mechanism)
         ones = decoder.decode(np.ones(mechanism.size))
         mass = decoder.output_mass(ones) if isinstance(decoder, MassDecoder) else None
@@ -124,7 +124,7 @@ class SetDecoder(Queries):
         return _set_query(indicator, h, self.decoder.noise_of(h, indicator))
 
     def set_queries(self, indicators: Iterable[Floats]) -> Iterator[Query]:
-        """Prepare sets of values, of small domains some at once."""
+        """Prepare sets of values, several at a time for small domains."""
         step, each = TOGETHER // self.slack.size, iter(indicators)
         if step < 2:
             yield from super().set_queries(each)
@@ -137,10 +137,10 @@ class SetDecoder(Queries):
                 yield _set_query(row, h, remove_rounding(moments, row))
 
     def linear_query(self, weights: Floats) -> Query:
-        """Prepare any weights with the decoder of least noise, float64 `(k,)`.
+        """Prepare any weights, float64 `(k,)`, with the decoder of least noise.
 
-        Each group's weights are decoded as parts of their own range. So noise that is small against
-        the squares of the weights is no rounding, and equal weights have none at all.
+        Each group's weights are scaled to 0..1 before decoding, so that noise that is small
+        compared with the squared weights is not lost to rounding, and equal weights have none.
         """
         least, largest = self.groups.extremes(weights)
         unit = np.where(largest > least, largest - least, 1.0)
@@ -160,18 +160,18 @@ class SetDecoder(Queries):
         )
 
     def _deviation(self, h: Floats, weights: Floats, noise: Floats) -> float:
-        """Return what stands for the largest deviation: the most of `sqrt(E d^4 / E d^2)`.
+        """Return the deviation that bounds use: the largest `sqrt(E d^4 / E d^2)` of any user.
 
-        That of a user whose reports are off by one number or not at all is this number, however
-        seldom. Of sums of noise whose far tails never come (a mean of ages that are off by a year
-        or two) it is a few standard errors, not the length of the domain.
+        If a user's reports are either exact or off by one fixed number, it is this number, however
+        rare. For noise whose far tails practically never occur (ages that are off by a year or two)
+        it is a few standard errors, and not the length of the domain.
         """
         most = max(float(h.max() - weights.min()), float(weights.max() - h.min()))
         some = noise > 0.0
         if not some.any():
             return 0.0
         first, second, third, fourth = (self.decoder.expect(h**power) for power in (1, 2, 3, 4))
-        # Around the weight itself: E h is the weight but for rounding.
+        # Moments around the weight itself, which is E h up to rounding.
         fourths = (
             fourth
             - 4.0 * weights * third
@@ -182,7 +182,7 @@ class SetDecoder(Queries):
         return min(most, float(np.sqrt(np.maximum(fourths[some] / noise[some], 0.0).max())))
 
     def best_anchors(self, plain: Floats) -> Floats:
-        """Return the lambdas of least noise for plain decoders: `(q, outputs)` -> `(q, count)`."""
+        """Return the lambdas with the least noise, `(q, outputs)` -> `(q, count)`."""
         known = self.slack_noise > 0.0
         anchors = np.zeros((len(plain), self.groups.count))
         if not known.any():
@@ -198,7 +198,7 @@ class SetDecoder(Queries):
         return anchors
 
     def decode(self, weights: Floats) -> Floats:
-        """Return the decoder of least noise of any weights, `(k,)` -> `(outputs,)`."""
+        """Return the decoder with the least noise for any weights, `(k,)` -> `(outputs,)`."""
         plain = self.decoder.decode(weights)
         (decoded,) = self._anchored(weights[None], self.best_anchors(plain[None]))
         return np.asarray(decoded)
@@ -208,13 +208,13 @@ class SetDecoder(Queries):
 
         Indicators `(q, k)` and plain decoders `(q, outputs)` -> `(q, outputs)`.
 
-        lambda is rounded to 0 or 1, so that a set's estimate is a sum of its values' estimates
-        wherever it holds the smaller part of a group, and always for a single value.
+        lambda is rounded to 0 or 1, so that the estimate of a set that holds the smaller part of a
+        group, such as a single value, is the sum of its values' estimates.
         """
         several = np.flatnonzero(indicators.sum(axis=1) != 1.0)
         if not several.size:
             return plain
-        # At the extremes of epsilon rounding hides what the total saves: a whole group takes it.
+        # At extreme epsilon rounding hides what the total saves, but a whole group always uses it.
         whole = [self.groups.sums(indicators[at]) == self.sizes for at in several.tolist()]
         anchors = np.array(whole) | (self.best_anchors(plain[several]) > 0.5 + ROUNDING)
         moved = anchors.any(axis=1)
@@ -226,7 +226,7 @@ class SetDecoder(Queries):
 
     def _anchored(self, weights: Floats, anchors: Floats) -> Floats:
         """Decode weights `(q, k)` with lambdas `(q, count)`."""
-        # Decoding the difference, not adding slack, makes whole groups exact to the last bit.
+        # Decoding the difference instead of adding slack makes whole groups exact to the last bit.
         rest = self.decoder.decode_each(weights - anchors[:, self.groups.of_place])
         return rest + anchors[:, self.outputs.of_place]
 

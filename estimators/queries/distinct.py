@@ -1,4 +1,4 @@
-"""Values of one share, of which all is known that is known of one of them."""
+"""Values with equal shares, whose estimates and bounds are equal and are computed once."""
 
 from dataclasses import dataclass
 from typing import Any, Self
@@ -12,9 +12,9 @@ from ldpstream.mechanisms.interface.decoder import Decoder
 
 @dataclass(frozen=True)
 class Distinct:
-    """One value of each share that some value has.
+    """One value for each different share.
 
-    `values` int64 `(d,)`; `places`, int64 `(k,)`, say which of them has the share of each value.
+    `values` is int64 `(d,)`; `places`, int64 `(k,)`, is the entry with the share of each value.
     """
 
     values: Integers
@@ -22,10 +22,10 @@ class Distinct:
 
     @classmethod
     def of(cls, decoder: Decoder, decoded: Floats) -> Self | None:
-        """Return those of the sums of all single values' decoders, float64 `(k,)`.
+        """Return the distinct ones of the sums of all single values' decoders, float64 `(k,)`.
 
-        None where a share does not tell everything of its value, or where half of the values or
-        more could have shares of their own.
+        None if a value's estimate does not follow from its share alone, or if there could be half
+        as many different shares as values.
         """
         if decoder.step is None:
             return None
@@ -43,7 +43,7 @@ class Distinct:
 
 
 def taken(array: NDArray[Any], places: Integers | slice) -> NDArray[Any]:
-    """Return these entries; of more places than entries, all alike, one that is not to be set."""
+    """Return these entries; if all are equal and places are many, as a read-only broadcast view."""
     if isinstance(places, slice) or len(places) <= array.size or (array != array[0]).any():
         return array[places] if isinstance(places, slice) else array.take(places)
     return np.broadcast_to(array[0], len(places))

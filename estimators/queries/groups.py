@@ -1,4 +1,4 @@
-"""What reports disclose exactly, and sums over it."""
+"""The groups that reports disclose, and sums over groups."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,9 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 @dataclass(frozen=True)
 class Groups:
-    """A partition of the values that a report discloses, or of the outputs: one group by default.
+    """The groups of values, or of outputs, that reports disclose; one group if they disclose none.
 
-    `of_place` is the group of each value or output, int64, numbered `0..count-1`, none empty.
+    `of_place` is the group of each value or output, int64, in `0..count-1`; no group is empty.
     """
 
     of_place: Integers
@@ -21,12 +21,12 @@ class Groups:
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> "Groups":
-        """Return what the mechanism discloses."""
+        """Return the groups that a mechanism discloses."""
         return cls.known(mechanism.decoder().groups(), mechanism.size)
 
     @classmethod
     def known(cls, groups: Integers | None, size: int) -> "Groups":
-        """Return these groups of this many places; None: one."""
+        """Return the groups of `size` places; None is one group."""
         if groups is None:
             return cls(all_in_one(size), 1, disclosed=False)
         return cls(groups, int(groups.max()) + 1, disclosed=True)
@@ -56,15 +56,14 @@ class Groups:
 
 
 def all_in_one(size: int) -> Integers:
-    """Return the group of each of this many places where there is one group: takes no memory."""
+    """Return a single group for `size` places, as a view that takes no memory."""
     return np.broadcast_to(np.zeros(1, dtype=np.int64), (size,))
 
 
 def known_totals(mechanism: Mechanism, statistic: Statistic, n: int) -> tuple[Integers, Floats]:
-    """Return `(group of each value (k,), share of each group among the respondents (count,))`.
+    """Return the group of each value, `(k,)`, and each group's share of respondents, `(count,)`.
 
-    The shares are known exactly, whatever the noise; without disclosed groups there is one group
-    of share 1. NaN where n = 0.
+    The shares are exact. Without disclosed groups there is one group with share 1. NaN if n = 0.
     """
     groups = Groups.of(mechanism)
     reports = mechanism.decoder().group_reports(statistic)

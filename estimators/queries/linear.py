@@ -1,4 +1,4 @@
-"""Queries over statistics of sums, whose decoders' noise is known (`LinearDecoder`)."""
+"""Queries over statistics of sums (`LinearDecoder`)."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -14,8 +14,8 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 class LinearQuery(Query):
     """A query decoded by a linear function of sums.
 
-    The sums do not tell `sum_i h(y_i)^2`. Its mean is `sum_i (v + w^2)(x_i)`: another linear query,
-    estimated without bias (docs/theory.md section 0).
+    The sums do not determine `sum_i h(y_i)^2`. Its mean is `sum_i (v + w^2)(x_i)`, another linear
+    query, which is estimated without bias (docs/theory.md section 0).
     """
 
     decoder: LinearDecoder
@@ -41,7 +41,7 @@ class LinearQueries(Queries):
         return cls(decoder, Groups.of(mechanism))
 
     def set_query(self, indicator: Floats) -> Query:
-        """Prepare a set of values: its decoder is that of its indicator."""
+        """Prepare a set of values with the decoder of its indicator."""
         return self.linear_query(indicator)
 
     def linear_query(self, weights: Floats) -> Query:

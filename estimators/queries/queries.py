@@ -1,7 +1,7 @@
-"""Linear queries ready to be estimated: their decoders' noise and extremes, prepared once.
+"""Prepared linear queries, with the noise and the extremes of their decoders.
 
-Counts of symbols and sums are decoded differently (`counts`, `linear`); all that variances and
-bounds need of either is a `Query`.
+Counts of symbols and sums are decoded differently (`counts`, `linear`); variances and bounds only
+need a `Query`.
 """
 
 from abc import ABC, abstractmethod
@@ -20,8 +20,8 @@ class Query(ABC):
 
     `weights` is `w`, float64 `(k,)`; `noise` is `v(x) = (Q h^2)[x] - w[x]^2`, float64 `(k,)`, >= 0;
     `least` and `largest` bound `h` over all reports. `deviation` is the most that a decoded report
-    is off from its user's weight, or what stands for it where larger ones hardly ever come: of
-    sums `LinearDecoder.deviation`.
+    differs from its user's weight, or a smaller number that tail bounds may use in its place (for
+    sums, `LinearDecoder.deviation`).
     """
 
     weights: Floats
@@ -45,7 +45,7 @@ class Queries(ABC):
     groups: Groups
 
     def set_queries(self, indicators: Iterable[Floats]) -> Iterator[Query]:
-        """Prepare sets one after the other; what decodes faster together may take some at once."""
+        """Prepare sets one by one; subclasses may prepare several together."""
         return (self.set_query(indicator) for indicator in indicators)
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Queries(ABC):
 
 
 class PreparedSets(NamedTuple):
-    """What decodes each of some sets of values: the same whatever is reported."""
+    """The prepared queries of some sets of values, which do not depend on the reports."""
 
     queries: Queries
     sets: Iterable[Query]

@@ -10,14 +10,14 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 def range_values(shape: Sequence[int], bounds: Sequence[Sequence[int]]) -> Integers:
     """Return the indices of the values inside a range, int64, ascending.
 
-    `bounds` holds one pair `(first, last)` for each dimension, both ends included, 0-based; values
-    are numbered row by row, the last dimension fastest.
+    `bounds` holds one pair `(first, last)` for each dimension, both ends included, 0-based. Values
+    are in row-major order.
 
     >>> range_values((3, 4), [(0, 1), (2, 3)]).tolist()
     [2, 3, 6, 7]
 
     Raises:
-        ValueError: where the pairs do not fit the shape, or are out of order or outside of it.
+        ValueError: if the pairs do not fit the shape, or are out of order or range.
     """
     if len(bounds) != len(shape):
         raise ValueError(f"range: expected {len(shape)} pairs, got {len(bounds)}")
@@ -38,7 +38,7 @@ def indicator(size: int, members: Integers) -> Floats:
     """Return the indicator of a set of values, float64 of shape `(size,)`.
 
     Raises:
-        ValueError: where an index is outside `0..size-1`.
+        ValueError: if an index is outside `0..size-1`.
     """
     if members.size and (members.min() < 0 or members.max() >= size):
         raise ValueError(f"set: expected values in 0..{size - 1}")

@@ -1,4 +1,4 @@
-"""What a statistic says of linear queries, before any division by n."""
+"""Sums of linear queries over the reports of a statistic, before any division by n."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,26 +13,34 @@ from ldpstream.mechanisms.interface.decoder import Decoded, LinearDecoder, Singl
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 ROUNDING: Final = 1e-9
-"""Of a squared spread: noise so near to the most is that of a query of two values."""
+"""Relative to the squared spread; noise this close to its maximum is that of a two-valued query."""
 
 
 @dataclass(frozen=True)
 class Sums:
     """Sums over n reports of q queries' decoders `h`, arrays float64 of shape `(q,)`.
 
-    `total` is `sum_i h(y_i)`, `squares` `sum_i h(y_i)^2`, and `offset` an unbiased estimate of
-    `sum_i w(x_i)^2` (of an indicator: `total` itself). `floor` and `ceiling` bound the noise
-    `sum_i v(x_i)`, `v(x) = (Q h^2)[x] - w[x]^2`, over all data that agree with what the reports
-    disclose: `sum_g N_g min_{x in g} v(x)` and the same with max. `least` and `largest` are
-    `min h` and `max h` over the outputs; `slope` is the most by which the noise of two users of one
-    group differs. `noisy` counts the reports of groups with noise; `moment` is
-    `sum_g N_g max_{x in g} (Q h^2)[x]` or more, `peak` the largest of these maxima. For one report
-    of uniform data `typical_noise` is roughly the mean noise and `typical_sampling` the variance of
-    w. `disclosed` says whether the channel discloses groups, `indicators` whether all weights are 0
-    or 1. `reach` is `max w - min w` where the statistic does not hold `sum_i h(y_i)^2`, so that
-    `squares` only estimates it; None where it does. `deviation` is as of a `Query`. `heaviest` is
-    the worst noise of any user there may be, where `ceiling` knows the respondents' public weights;
-    None where it does not, and `ceiling / n` is that.
+    - `total` is `sum_i h(y_i)`, `squares` is `sum_i h(y_i)^2`, and `offset` is an unbiased estimate
+      of `sum_i w(x_i)^2` (for an indicator, `total` itself).
+    - `floor` and `ceiling` bound the noise `sum_i v(x_i)`, `v(x) = (Q h^2)[x] - w[x]^2`, over all
+      data that agree with what the reports disclose: `sum_g N_g min_{x in g} v(x)`, and max.
+    - `least` and `largest` are `min h` and `max h` over the outputs. `slope` is the largest
+      difference in noise between two users of one group.
+    - `noisy` counts the reports of groups with noise. `moment` is at least
+      `sum_g N_g max_{x in g} (Q h^2)[x]`, and `peak` is the largest of these maxima.
+    - For one report of uniform data, `typical_noise` is roughly the mean noise, and
+      `typical_sampling` the variance of w.
+    - `bottom` and `top` are the least and largest weight, `fewest` and `most` the bounds on
+      `sum_i w(x_i)` that disclosed groups give.
+    - `deviation` is as in `Query`.
+    - `tossed`, `own` and `other` describe two-valued queries (`bounds.two_valued`): the number of
+      tosses and the two probabilities, all 0 for other queries.
+    - `disclosed` says whether the channel discloses groups, `indicators` whether all weights are 0
+      or 1.
+    - `reach` is `max w - min w` if the statistic does not determine `sum_i h(y_i)^2`, so that
+      `squares` is an estimate; None if it does.
+    - `heaviest` is the worst noise of any possible user if `ceiling` uses the respondents' public
+      weights; None if it does not, and `ceiling / n` is the worst noise.
     """
 
     disclosed: bool
@@ -63,7 +71,7 @@ class Sums:
 
     @property
     def spread(self) -> Floats:
-        """The length of the interval that decoded reports lie in, `max h - min h`."""
+        """The length of the interval of decoded reports, `max h - min h`."""
         return self.largest - self.least
 
 
@@ -71,7 +79,7 @@ def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:
     """Return the sums of all single values' decoders, float64 `(k,)`: n times their shares.
 
     Raises:
-        ValueError: where the statistic does not count n reports.
+        ValueError: if the statistic does not count n reports.
     """
     check_counts(mechanism, statistic, n)
     return mechanism.decoder().totals(statistic)
@@ -85,13 +93,13 @@ def value_sums(
     values: Integers | None = None,
     decoded: Floats | None = None,
 ) -> Sums:
-    """Return the sums of single values: of all, q = k, or of some, int64 `(q,)`.
+    """Return the sums of all single values, q = k, or of those with the indices `values`, `(q,)`.
 
-    `decoded` are the `share_sums` of all values, where the caller has them. The sums of some values
-    equal those entries of all values' bit for bit, and with `decoded` take memory for q entries.
+    `decoded` are the `share_sums` of all values, if the caller has them. The sums of some values
+    equal, bit for bit, these entries for all values, and with `decoded` take memory for q entries.
 
     Raises:
-        ValueError: where the statistic does not count n reports.
+        ValueError: if the statistic does not count n reports.
     """
     total = share_sums(mechanism, statistic, n) if decoded is None else decoded
     decoder = mechanism.decoder()
@@ -124,7 +132,7 @@ def value_sums(
         noisy=np.where(noisiest > 0.0, reports, 0.0),
         moment=reports * (noisiest + 1.0),
         peak=noisiest + 1.0,
-        # Few values are as noisy as the noisiest of a group, often the value itself alone.
+        # Few values are as noisy as the noisiest of a group; often it is only the value itself.
         typical_noise=(noisiest + others * quietest) * share,
         typical_sampling=np.full_like(total, share * (1.0 - share)),
         bottom=np.zeros_like(total),
@@ -144,9 +152,9 @@ def value_sums(
 def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floats, ...]:
     """Return `tossed`, `own` and `other` of single values in groups of this many reports, `(q,)`.
 
-    A decoder between `least` and `largest` of mean w has no more noise than
-    `(largest - w)(w - least)`, and exactly that where it takes these two values alone (Bhatia,
-    Davis 2000): so the noise tells whether it does.
+    A decoder with mean w between `least` and `largest` has at most the noise
+    `(largest - w)(w - least)`, with equality if it takes only these two values (Bhatia, Davis
+    2000). The noise therefore shows whether it does.
     """
     spread = single.largest - single.least
     own = (single.largest - 1.0) * (1.0 - single.least)
@@ -158,7 +166,7 @@ def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floa
         & (np.abs(np.maximum(own, other) - single.noisiest) <= slack)
     )
     step = np.where(two, spread, 1.0)
-    # What is reported without noise is a part of all reports, not of its group's.
+    # Values that are reported without noise are a share of all reports, not of their group's.
     held = np.where(single.noisiest > 0.0, reports, n)
     return (
         np.where(two, held, 0.0),
@@ -231,7 +239,7 @@ def _set_tosses(
     if spread <= 0.0:
         return nothing
     if not noisiest.any():
-        # Whole groups: reported without noise.
+        # Whole groups are reported without noise.
         return float(reports.sum()), 1.0, 0.0
     if held.size != 1 or noisiest.sum() > noisiest[held[0]]:
         return nothing

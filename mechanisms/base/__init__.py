@@ -1,1 +1,1 @@
-"""What every other room of the mechanisms uses: errors, canonical JSON, checks, times, arrays."""
+"""Used by every other package of the mechanisms: errors, canonical JSON, checks, times, arrays."""

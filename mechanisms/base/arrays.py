@@ -1,4 +1,4 @@
-"""Arrays by the type of their entries."""
+"""Short names for array types."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -1,4 +1,4 @@
-"""Canonical JSON: one byte string for one meaning, the same on every device and server."""
+"""Canonical JSON: equal documents give equal bytes, on every device and server."""
 
 import json
 import math
@@ -22,5 +22,5 @@ def canonical_json(document: Json) -> bytes:
 
 
 def json_number(number: float) -> Json:
-    """Return a number as JSON can write it: infinity as the text "inf"."""
+    """Return a number that JSON can hold: infinity becomes the text "inf"."""
     return "inf" if math.isinf(number) else float(number)

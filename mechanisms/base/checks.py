@@ -1,4 +1,4 @@
-"""Checks of raw values: of configurations, as TOML gives them, and of numbers that people give."""
+"""Checks of raw input: configuration values as TOML parses them, and numbers that people type."""
 
 import math
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ _LONGEST_NUMBER = 40
 
 
 def is_whole(value: object) -> TypeGuard[int]:
-    """Return whether the value is an integer (booleans are not)."""
+    """Return whether the value is an integer; booleans do not count as integers."""
     return isinstance(value, int) and not isinstance(value, bool)
 
 
@@ -33,7 +33,7 @@ def describe(value: object) -> str:
 
 
 def number_text(number: float) -> str:
-    """Return a number as people write it: in full, whole ones without a point.
+    """Return a number as people write it: all digits, and no ".0" after a whole number.
 
     >>> number_text(1700086400.5), number_text(100.0)
     ('1700086400.5', '100')
@@ -42,7 +42,7 @@ def number_text(number: float) -> str:
 
 
 def real_number(value: object) -> float:
-    """Return a number as a float; NaN, which is in no domain, if it is not a number."""
+    """Return the value as a float, or NaN (which no domain contains) if it is not a number."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
         return math.nan
     try:
@@ -52,7 +52,7 @@ def real_number(value: object) -> float:
 
 
 def parse_real(text: str) -> float:
-    """Return a decimal number; NaN, which is in no domain, if it is not a number."""
+    """Return the number that a text spells, or NaN (which no domain contains) if it spells none."""
     try:
         return float(text)
     except ValueError:
@@ -78,14 +78,14 @@ def read_epsilon(value: object, path: str, *, infinite: bool = False) -> float:
 
 
 def read_budget(value: object, path: str, *, infinite: bool = True) -> Fraction | None:
-    """Return an entry of a policy, an exact rational of at least 0, or None for infinity.
+    """Return a budget of a policy as an exact rational of at least 0, or None for infinity.
 
-    A float or a decimal text is read down to the smaller of the decimal that was written and its
-    double (`dyadic.budget`), so that the guarantee holds for both; a Fraction as it is.
+    A float or a decimal text becomes the smaller of the decimal as written and its double
+    (`dyadic.budget`), so that the guarantee holds for both. A Fraction is taken as it is.
 
     Raises:
-        SpecError: naming `path`, where it is negative, NaN or no number; and where it is infinite
-            without `infinite`, or so large that no double holds it.
+        SpecError: naming `path`, if the value is negative, NaN, not a number, too large for a
+            double, or infinite without `infinite`.
 
     >>> read_budget("0.1", "policy"), read_budget("inf", "policy")
     (Fraction(1, 10), None)
@@ -114,7 +114,7 @@ def read_budget(value: object, path: str, *, infinite: bool = True) -> Fraction 
 
 
 def unknown(key: str, known: Iterable[str], *, kind: str = "key") -> str:
-    """Return `unknown KIND`, with the one among `known` that was probably meant.
+    """Return `unknown KIND`, with the name from `known` that was probably meant, if any.
 
     >>> unknown("epsilom", ["mechanism", "epsilon"]), unknown("colour", ["epsilon"])
     ('unknown key (did you mean epsilon?)', 'unknown key')
@@ -124,7 +124,7 @@ def unknown(key: str, known: Iterable[str], *, kind: str = "key") -> str:
 
 
 def check_keys(given: object, allowed: frozenset[str], path: str) -> dict[str, object]:
-    """Return a table whose keys are all allowed.
+    """Return the value as a table, after checking that all its keys are allowed.
 
     Raises:
         SpecError: naming the first unknown key, or `path` where the value is not a table.

@@ -9,13 +9,13 @@ from ldpstream.mechanisms.base.errors import SpecError
 
 
 def read_rows(given: object, base: Path) -> Iterator[tuple[str, list[str]]]:
-    """Yield each row of a file with its place, such as `file line 3`, for error messages.
+    """Yield each row of a CSV file as `(place, cells)`, with a place such as `file line 3`.
 
-    The path is relative to the folder `base`. The file is CSV in UTF-8 without a header; blank
-    lines do not count.
+    Error messages name the place. The path is relative to the folder `base`. The file is CSV in
+    UTF-8; blank lines are skipped.
 
     Raises:
-        SpecError: for a path that is not a text, or a file that cannot be read as CSV.
+        SpecError: if the path is not a text, or the file cannot be read as CSV.
     """
     if not isinstance(given, str) or not given:
         raise SpecError("file", f"the path of a CSV file, got {describe(given)}")

@@ -1,8 +1,8 @@
-"""Errors that name what was wrong and where, and never repeat a user's value."""
+"""Errors that say what is wrong and where, and never repeat a private value."""
 
 
 class SpecError(ValueError):
-    """A configuration value is impossible: `path` says which, `expected` what would be right.
+    """A configuration value is invalid: `path` names it, `expected` says what to write instead.
 
     >>> str(SpecError("collection.checkins.epsilon", "a finite number above 0, got inf"))
     'collection.checkins.epsilon: expected a finite number above 0, got inf'
@@ -14,7 +14,7 @@ class SpecError(ValueError):
         self.expected = expected
 
     def within(self, path: str) -> "SpecError":
-        """Return the same error with its path inside another: what a caller knows and it did not.
+        """Return the same error with `path` in front of its own path.
 
         >>> str(SpecError("epsilon", "a number").within("collection.checkins"))
         'collection.checkins.epsilon: expected a number'
@@ -26,7 +26,7 @@ class ValueOutsideDomainError(ValueError):
     """A value is not in the domain.
 
     `position` is its 0-based place in the input and `expected` describes the domain. The value
-    itself is private: it appears in no attribute and no message.
+    itself is private, so that it appears in no attribute and no message.
     """
 
     def __init__(self, position: int, expected: str) -> None:

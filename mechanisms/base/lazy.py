@@ -1,7 +1,7 @@
-"""Names that a package hands on from its modules, loaded when they are first asked for (PEP 562).
+"""Public names of a package that are loaded from its modules on first use (PEP 562).
 
-Importing one module of a package runs the package's `__init__`: were that to import all that the
-package offers, whoever needs one name would load everything.
+Importing any module of a package runs the package's `__init__`. If that imported everything the
+package offers, whoever needs one name would load it all.
 """
 
 import sys
@@ -11,9 +11,10 @@ from typing import Any
 
 
 def handed_on(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package: `modules` names public names, by their module.
+    """Return a `__getattr__` for a package; `modules` maps each module to its public names.
 
-    No name may be that of a module of the package, which would hide it once imported.
+    The names of a module are separated by spaces. None may equal the name of a module of the
+    package: once imported, the module would hide it.
     """
     homes = {name: module for module, names in modules.items() for name in names.split()}
 
@@ -28,15 +29,15 @@ def handed_on(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def brought(package: str, extra: str) -> str:
-    """Return how to install a package that an extra of this one brings."""
+    """Return how to install a package that belongs to an extra of ldpstream."""
     return f"{package}, which the extra {extra} brings: pip install 'ldpstream[{extra}]'"
 
 
 def imported(module: str, extra: str, what: str, otherwise: str = "") -> Any:
-    """Return a module that an extra brings, for `what` needs it.
+    """Return a module that an extra installs and that `what` needs.
 
     Raises:
-        ImportError: naming what to install, or to do `otherwise`, where it is not there.
+        ImportError: if it is not installed, naming what to install, followed by `otherwise`.
     """
     try:
         return import_module(module)

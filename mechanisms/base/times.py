@@ -41,7 +41,8 @@ def parse_duration(text: str) -> int:
 def look_like_seconds(times_ms: int | NDArray[np.int64]) -> bool:
     """Return whether any of these epoch milliseconds looks like a number of epoch seconds.
 
-    Seconds of the years 2000 to 2099 are milliseconds of 11 January to 17 February 1970.
+    Epoch seconds of the years 2000 to 2099, read as milliseconds, lie between 11 January and
+    17 February 1970.
 
     >>> look_like_seconds(1_795_255_200_000), look_like_seconds(1_795_255_200)
     (False, True)
@@ -55,8 +56,8 @@ def look_like_seconds(times_ms: int | NDArray[np.int64]) -> bool:
 def parse_time(text: str) -> int:
     """Return an RFC 3339 time (with Z or an offset), or integer epoch milliseconds, as epoch ms.
 
-    Fractions of a millisecond are cut off, toward the past. A time of early 1970 that an integer
-    would mean where it looks like seconds is written as RFC 3339.
+    Fractions of a millisecond are rounded toward the past. An integer that looks like seconds is
+    refused; the times of early 1970 that it would mean can be written as RFC 3339.
 
     Raises:
         ValueError: if the text is neither, looks like seconds, or lies outside the years 1 to
@@ -85,7 +86,7 @@ def parse_time(text: str) -> int:
 
 
 def format_time(time_ms: int) -> str:
-    """Return epoch milliseconds as RFC 3339 in UTC; milliseconds are shown only if not zero.
+    """Return epoch milliseconds as RFC 3339 in UTC; whole seconds are shown without a fraction.
 
     Raises:
         OverflowError: outside the years 1 to 9999.
@@ -99,7 +100,7 @@ def format_time(time_ms: int) -> str:
 
 
 def cut(time_ms: int, precision_ms: int) -> int:
-    """Return the largest multiple of the precision that is not after the time.
+    """Return the time rounded down to a multiple of the precision.
 
     >>> cut(1999, 1000), cut(-1, 1000)
     (1000, -1000)
@@ -123,7 +124,7 @@ def read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[n
     """Return n event times in epoch milliseconds as int64 `(n,)`.
 
     Raises:
-        ValueError: if they are not n whole numbers of the years 1 to 9999, or look like seconds.
+        ValueError: if they are not n integers within the years 1 to 9999, or look like seconds.
     """
     times = np.asarray(times_ms)
     if (

@@ -1,17 +1,18 @@
-"""What one of n reports loses against those who see only their sum: (epsilon, delta), from above.
+"""Privacy amplification: upper bounds on (epsilon, delta) for those who see only a sum of reports.
 
 The privacy blanket (Balle, Bell, Gascon, Nissim 2019; docs/theory.md, section 10): for two values
 `delta(e) <= E(X_1 + ... + X_n)_+ / n`, where `X_i = (Q[x, y] - e^e Q[x', y]) / m(y)` with
 probability `m(y)` for each output y, and 0 otherwise.
 
-The expectation is computed on a lattice, and only ever too large:
+The expectation is computed on a lattice, so that every error makes it larger:
 
-1. Each value is split over its two neighbours on the lattice, keeping its mean: `(.)_+` is convex,
-   so that its expectation grows.
-2. The n-th power of one Fourier transform convolves. Probabilities are tilted by `e^(t X)` before
-   and weighted by `e^(-t X)` after, for any t > 0, so that errors are small against the result.
-3. The transform wraps sums around the lattice's end to where they count more; what is beyond its
-   upper end is bounded by Chernoff's inequality.
+1. Each value is split over its two neighbours on the lattice, which keeps its mean. Since `(.)_+`
+   is convex, its expectation grows.
+2. The n-th power of one Fourier transform gives the n-fold convolution. Probabilities are tilted
+   by `e^(t X)` before and weighted by `e^(-t X)` after, for any t > 0, so that errors are small
+   relative to the result.
+3. The transform wraps sums around the end of the lattice to places where they count more. What
+   lies beyond the upper end is bounded by Chernoff's inequality.
 4. Every rounding error is bounded and added.
 """
 
@@ -31,25 +32,25 @@ from ldpstream.mechanisms.exact.dyadic import float_above
 Bound = Literal["report", "any-channel", "blanket"]
 
 MOST_REPORTS: Final = 1_000_000
-"""More reports hide more: beyond this number as many are taken."""
+"""Of more reports only this many are counted; since more reports hide more, this is a bound."""
 _UNIT: Final = 2.0**-53
 _SLACK: Final = 2.0**-38
-"""Above the relative error of any probability, of some dozens of operations each."""
+"""More than the relative error of any probability, each computed in some dozens of operations."""
 _LARGEST_RATIO: Final = 1 << 40
-"""Above it next to nothing is hidden, and numbers would be too large to compute with."""
+"""Above this ratio almost nothing is hidden, and the numbers grow too large to compute with."""
 _POINTS: Final = 1 << 18
 _SPREADS: Final = 12.0
-"""Standard deviations on either side that the lattice holds."""
+"""How many standard deviations the lattice covers on either side."""
 _RARE: Final = 40
 _FINE: Final = 16.0
-"""Lattice points of a standard deviation of one report."""
+"""Lattice points for each standard deviation of one report."""
 _NEXT_TO_NOTHING: Final = -600.0
 _STEPS: Final = 22
 
 
 @dataclass(frozen=True)
 class Amplified:
-    """Two values with this `budget` are (`epsilon`, delta)-indistinguishable, by this bound."""
+    """Values with this `budget` are (`epsilon`, delta)-indistinguishable, as `bound` proves."""
 
     budget: Fraction
     epsilon: float
@@ -59,9 +60,9 @@ class Amplified:
 def amplified(
     blankets: Collection[Blanket], *, budget: Fraction, reports: int, delta: float
 ) -> Amplified:
-    """Return what one of this many reports loses at most, but for a probability of delta.
+    """Return the most that one of this many reports loses, except with probability delta.
 
-    The smaller one of the two bounds counts, and never more than what the report loses by itself.
+    This is the smaller of the two bounds, and at most what the report loses by itself.
 
     Raises:
         ValueError: for fewer than one report, or a delta that is not between 0 and 1.
@@ -81,7 +82,7 @@ def amplified(
 
 
 def _epsilon(blanket: Blanket, reports: int, delta: float, itself: float) -> float:
-    """Return an epsilon at which delta is proved to suffice: `itself` where none below is found."""
+    """Return the least epsilon found at which delta is proved; `itself` if there is no smaller."""
     low, high = 0.0, itself
     for _ in range(_STEPS):
         middle = (low + high) / 2
@@ -93,13 +94,13 @@ def _epsilon(blanket: Blanket, reports: int, delta: float, itself: float) -> flo
 
 
 def delta_above(blanket: Blanket, *, epsilon: float, reports: int) -> float:
-    """Return an upper bound of delta for one of n reports, in both directions."""
+    """Return an upper bound on delta for one of n reports, in both directions of the pair."""
     ways = {blanket, blanket.reversed}
     return max(_one_way(way, epsilon, min(reports, MOST_REPORTS)) for way in ways)
 
 
 def _one_way(blanket: Blanket, epsilon: float, n: int) -> float:
-    """Return the bound in one direction; X is rounded up, as is whatever it is made of."""
+    """Return the bound in one direction; X and all that it is computed from are rounded up."""
     factor = math.exp(epsilon) * (1 - 4 * _UNIT)
     table = np.array([[float(number) for number in atom] for atom in blanket.atoms])
     masses, first, second = table.reshape(-1, 3).T
@@ -110,7 +111,7 @@ def _one_way(blanket: Blanket, epsilon: float, n: int) -> float:
 
 
 def _mean_above_zero(masses: Floats, values: Floats, n: int) -> float:
-    """Return an upper bound of `E(X_1 + ... + X_n)_+`, each X one of the values, or else 0."""
+    """Return an upper bound on `E(X_1 + ... + X_n)_+`, each X one of the values, or else 0."""
     if not np.any(values > 0.0):
         return 0.0
     masses = np.append(masses, max(0.0, 1.0 - math.fsum(masses)) + 4 * _UNIT)
@@ -118,7 +119,7 @@ def _mean_above_zero(masses: Floats, values: Floats, n: int) -> float:
     tilt, spread = _tilt(masses, values, n)
     spreads = 2 * _SPREADS * math.sqrt(n)
     points = min(_POINTS, 1 << max(12, math.ceil(math.log2(spreads * _FINE))))
-    # Rare values may be many standard deviations away: some of them have room too.
+    # Rare values may lie many standard deviations away: leave room for some of them.
     largest = 2 * (min(n, _RARE) + 1) * float(np.abs(values).max())
     step = max(spreads * spread, largest) / points
     places, chances = _split(masses, values / step)
@@ -128,7 +129,7 @@ def _mean_above_zero(masses: Floats, values: Floats, n: int) -> float:
 def _tilt(masses: Floats, values: Floats, n: int) -> tuple[float, float]:
     """Return a t > 0 near the least `E e^(t X)`, and the tilted standard deviation.
 
-    Whatever t is, the result is a bound: here nothing has to be rounded.
+    Every t gives a bound, so that nothing has to be rounded here.
     """
     scale = float(np.abs(values).max())
     low, high = 0.0, 1.0 / scale
@@ -142,7 +143,7 @@ def _tilt(masses: Floats, values: Floats, n: int) -> tuple[float, float]:
     chances /= chances.sum()
     mean = float(chances @ values)
     spread = math.sqrt(max(float(chances @ values**2) - mean**2, scale**2 * 1e-12))
-    # Not so near 0 that all of the lattice would count alike.
+    # Not so close to 0 that the whole lattice would have the same weight.
     least = 1 / (3 * math.sqrt(n * float(masses @ values**2)))
     return max(high, min(least, 1.0 / scale)), spread
 
@@ -152,9 +153,9 @@ def _slope(masses: Floats, values: Floats, tilt: float) -> float:
 
 
 def _split(masses: Floats, scaled: Floats) -> tuple[NDArray[np.int64], Floats]:
-    """Return lattice places and their probabilities: each number is split over its neighbours.
+    """Return lattice places and their probabilities, each number split over its two neighbours.
 
-    The share of the upper one is rounded up, which makes the mean no smaller.
+    The share of the upper neighbour is rounded up, so that the mean does not shrink.
     """
     below = np.floor(scaled)
     upper = np.minimum(1.0, scaled - below + 4 * _UNIT * (1 + np.abs(scaled)))
@@ -166,17 +167,17 @@ def _split(masses: Floats, scaled: Floats) -> tuple[NDArray[np.int64], Floats]:
 def _lattice_mean(
     places: NDArray[np.int64], chances: Floats, n: int, *, points: int, step: float, tilt: float
 ) -> float:
-    """Return an upper bound of `E(S)_+`, S the sum of n draws of `step * places`."""
+    """Return an upper bound on `E(S)_+`, where S is the sum of n draws of `step * places`."""
     half = points // 2
     weighted = chances * np.exp(tilt * step * places)
     moment = float(weighted.sum())
     one = np.zeros(points)
     np.add.at(one, places % points, weighted / moment * (1 + _SLACK))
     turned = np.fft.rfft(one)
-    # An error of one transform, relative to the sum of what it adds up.
+    # The error of one transform, relative to the sum of its input.
     error = 16 * _UNIT * math.log2(points)
     size = np.abs(turned) + error
-    # Numbers that are next to nothing take long to compute with.
+    # Subnormal numbers are slow to compute with.
     counts = n * np.log(size) > _NEXT_TO_NOTHING
     powers = size[counts] ** (n - 1)
     lost = (n * powers * (error + 4 * _UNIT) + error * powers * size[counts]).sum()
@@ -191,7 +192,7 @@ def _lattice_mean(
 
 
 def _power(numbers: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
-    """Return the n-th powers by repeated squaring: relative errors below `4 n` roundings."""
+    """Return n-th powers by repeated squaring, with a relative error below `4 n` roundings."""
     if n == 1:
         return numbers
     half = _power(numbers, n // 2)
@@ -199,9 +200,9 @@ def _power(numbers: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
 
 
 def _beyond(places: NDArray[np.int64], chances: Floats, n: int, end: float, step: float) -> float:
-    """Return an upper bound of `E[S; S >= end]`: `s <= end e^(t (s - end))` for all t >= 1 / end.
+    """Return an upper bound on `E[S; S >= end]`: `s <= end e^(t (s - end))` for all t >= 1 / end.
 
-    The smallest of a few t is taken.
+    A few t are tried, and the smallest bound is returned.
     """
     values = step * places
     least = math.inf

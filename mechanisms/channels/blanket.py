@@ -1,6 +1,6 @@
-"""What hides one report among others: the part of a channel that is the same for every value.
+"""The privacy blanket: the part of a channel that is the same for every value.
 
-`m(y) = min_x Q[x, y]` is the blanket (Balle, Bell, Gascon, Nissim 2019): whatever its value, a
+`m(y) = min_x Q[x, y]` is the blanket (Balle, Bell, Gascon, Nissim 2019). Whatever its value, a
 report is a draw from `m / g` with probability `g = sum m`. How well n reports hide which of two
 values one of them has depends on the ratios `Q[x, y] / m(y)` alone (`amplified`).
 """
@@ -15,7 +15,7 @@ from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.policies.policy import Policy
 
 MOST_BLANKETS: Final = 16
-"""Of more different ones only what bounds them all is kept."""
+"""If a budget has more different blankets, one that bounds them all takes their place."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +37,12 @@ class Blanket:
 
     @property
     def ratio(self) -> Fraction | None:
-        """How many times likelier than for any value an output is for these; None: unbounded."""
+        """The largest `Q[x, y] / m(y)` of the pair; None if it is unbounded."""
         return None if self.bare else self.largest
 
     @property
     def reversed(self) -> "Blanket":
-        """The pair the other way round."""
+        """The same blanket with x and x' exchanged."""
         return Blanket(
             tuple(sorted((mass, second, first) for mass, first, second in self.atoms)),
             tuple(sorted((second, first) for first, second in self.bare)),
@@ -50,9 +50,10 @@ class Blanket:
 
 
 def of_supports(ratio: Fraction, share: Fraction, both: Fraction) -> Blanket:
-    """Return the blanket of a channel with two probabilities, `ratio` times one another.
+    """Return the blanket of a channel with two probabilities, one `ratio` times the other.
 
-    A value gives a `share` of all outputs the larger one, any two values share `both`.
+    Each value gives the larger one to a fraction `share` of all outputs; any two values have a
+    fraction `both` of these in common.
     """
     g = 1 / (share * ratio + 1 - share)
     one = Fraction(1)
@@ -66,7 +67,7 @@ def of_supports(ratio: Fraction, share: Fraction, both: Fraction) -> Blanket:
 
 
 def any_channel(ratio: Fraction) -> Blanket:
-    """Return the blanket that hides least, of all channels in which no ratio is larger.
+    """Return the blanket that hides least among all channels with no larger ratio.
 
     Feldman, McMillan, Talwar 2023: among n reports of such a channel two values differ by no more
     than `(A + D, C - A + 1 - D)` does, C ~ Bin(n - 1, 2 / (ratio + 1)), A ~ Bin(C, 1/2), with
@@ -78,10 +79,11 @@ def any_channel(ratio: Fraction) -> Blanket:
 def blankets_by_enumeration(
     channel: Channel, policy: Policy
 ) -> Mapping[Fraction, Collection[Blanket]]:
-    """Return the different blankets of the policy's constraints, by the larger of their budgets.
+    """Return the different blankets of the policy's constraints, keyed by the pair's larger budget.
 
-    Pairs that are protected in one direction only have none. Where a budget has too many, one of
-    `any_channel` bounds them all; there is none where some value never gives a report of another.
+    Pairs that are protected in one direction only have none. If a budget has too many blankets,
+    that of `any_channel` bounds them all; if some of their ratios are unbounded, the budget gets
+    none.
     """
     weights = channel.weights
     least = [min(row.get(y, 0) for row in weights) for y in range(channel.outputs)]
@@ -100,7 +102,7 @@ def blankets_by_enumeration(
 
 
 def _of_outputs(outputs: Mapping[tuple[int, int, int], int], total: int) -> Blanket:
-    """Return a blanket of `(Q[x, y], Q[x', y], m(y))`, in units of `1 / total`, with counts."""
+    """Return the blanket of counted triples `(Q[x, y], Q[x', y], m(y))` in units of `1 / total`."""
     masses: dict[tuple[Fraction, Fraction], Fraction] = defaultdict(Fraction)
     bare = []
     for (first, second, least), times in outputs.items():

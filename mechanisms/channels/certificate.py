@@ -14,14 +14,14 @@ from ldpstream.mechanisms.exact.dyadic import exp_floor, float_above, log_bounds
 from ldpstream.mechanisms.policies.policy import Policy
 
 ENUMERATION_LIMIT = 64
-"""Channels of up to this many values are proved by enumerating every pair and output."""
+"""Up to this many values, a channel is proved by enumerating every pair and every output."""
 
 
 @dataclass(frozen=True)
 class RealisedLoss:
     """The largest ratio over all pairs with one budget: `low <= log(ratio) <= high`.
 
-    Where the ratio is within `e^budget`, high is at most the least float not below the budget.
+    If the ratio is within `e^budget`, `high` is at most the least float not below the budget.
     """
 
     budget: Fraction
@@ -32,7 +32,7 @@ class RealisedLoss:
     def to_json(self) -> dict[str, Json]:
         """Return the budget rounded up, the exact ratio as a fraction, and its logarithm's bounds.
 
-        Rounded to the nearest float a budget may lie below the upper bound of a loss that keeps it.
+        The nearest float to a budget may lie below the upper bound of a loss that keeps it.
         """
         return {
             "budget": float_above(self.budget),
@@ -46,8 +46,9 @@ class RealisedLoss:
 class Certificate:
     """What a mechanism promises, what it realises, and what leaves the device in the clear.
 
-    `losses` holds one entry for each different finite budget of `Policy.constraints`, by structure
-    under other L^p metrics than L1 those of a step in one and in all dimensions: the others follow.
+    `losses` holds one entry for each different finite budget of `Policy.constraints`. A proof by
+    structure under an L^p metric other than L1 lists only the budgets of a step in one dimension
+    and of a step in all dimensions; the others follow.
     `unprotected_pairs` counts ordered pairs of values that the policy does not protect,
     `unprotected` says which. `proof` is "enumeration" (every constraint at every output) or
     "structure" (the few different ratios that the mechanism's construction can produce, and the
@@ -64,16 +65,16 @@ class Certificate:
     proof: str
     violation: str | None = None
     attributes: Mapping[str, "Certificate"] | None = None
-    """Of records: the certificate of each attribute. Any two records lose the largest of these."""
+    """For records, the certificate of each attribute. Any two records lose at most the largest."""
 
     @property
     def loss_low(self) -> float | None:
-        """Lower bound of the largest listed loss of a protected pair; None if unbounded."""
+        """Lower bound on the largest listed loss of a protected pair; None if it is unbounded."""
         return max((loss.low for loss in self.losses), default=None)
 
     @property
     def loss_high(self) -> float | None:
-        """Upper bound of the largest listed loss of a protected pair; None if unbounded."""
+        """Upper bound on the largest listed loss of a protected pair; None if it is unbounded."""
         return max((loss.high for loss in self.losses), default=None)
 
     def to_json(self) -> dict[str, Json]:
@@ -99,7 +100,7 @@ class Certificate:
 def certify_by_enumeration(
     mechanism: str, policy: Policy, channel: Channel, disclosed: list[str]
 ) -> Certificate:
-    """Prove or refute the policy at every pair and every output of an exact channel."""
+    """Return a certificate that proves or refutes the policy at every pair and every output."""
     violation = channel.satisfies(policy)
     ratios = channel.worst_ratios(policy)
     bounded = {b: r for b, r in ratios.items() if r is not None}
@@ -116,10 +117,10 @@ def certify_by_structure(
     violation: str | None = None,
     proof: str = "structure",
 ) -> Certificate:
-    """Prove the policy from the largest ratio that the construction gives for each budget.
+    """Return a certificate from the largest ratio that the construction gives for each budget.
 
-    The caller has checked that its tables are what the construction assumes; where it knows the
-    place of a ratio that is too large, it names it by `violation`.
+    The caller has checked that its tables are what the construction assumes. If it knows where a
+    ratio is too large, it says so in `violation`.
     """
     broken = [b for b, ratio in ratios.items() if ratio > exp_floor(b)]
     if broken and violation is None:

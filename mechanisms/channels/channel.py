@@ -1,4 +1,4 @@
-"""Channels in exact rationals, and the proof by enumeration that one satisfies a policy."""
+"""Channels in exact rationals, and the proof by enumeration that a channel satisfies a policy."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -15,10 +15,10 @@ MOST_WORK = 1 << 20
 def refuse_large(size: int, work: int) -> None:
     """Refuse to build the channel of `size` values if it is too large.
 
-    `work` is the number of its probabilities, times their length where they are products.
+    `work` is the number of its probabilities, times the number of factors if they are products.
 
     Raises:
-        ValueError: if it is beyond 2^20.
+        ValueError: if `work` is above 2^20.
     """
     if work > MOST_WORK:
         raise ValueError(f"the channel of {size} values is too large to enumerate")
@@ -26,7 +26,7 @@ def refuse_large(size: int, work: int) -> None:
 
 @dataclass(frozen=True)
 class Violation:
-    """The ordered pair of values and the output at which a channel breaks its policy worst.
+    """The ordered pair of values and the output at which a channel violates its policy most.
 
     `ratio` is `Q[value, output] / Q[other, output]`, None if the denominator is 0; `budget` is
     the policy's entry for the pair.
@@ -82,13 +82,13 @@ class Channel:
     def satisfies(self, policy: Policy) -> Violation | None:
         """Compare every pair at every output with `e^E`, exactly: None, or the worst violation.
 
-        The pairs are those of `policy.constraints()`, whose budgets imply all others.
-        The worst is the largest excess of the log-ratio over the pair's budget; an output that only
-        the first value can produce is worse than any finite one. Of localized information privacy
-        this is only the LDP that it implies: a certificate proves the odds against priors too.
+        The pairs are those of `policy.constraints()`, whose budgets imply all others. The worst
+        violation has the largest excess of the log-ratio over the pair's budget; an output that
+        only the first value can produce exceeds any finite one. For localized information privacy
+        this checks only the LDP that it implies; `certify_prior` proves the odds against the prior.
 
         Raises:
-            ValueError: if the policy is one of another number of values.
+            ValueError: if the policy has another number of values.
         """
         worst: Violation | None = None
         worst_excess = -math.inf
@@ -105,7 +105,7 @@ class Channel:
         return worst
 
     def worst_ratios(self, policy: Policy) -> dict[Fraction, Fraction | None]:
-        """Return the largest ratio of these pairs by finite budget; None is unbounded."""
+        """Return the largest ratio of the policy's pairs by finite budget; None if unbounded."""
         worst: dict[Fraction, Fraction | None] = {}
         for value, other, budget in self._protected(policy):
             _, ratio = self._worst_output(value, other)
@@ -115,7 +115,7 @@ class Channel:
 
     @cached_property
     def weights(self) -> tuple[dict[int, int], ...]:
-        """The rows over one common denominator, which each sums to: ratios compare as integers."""
+        """The rows as numerators over one common denominator, so that integers can be compared."""
         common = math.lcm(*(p.denominator for row in self.rows for p in row.values()))
         return tuple(
             {output: p.numerator * (common // p.denominator) for output, p in row.items()}
@@ -123,7 +123,7 @@ class Channel:
         )
 
     def _worst_output(self, value: int, other: int) -> tuple[int, Fraction | None]:
-        """Return the output with the largest ratio of a pair, and that ratio."""
+        """Return the output at which a pair's ratio is largest, and that ratio."""
         below = self.weights[other]
         worst_output, top, bottom = -1, 0, 1
         for output, weight in self.weights[value].items():

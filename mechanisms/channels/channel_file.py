@@ -1,8 +1,8 @@
-"""Channel files: the table of a designed channel, that devices and servers load alike.
+"""Channel files: the table of a designed channel, loaded by devices and servers alike.
 
-JSON with the keys `version`, `policy` (exact), `prior`, `weights` (hexadecimal numerators over
-2^64, a row for each value), `sha256` of these three in canonical JSON, and `design`, the record of
-how it was designed.
+A file is JSON with the keys `version`, `policy` (exact), `prior`, `weights` (hexadecimal numerators
+over 2^64, a row for each value), `sha256` (of policy, prior and weights in canonical JSON) and
+`design`, the record of how the channel was designed.
 """
 
 import json
@@ -21,7 +21,7 @@ _MOST_BYTES: Final = 64 << 20
 
 
 def channel_document(channel: DesignedChannel) -> dict[str, Json]:
-    """Return a channel as the document of a file."""
+    """Return the JSON document of a channel file."""
     return {
         "version": VERSION,
         "design": dict(channel.record),
@@ -43,11 +43,11 @@ def save_channel(path: Path, channel: DesignedChannel) -> None:
 def load_channel(given: object, base: Path) -> DesignedChannel:
     """Return the channel of a file, whose path is relative to the folder `base`.
 
-    The table is checked, the policy is not: `DesignedChannel.certify` proves it.
+    The table is checked, but not that it keeps its policy: `DesignedChannel.certify` proves that.
 
     Raises:
-        SpecError: for a file that cannot be read, is not of version 1, was altered, or whose
-            table is not an invertible channel.
+        SpecError: if the file cannot be read, is not of version 1 or was altered, or its table is
+            not an invertible channel.
     """
     if not isinstance(given, str) or not given:
         raise SpecError("channel", f"the path of a channel file, got {describe(given)}")
@@ -67,10 +67,10 @@ def load_channel(given: object, base: Path) -> DesignedChannel:
 
 
 def read_channel(document: object) -> DesignedChannel:
-    """Return the channel of a file's document.
+    """Return the channel of a channel file's document.
 
     Raises:
-        SpecError: as `load_channel`, with paths inside the document.
+        SpecError: as for `load_channel`, with paths inside the document.
     """
     table = check_keys(document, _KEYS, "file")
     if table.get("version") != VERSION:
@@ -87,7 +87,7 @@ def read_channel(document: object) -> DesignedChannel:
         record=record,
     )
     if table.get("sha256") != channel.digest:
-        raise SpecError("sha256", f"{channel.digest}, as the file's content has: it was altered")
+        raise SpecError("sha256", f"{channel.digest}, the hash of the content: it was altered")
     return channel
 
 

@@ -1,4 +1,4 @@
-"""Channels given as a table: every probability a multiple of 2^-64, with the policy they keep."""
+"""Channels given as a table of multiples of 2^-64, together with the policy that they keep."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -25,21 +25,22 @@ from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.tabled import policy_document
 
 MAX_OUTPUTS = 1 << 16
-"""Most reports of a table."""
+"""Largest number of reports that a table may have."""
 
 
 @dataclass(frozen=True)
 class DesignedChannel:
-    """`weights[x][y]` is `P(y | x)` in units of 1/total; `prior` is the design prior, k shares.
+    """A channel as a table of integers, and the prior that it was designed for.
 
-    `total` is 2^64 but for permanent draws that such a channel follows from. `record` says how it
-    was designed (workload, predicted variance, gap); it plays no part in what the channel does.
-    Equal by content.
+    `weights[x][y]` is `P(y | x)` in units of 1/total; `prior` holds k shares. `total` is 2^64,
+    except for the permanent draws that reports of such a channel can follow from. `record` says how
+    the channel was designed (workload, predicted variance, gap) and has no effect. Channels are
+    equal if their contents are.
 
     Raises:
-        SpecError: if a row is not that of the policy's size, holds a negative entry or does not
-            sum to the total, an output has no probability for any value, the prior is not a
-            distribution above 0, or different distributions of values give the same reports.
+        SpecError: if there is not one row for each value of the policy, a row holds a negative
+            entry or does not sum to the total, no value can produce some output, the prior is not
+            a distribution above 0, or different distributions of values give the same reports.
     """
 
     policy: Policy
@@ -63,10 +64,10 @@ class DesignedChannel:
                 share = float(Fraction(sum(row), self.total))
                 raise SpecError(f"weights[{value}]", f"a sum of 2^64, got {share:.17g} of it")
         if not all(any(column) for column in zip(*self.weights, strict=True)):
-            raise SpecError("weights", "reports that some value can make")
+            raise SpecError("weights", "reports that some value can make, got a column of zeros")
         self._check_prior()
         if np.linalg.matrix_rank(self.whitened) < size:
-            raise SpecError("weights", "an invertible channel: it cannot tell all values apart")
+            raise SpecError("weights", "an invertible channel, got linearly dependent rows")
 
     def _check_prior(self) -> None:
         shares = np.array(self.prior, dtype=np.float64)
@@ -74,7 +75,7 @@ class DesignedChannel:
         if not whole or not (shares > 0.0).all():
             raise SpecError("prior", f"{self.policy.size} numbers above 0 with sum 1")
         if not (self.probabilities > 0.0).all():
-            raise SpecError("prior", "shares under which every report has some probability")
+            raise SpecError("prior", "shares large enough to give every report a probability")
 
     @property
     def outputs(self) -> int:
@@ -83,18 +84,18 @@ class DesignedChannel:
 
     @cached_property
     def matrix(self) -> Floats:
-        """`Q`, each entry correctly rounded: float64 `(k, outputs)`."""
+        """The channel `Q`, each entry correctly rounded: float64 `(k, outputs)`."""
         return np.array(self.weights, dtype=np.float64) / self.total
 
     @cached_property
     def probabilities(self) -> Floats:
-        """`P(y)` where the design prior is true: float64 `(outputs,)`."""
+        """`P(y)` if the design prior holds: float64 `(outputs,)`."""
         shares: Floats = np.array(self.prior) @ self.matrix
         return shares
 
     @cached_property
     def whitened(self) -> Floats:
-        """`Q / sqrt(P(y))`, whose singular values are the square roots of those of I."""
+        """`Q / sqrt(P(y))`; its squared singular values are those of the information matrix I."""
         out: Floats = self.matrix / np.sqrt(self.probabilities)
         return out
 
@@ -110,14 +111,14 @@ class DesignedChannel:
         )
 
     def certify(self, mechanism: str, disclosed: list[str]) -> Certificate:
-        """Prove or refute the policy at every output, exactly."""
+        """Return a certificate that proves or refutes the policy at every output, exactly."""
         if isinstance(self.policy, PriorPolicy):
             return certify_prior(mechanism, self.policy, self.weights, disclosed)
         return certify_by_enumeration(mechanism, self.policy, self.channel, disclosed)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256, in hex, of policy, prior and weights: what devices and servers must agree on."""
+        """SHA-256, in hex, of policy, prior and weights: devices and servers must agree on it."""
         return hashlib.sha256(canonical_json(self.content())).hexdigest()
 
     def content(self) -> dict[str, Json]:
@@ -137,13 +138,13 @@ def certify_prior(
 ) -> Certificate:
     """Prove or refute `e^-eps <= P(x | y) / prior[x] <= e^eps` at every value and report, exactly.
 
-    `weights[x][y]` is proportional to `P(y | x)`. The violation named is the largest.
+    `weights[x][y]` is proportional to `P(y | x)`. The certificate names the largest violation.
     """
     worst, violation = Fraction(1), None
     for output, column in enumerate(zip(*weights, strict=True)):
         ratio, value = policy.worst_ratio(column)
         if ratio is None:
-            violation = f"value {value} at output {output}, which it cannot make"
+            violation = f"value {value} at output {output}, which it cannot produce"
             break
         if ratio > worst:
             worst = ratio

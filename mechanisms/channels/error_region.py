@@ -1,7 +1,7 @@
 """What a report reveals: the errors of tests between two values ([CA] Theorem 1).
 
-A test of a report says "x" or "x'". `P_FA` is the probability that it says x where the value is x',
-`P_MD` that it says x' where it is x. Under a policy E every test has
+A test decides from a report between x and x'. `P_FA` is the probability that it says x if the value
+is x', `P_MD` that it says x' if the value is x. Under a policy E every test has
 `P_FA + e^E[x',x] P_MD >= 1` and `e^E[x,x'] P_FA + P_MD >= 1`. Conversely, a channel keeps the
 policy at that pair if all its tests do.
 """
@@ -21,10 +21,10 @@ Errors = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class ErrorRegion:
-    """The errors that a policy leaves to tests of x against x': `E[x, x']` and `E[x', x]`.
+    """The errors that tests of x against x' can have under a policy.
 
-    None is infinity. The region holds the errors of every test and, with them, of the opposite
-    test: it is symmetric about (1/2, 1/2).
+    `forward` is `E[x, x']` and `backward` is `E[x', x]`; None is infinity. With a test's errors the
+    region holds those of the opposite test, so that it is symmetric about (1/2, 1/2).
     """
 
     forward: Fraction | None
@@ -36,11 +36,11 @@ class ErrorRegion:
         return cls(policy.entry(value, other), policy.entry(other, value))
 
     def corner(self) -> tuple[float, float]:
-        """Return the vertex `(P_FA, P_MD)` in which both bounds are tight.
+        """Return the vertex `(P_FA, P_MD)` at which both bounds are tight.
 
         With a = forward and b = backward, `P_FA = (e^b - 1)/(e^(a+b) - 1)` and
-        `P_MD = (e^a - 1)/(e^(a+b) - 1)`. (The appendix of [CA] prints the first one twice.) For
-        a = b = 0, where the two bounds are one line, its middle (1/2, 1/2).
+        `P_MD = (e^a - 1)/(e^(a+b) - 1)`. (The appendix of [CA] prints the first formula twice.) For
+        a = b = 0 both bounds are the same line, and this is its midpoint (1/2, 1/2).
 
         >>> ErrorRegion(None, Fraction(0)).corner(), ErrorRegion(None, None).corner()
         ((0.0, 1.0), (0.0, 0.0))
@@ -78,7 +78,7 @@ class ErrorRegion:
         )
 
     def first_outside(self, boundary: Iterable[Errors]) -> Errors | None:
-        """Return the first of some errors that the region does not hold, or None."""
+        """Return the first of these errors that lies outside the region, or None."""
         return next((errors for errors in boundary if not self.contains(errors)), None)
 
 
@@ -87,12 +87,12 @@ def _bounded(first: Fraction, second: Fraction, allowed: Fraction | None) -> boo
 
 
 def channel_boundary(channel: Channel, value: int, other: int) -> tuple[Errors, ...]:
-    """Return the best that tests between two values of a channel can do, exactly.
+    """Return the errors of the best tests between two values of a channel, exactly.
 
-    The vertices `(P_FA, P_MD)`, from (0, 1) to (1, 0), of the lower boundary of the errors of all
-    tests: those that say `value` where the ratio of its probability to the other's is at least
-    some number (Neyman and Pearson). A channel keeps a policy at a pair iff the policy's region
-    holds them all.
+    These are the vertices `(P_FA, P_MD)`, from (0, 1) to (1, 0), of the lower boundary of the
+    errors of all tests. Each belongs to a test that says `value` if the ratio of its probability to
+    the other's reaches a threshold (Neyman and Pearson). A channel keeps a policy at a pair if and
+    only if the policy's region holds them all.
 
     >>> warner = Channel(({0: Fraction(3, 4), 1: Fraction(1, 4)},
     ...                   {0: Fraction(1, 4), 1: Fraction(3, 4)}), 2)

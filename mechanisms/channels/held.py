@@ -1,9 +1,9 @@
-"""What reports lose together that follow from one permanent draw: exactly (docs/theory.md, 11).
+"""The exact joint loss of reports that follow from one permanent draw (docs/theory.md, section 11).
 
-A device draws a report `z ~ Q1[x]` once and keeps it. Where it sends z again and again, all of them
-lose what one loses. Where each report is z with probability `keep`, else uniform over the reports
-of its block, each alone follows a channel with a smaller budget, and m of them lose more than one
-and less than z itself.
+A device draws a report `z ~ Q1[x]` once and keeps it. If it sends z again and again, all these
+reports lose what one loses. If each report is z with probability `keep` and otherwise uniform over
+the reports of its block, a single one follows a channel with a smaller budget, and m of them lose
+more than one of them but less than z itself.
 """
 
 from dataclasses import dataclass
@@ -12,15 +12,16 @@ from typing import Final, Self
 
 _TOLD_BITS: Final = 256
 MOST_COUNTED: Final = 64
-"""Reports of one draw: of more it is taken that they tell z, which is an upper bound."""
+"""More reports of one draw than this are taken to reveal z, which is an upper bound."""
 
 
 @dataclass(frozen=True)
 class Blend:
-    """The reports of one block: `order` of them, of which `inside` support each of its values.
+    """How reports of one block follow from a permanent draw z.
 
-    z is a certain one that supports the value with probability `likely`, another with `unlikely`,
-    and each report is z with probability `keep`, else one of all.
+    The block has `order` reports, of which `inside` support each of its values. z is any given
+    report that supports the value with probability `likely`, and any other with `unlikely`. A
+    report is z with probability `keep`, otherwise uniform over the whole block.
     """
 
     order: int
@@ -33,13 +34,13 @@ class Blend:
     def between(
         cls, order: int, inside: int, *, permanent: tuple[Fraction, Fraction], once: Fraction
     ) -> Self:
-        """Return the chain whose single reports are likely with probability `once` each.
+        """Return the blend in which one report is a given likely one with probability `once`.
 
-        `permanent` are the two probabilities of z. The mean of all reports is the same for both, so
-        the unlikely ones follow.
+        `permanent` are the two probabilities of z, likely and unlikely. The mean over the block is
+        `1 / order` for z and for a report, so that the unlikely probability of a report follows.
 
         Raises:
-            ValueError: where z tells no more than a report would.
+            ValueError: if z reveals no more than a report does.
         """
         uniform = Fraction(1, order)
         if permanent[0] <= once or once <= uniform:
@@ -47,14 +48,14 @@ class Blend:
         return cls(order, inside, *permanent, keep=(once - uniform) / (permanent[0] - uniform))
 
     def ratio(self, reports: int) -> Fraction:
-        """Return the largest ratio of two values of the block at any m >= 1 reports.
+        """Return the largest ratio of two values of the block over all outcomes of m >= 1 reports.
 
-        With `g[y] = r^(times y was sent)`, `r = 1 + order keep/(1 - keep)`, the reports have the
-        probability `a sum_{y supports x} g[y] + b sum_{others} g[y]` up to a constant, a and b the
-        likely and unlikely one. The ratio of two values grows in g where y supports the first
-        alone, falls in all others, and g is convex: it is largest where all m reports are one such
-        y, every other g being 1. Where that g is 2^256 times the order it is taken that they tell
-        z: numbers of subsets have thousands of digits.
+        Let `g[y] = r^(times y was sent)` with `r = 1 + order keep/(1 - keep)`. Up to a constant the
+        reports have the probability `a sum_{y supports x} g[y] + b sum_{others} g[y]`, where a is
+        `likely` and b is `unlikely`. The ratio of two values grows with g[y] where y supports only
+        the first and falls with every other g[y], and g is convex. So it is largest if all m
+        reports are one such y, which leaves every other g at 1. Once that g exceeds 2^256 times the
+        order, the reports are taken to reveal z: exact numbers of subsets have thousands of digits.
         """
         growth = 1 + self.order * self.keep / (1 - self.keep)
         bits = growth.numerator.bit_length() - growth.denominator.bit_length() - 1
@@ -67,7 +68,7 @@ class Blend:
 
 
 def epochs_touched(windows: int, epoch: int) -> int:
-    """Return how many epochs of this many windows any `windows` >= 1 in a row touch at most.
+    """Return the most epochs of `epoch` windows that any `windows` >= 1 consecutive ones touch.
 
     >>> [epochs_touched(windows, 24) for windows in (1, 2, 25, 26, 365)]
     [1, 2, 2, 3, 17]
@@ -76,7 +77,7 @@ def epochs_touched(windows: int, epoch: int) -> int:
 
 
 def split_windows(windows: int, epoch: int, first: int) -> dict[int, int]:
-    """Return how many epochs have how many of the windows, `first` of them in the first epoch."""
+    """Return, by number of windows, how many epochs hold that many; `first` is the first's."""
     parts: dict[int, int] = {}
     whole, rest = divmod(windows - first, epoch)
     for part, times in ((first, 1), (epoch, whole), (rest, min(rest, 1))):

@@ -1,1 +1,1 @@
-"""What values a collection has: labels, sizes, grids, intervals, and their blocks."""
+"""The values of a collection: labels, sizes, grids, intervals, and their blocks."""

@@ -1,9 +1,9 @@
-"""Domains of records: one value of each attribute, of which a report tells about one.
+"""Domains of records: one value for each attribute, only one of which a report is about.
 
 The values of the domain are those of all attributes, one attribute after the other. A device gives
-whole records. Of each one attribute is drawn, whatever its values are, and the record is placed at
-the value of that one. A pair of attributes is one more: its values follow from theirs, so that
-devices do not give it.
+whole records. For each record one attribute is drawn, whatever its values are, and the record is
+placed at its value of that attribute. A pair of attributes counts as a further attribute: its
+values follow from those of its two attributes, so that devices do not give them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -25,10 +25,10 @@ from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 
 @dataclass(frozen=True, eq=False)
 class Columns(Sequence[Mapping[str, Any]]):
-    """n records by columns: of each attribute n labels, as its domain takes them.
+    """n records as columns: for each attribute the n labels that its domain takes.
 
     Raises:
-        ValueError: for columns of different lengths, or none.
+        ValueError: if there is no column, or columns have different lengths.
     """
 
     columns: Mapping[str, Sequence[Any] | NDArray[Any]]
@@ -48,23 +48,24 @@ class Columns(Sequence[Mapping[str, Any]]):
     def __getitem__(self, place: slice) -> "Columns": ...
 
     def __getitem__(self, place: int | slice) -> "Mapping[str, Any] | Columns":
-        """Return a record, or the columns of several."""
+        """Return one record, or a slice of records as columns."""
         some = {name: column[place] for name, column in self.columns.items()}
         return Columns(some) if isinstance(place, slice) else some
 
 
 Records = Sequence[Any] | NDArray[Any] | Columns
-"""n records: mappings from each attribute to its label, or these by columns."""
+"""n records: mappings from each attribute to its label, or the same as columns."""
 
 
 @dataclass(frozen=True)
 class Attributes(Domain):
     """Attributes `names` with their `domains`, drawn with `probabilities / 2^64`.
 
-    A `Pair` comes after the attributes that it is of.
+    A `Pair` comes after both of its attributes.
 
     Raises:
-        SpecError: for more values together than a domain may have.
+        SpecError: if all attributes together have more values than a domain may have, or the
+            probabilities are not above 0 with sum 1.
     """
 
     names: tuple[str, ...]
@@ -79,28 +80,28 @@ class Attributes(Domain):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of values of all attributes together, in one dimension."""
+        """Number of values of all attributes together, as one dimension."""
         return (sum(domain.size for domain in self.domains),)
 
     @property
     def expected(self) -> str:
-        """Say that a record has a value for each attribute."""
+        """What a record must hold, for error messages."""
         return f"a record with a value for each of {', '.join(self.given)}"
 
     @cached_property
     def given(self) -> Mapping[str, Domain]:
-        """The attributes that records hold: all but pairs of them, in order."""
+        """The attributes that records hold, in order: all except pairs."""
         pairs = zip(self.names, self.domains, strict=True)
         return {name: domain for name, domain in pairs if not isinstance(domain, Pair)}
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """The first value of each attribute."""
+        """The index of the first value of each attribute."""
         return tuple(accumulate((domain.size for domain in self.domains[:-1]), initial=0))
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
-        """Name the columns of a row of text: of several dimensions `NAME.1`, `NAME.2`, ..."""
+        """The names of the columns of a row of text; with several dimensions `NAME.1`, `NAME.2`."""
         found: list[str] = []
         for name, domain in self.given.items():
             axes = len(domain.shape)
@@ -108,10 +109,10 @@ class Attributes(Domain):
         return tuple(found)
 
     def index(self, labels: Records) -> Indices:
-        """Return the indices of n labels as `label` returns them, of one attribute each.
+        """Return the indices of n labels of the form that `label` returns, of one attribute each.
 
         Raises:
-            ValueOutsideDomainError: naming the position of the first invalid one.
+            ValueOutsideDomainError: naming the position of the first invalid label.
         """
         found = np.zeros(len(labels), dtype=np.int64)
         for position, label in enumerate(labels):
@@ -128,14 +129,14 @@ class Attributes(Domain):
         return found
 
     def check(self, labels: Records) -> None:
-        """Refuse records with an attribute that is missing or outside, whichever is drawn later."""
+        """Refuse records that lack an attribute or hold a value outside its domain."""
         self._each(labels, lambda domain, column: domain.index(column))
 
     def place(self, labels: Records, *, entropy: Entropy) -> Indices:
-        """Return where records are placed, int64 `(n,)`: each at its value of a drawn attribute.
+        """Return each record's index at its value of a randomly drawn attribute, int64 `(n,)`.
 
-        Every attribute is placed, in order, so that neither a refusal nor the time it takes depends
-        on which is drawn; then a word for each record draws it.
+        Every attribute is placed, in order, so that neither a refusal nor the time taken depends on
+        the draw; then one word for each record draws its attribute.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad record, and the attribute.
@@ -144,13 +145,13 @@ class Attributes(Domain):
         return self.drawn(placed, entropy)
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
-        """Return the same for rows of text, with cells as in `columns`."""
+        """Do the same as `place` for rows of text, with the cells named by `columns`."""
         cells = self._cells(rows)
         placed = self._found(cells, lambda domain, own: domain.place_columns(own, entropy=entropy))
         return self.drawn(placed, entropy)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Check whole rows of text, and return their values of the first attribute.
+        """Check whole rows of text, and return the indices of their first attribute.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad row, and the attribute.
@@ -158,12 +159,12 @@ class Attributes(Domain):
         return self._found(self._cells(rows), lambda domain, own: domain.parse_columns(own))[0]
 
     def label(self, index: int) -> Json:
-        """Return the attribute of an index with the label of its value."""
+        """Return `{attribute: label}` of an index."""
         number = self.attribute_of(index)
         return {self.names[number]: self.domains[number].label(index - self.starts[number])}
 
     def canonical(self) -> Json:
-        """Return the attributes in their order; with what probability each is drawn is not here."""
+        """Return the attributes in order, without the probabilities with which they are drawn."""
         parts: list[Json] = [
             {"name": name, "domain": domain.canonical()}
             for name, domain in zip(self.names, self.domains, strict=True)
@@ -171,13 +172,13 @@ class Attributes(Domain):
         return {"attributes": parts}
 
     def attribute_of(self, index: int) -> int:
-        """Return the number of the attribute that a value is of."""
+        """Return the number of the attribute to which a value belongs."""
         return int(np.searchsorted(self.starts, index, side="right")) - 1
 
     def drawn(self, placed: Sequence[Indices], entropy: Entropy) -> Indices:
-        """Return each record's value of the attribute that a word draws, int64 `(n,)`.
+        """Draw an attribute for each record, and return the record's index there, int64 `(n,)`.
 
-        `placed` are the records' values of each attribute that is given, int64 `(n,)`.
+        `placed` holds the records' values of each attribute in `given`, int64 `(n,)` each.
         """
         of = dict(zip(self.given, placed, strict=True))
         for name, domain in zip(self.names, self.domains, strict=True):
@@ -196,7 +197,7 @@ class Attributes(Domain):
     def _found(
         self, columns: Sequence[Any], find: Callable[[Domain, Any], Indices]
     ) -> list[Indices]:
-        """Return the indices of each attribute's column; of all refusals raise the first."""
+        """Return the indices of each attribute's column, or raise the error of the first record."""
         found: list[Indices] = []
         bad: list[ValueOutsideDomainError] = []
         for (name, domain), column in zip(self.given.items(), columns, strict=True):
@@ -209,13 +210,13 @@ class Attributes(Domain):
         return found
 
     def _columns(self, labels: Records) -> list[Sequence[Any] | NDArray[Any]]:
-        """Return the labels of each attribute; a record that lacks any is refused."""
+        """Return the labels of each attribute, refusing records that lack one."""
         if isinstance(labels, Columns) and labels.columns.keys() >= set(self.given):
             return [labels.columns[name] for name in self.given]
         for position, record in enumerate(labels):
             for name in self.given:
                 if not (_is_table(record) and name in record):
-                    self.check(labels[:position])  # what comes first is refused first
+                    self.check(labels[:position])  # an earlier bad record is named first
                     what = f"a value of the attribute {name}: {self.expected}"
                     raise ValueOutsideDomainError(position, what)
         return [[record[name] for record in labels] for name in self.given]

@@ -1,7 +1,7 @@
-"""The interface of domains: what a device may report about, as values numbered 0..k-1.
+"""The interface of domains: the values that a device may report, numbered 0..k-1.
 
-A domain turns labels (what people write) into value indices and back. It is part of the spec: its
-canonical form is hashed into the fingerprint.
+A domain turns labels (what people write) into value indices and back. It is part of the spec, whose
+fingerprint hashes its canonical form.
 """
 
 from abc import ABC, abstractmethod
@@ -19,7 +19,7 @@ from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.exact.entropy import Entropy
 
 MAX_VALUES = 10_000_000
-"""Largest number of values of a domain: a statistic of int64 counts then takes some 160 MB."""
+"""Largest number of values of a domain, with which int64 counts take some 160 MB."""
 
 
 def check_size(size: int, key: str) -> None:
@@ -29,7 +29,7 @@ def check_size(size: int, key: str) -> None:
 
 
 def check_extents(extents: Sequence[object], key: str) -> None:
-    """Raise `SpecError` if the sizes of the dimensions make no domain."""
+    """Raise `SpecError` unless the sizes of the dimensions are whole and above 0, and fit."""
     for axis, extent in enumerate(extents):
         if not is_whole(extent) or extent < 1:
             raise SpecError(f"{key}[{axis}]", f"a whole number above 0, got {describe(extent)}")
@@ -39,7 +39,7 @@ def check_extents(extents: Sequence[object], key: str) -> None:
 class Domain(ABC):
     """The values of a collection.
 
-    Constructors raise `SpecError` whose path is the key within the `domain` table.
+    Constructors raise `SpecError`, whose path is the key within the `domain` table.
     """
 
     ordered: ClassVar[bool]
@@ -59,8 +59,8 @@ class Domain(ABC):
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         """Return the indices of n labels, int64 of shape `(n,)`.
 
-        A label has the form that `label` returns; for intervals it is a number (or one
-        number a dimension). Arrays of integers or floats take a fast path.
+        A label has the form that `label` returns, except that intervals take a number (or one
+        number for each dimension). Arrays of integers or floats take a fast path.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first label outside the domain.
@@ -71,18 +71,18 @@ class Domain(ABC):
         self.index(labels)
 
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
-        """Return the indices of n labels of a device: `index`, unless rounding is at random."""
+        """Return the indices of n labels of a device: `index`, unless a draw decides."""
         del entropy
         return self.index(labels)
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
-        """Return the same for n rows of text: `parse_columns`, unless rounding is at random."""
+        """Do the same for n rows of text: `parse_columns`, unless a draw decides."""
         del entropy
         return self.parse_columns(rows)
 
     @abstractmethod
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Return the indices of n rows of text, one column a dimension; int64 of shape `(n,)`.
+        """Return the indices of n rows of text, one column a dimension: int64 `(n,)`.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first invalid row.
@@ -90,15 +90,15 @@ class Domain(ABC):
 
     @abstractmethod
     def label(self, index: int) -> Json:
-        """Return the label of an index; of an interval's bin `[low, high]`."""
+        """Return the label of an index; for an interval this is the bin `[low, high]`."""
 
     def labels(self, indices: Indices) -> list[Json]:
-        """Return the labels of indices `(n,)`."""
+        """Return the labels of indices, int64 `(n,)`."""
         return [self.label(index) for index in indices.tolist()]
 
     @abstractmethod
     def canonical(self) -> Json:
-        """Return what the fingerprint hashes: the domain's content, wherever it was read from."""
+        """Return what the fingerprint hashes: the content, whether from a table or a file."""
 
     @cached_property
     def size(self) -> int:
@@ -107,17 +107,17 @@ class Domain(ABC):
 
     @cached_property
     def estimated(self) -> "Domain":
-        """The domain that queries and estimates are about: by default this one.
+        """The domain of queries and estimates: by default this one.
 
-        Another one where devices give more than the estimated value, such as a prior.
+        It differs if devices give more than the estimated value, such as a prior.
         """
         return self
 
     @cached_property
     def estimated_indices(self) -> Indices | None:
-        """The index in `estimated` of each own value, int64 `(k,)`; None: the same."""
+        """The index in `estimated` of each value, int64 `(k,)`; None if the two are the same."""
         return None
 
     def outside(self, position: int) -> ValueOutsideDomainError:
-        """Return the error for the label at a position; without the label itself."""
+        """Return the error for the label at a position, which does not repeat the label."""
         return ValueOutsideDomainError(position, self.expected)

@@ -1,6 +1,6 @@
-"""Partitions of a domain into blocks, and the ways to write one in a configuration.
+"""Partitions of a domain into blocks, and how a configuration writes them.
 
-Inside a block values are protected from each other; the block itself is disclosed.
+Values of one block are protected from each other; the block itself is disclosed.
 """
 
 import hashlib
@@ -17,13 +17,14 @@ from ldpstream.mechanisms.base.errors import SpecError
 
 
 class Blocks:
-    """A partition: `of_value[x]` is the block of value x, int64 `(k,)`, blocks numbered from 0.
+    """A partition of the values into blocks: `of_value[x]` is the block of value x, int64 `(k,)`.
 
-    `sizes`, int64 `(count,)`, is the number of values of each block, `size` that of all. Within a
-    block, values keep their order in the domain. Immutable; equal by content.
+    Blocks are numbered from 0. `sizes`, int64 `(count,)`, holds the number of values of each block;
+    `size` is the number of all values. Within a block, values keep their order in the domain.
+    Immutable; partitions with the same content are equal.
 
     Raises:
-        ValueError: if there is no value, or a block number between 0 and the largest is unused.
+        ValueError: if there is no value, or a number between 0 and the largest has no value.
     """
 
     def __init__(self, of_value: NDArray[np.integer]) -> None:
@@ -47,7 +48,7 @@ class Blocks:
 
     @cached_property
     def position(self) -> Indices:
-        """Place of each value in its block, from 0, in the domain's order; int64 `(k,)`."""
+        """The place of each value within its block, from 0: int64 `(k,)`."""
         order = np.argsort(self.of_value, kind="stable")
         starts = np.cumsum(self.sizes) - self.sizes
         position = np.empty_like(order)
@@ -63,7 +64,7 @@ class Blocks:
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256, in hex, of the table as little-endian int32: the partition's identity."""
+        """SHA-256, in hex, of `of_value` as little-endian int32: the partition's identity."""
         return hashlib.sha256(self.of_value.astype("<i4").tobytes()).hexdigest()
 
     def __eq__(self, other: object) -> bool:
@@ -88,12 +89,12 @@ def consecutive_blocks(size: int, length: object, path: str) -> Blocks:
 
 
 def box_blocks(shape: Sequence[int], lengths: Sequence[object], path: str) -> Blocks:
-    """Return blocks of h x w cells of a grid (or boxes of D dimensions), in row-major order.
+    """Return blocks of h x w cells of a grid (or boxes in D dimensions), in row-major order.
 
-    Blocks are ragged at the far edges.
+    Blocks at the far edges may be smaller.
 
     Raises:
-        SpecError: if there is not one whole number in `1..dimension` for each dimension.
+        SpecError: unless there is a whole number in `1..extent` for each dimension.
     """
     if len(lengths) != len(shape):
         raise SpecError(path, f"{len(shape)} numbers of cells, got {len(lengths)}")
@@ -111,7 +112,7 @@ def box_blocks(shape: Sequence[int], lengths: Sequence[object], path: str) -> Bl
 
 
 def listed_blocks(size: int, lists: Sequence[Sequence[int]], path: str) -> Blocks:
-    """Return the blocks that lists of value indices spell out, in their order.
+    """Return the blocks that lists of value indices describe, in the order of the lists.
 
     Raises:
         SpecError: if a block is empty, or a value is in two blocks or in none.
@@ -134,6 +135,6 @@ def listed_blocks(size: int, lists: Sequence[Sequence[int]], path: str) -> Block
 
 
 def named_blocks(names: Sequence[str]) -> Blocks:
-    """Return the blocks that one name for each value spells out, in order of first appearance."""
+    """Return the blocks of values with the same name, in order of first appearance."""
     numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
     return Blocks(np.array([numbers[name] for name in names], dtype=np.int64))

@@ -1,4 +1,4 @@
-"""Domains out of a CSV file: one label a line, and maybe the name of its block."""
+"""Domains read from a CSV file: one label a line, optionally followed by the name of its block."""
 
 from collections import Counter
 from math import isnan
@@ -36,16 +36,16 @@ _HEADERS: Final = frozenset(
 
 
 def read_file(given: object, base: Path, *, header: object = None) -> tuple[Labels, Blocks | None]:
-    """Return the labels of a file, and its blocks where every line has a second column.
+    """Return the labels of a file, and its blocks if every line has a second column.
 
-    The path is relative to the folder `base`. The file is CSV in UTF-8; blank lines do not count.
-    `header` is whether its first line is one; if None there is none, and a first line
-    that looks like one is refused.
+    The path is relative to the folder `base`. The file is CSV in UTF-8; blank lines are skipped.
+    `header` says whether the first line names the columns. With None there is no header, and a
+    first line that looks like one is refused.
 
     Raises:
-        SpecError: for a path that is not a text, a file that cannot be read as CSV or is empty, or
-            a line with an invalid or repeated label, or differs in columns from those before; for a
-            header that is neither true nor false, and where it has to be said.
+        SpecError: if the path is not a text, the file cannot be read as CSV or holds fewer than two
+            labels, a line has an invalid or repeated label or other columns than the lines before,
+            or `header` is neither true nor false, or missing although it is needed.
     """
     if header is not None and not isinstance(header, bool):
         raise SpecError("header", f"true or false, got {describe(header)}")
@@ -77,10 +77,10 @@ def read_file(given: object, base: Path, *, header: object = None) -> tuple[Labe
 
 
 def _like_a_header(file: str, labels: list[str], blocks: list[str]) -> str | None:
-    """Return why the first of the labels, with its block, looks like a header; None if it does not.
+    """Return why the first line looks like a header, or None if it does not.
 
-    Asking if there is none costs a word in the configuration; not asking where there is one
-    makes a value of the domain that nobody has.
+    A false alarm costs the user one word in the configuration; a missed header becomes a value of
+    the domain that nobody has.
     """
     columns = [labels, blocks] if blocks else [labels]
     for column in columns:

@@ -1,7 +1,7 @@
-"""Which of many labels a domain takes, and the nearest point that it has to one that it does not.
+"""Which of many labels a domain takes, and the nearest point of the domain to one that it refuses.
 
-A domain refuses an input at its first bad label. These find all of them, for a device's program
-that leaves bad labels out, or moves numbers to the nearest end of their range, and says how many.
+A domain refuses an input at its first bad label. These functions find every bad label, for programs
+that skip them, or move numbers to the nearest end of their range, and say how many there were.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,10 +24,10 @@ Number = int | float
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a domain takes of n labels: the indices of the good ones, and their positions.
+    """The good ones among n labels: `indices` in the domain and positions `good`, int64 both.
 
-    `bad` has the positions of the others, and what was expected there; `moved` of the good ones
-    were outside the domain.
+    `bad` maps the positions of the others to what was expected there; `moved` is the number of good
+    labels that were moved into the domain.
     """
 
     indices: Indices
@@ -43,10 +43,10 @@ def fit(
     check: Callable[[Any], object],
     move: Callable[[Any], Any] | None = None,
 ) -> Fitted:
-    """Return what a domain takes of some labels.
+    """Return the indices of the labels that a domain takes, and which labels are bad.
 
-    `place` returns the indices of labels, and `check` raises wherever it would, without drawing
-    anything. `move` returns a bad label moved into the domain, or None where that is impossible.
+    `place` returns the indices of labels; `check` raises if `place` would, without drawing
+    anything. `move` returns a bad label moved into the domain, or None if that is impossible.
     """
     try:
         return Fitted(place(labels), np.arange(len(labels)))
@@ -65,10 +65,10 @@ def fit(
 
 
 def find_bad(n: int, check: Callable[[int, int], object]) -> dict[int, str]:
-    """Return the positions of the bad ones of n labels, in order, and what was expected there.
+    """Return the positions of the bad ones among n labels, in order, and what was expected there.
 
-    `check(start, end)` raises ValueOutsideDomainError at the first bad one of a stretch. Good
-    stretches are checked at once, however long; each bad label costs a few calls.
+    `check(start, end)` raises ValueOutsideDomainError at the first bad label of a range. A long
+    range of good labels takes one call; each bad label costs a few.
     """
     bad: dict[int, str] = {}
     start, step = 0, max(n, 1)
@@ -90,10 +90,10 @@ def has_ends(domain: Domain) -> bool:
 
 
 def nearest(domain: Domain, row: Sequence[object]) -> list[Number] | None:
-    """Return the point of a domain that is nearest to a row of numbers, or of their texts.
+    """Return the point of a domain that is nearest to a row of numbers, one for each dimension.
 
-    One number a dimension. None where one of them is no number, or not a whole one where the domain
-    has whole ones, or where the domain has no ends.
+    Numbers may be given as texts. None if one of them is not a number, or not whole although the
+    domain's are, or if the domain has no ends.
 
     >>> from ldpstream.mechanisms.domains.lattice import Grid
     >>> nearest(Grid(3, 5), ["-2", "4"]), nearest(Grid(3, 5), ["one", "4"])

@@ -19,9 +19,9 @@ from ldpstream.mechanisms.domains.base import Domain, check_extents
 
 @dataclass(frozen=True)
 class Interval(Domain):
-    """Real numbers in D intervals, cut into equal bins: half-open, but the last one closed.
+    """Real numbers in D intervals, each cut into equal bins, half-open except for the last.
 
-    The edges are `numpy.linspace(low, high, bins + 1)`; what lies outside is refused.
+    The edges are `numpy.linspace(low, high, bins + 1)`; numbers outside are refused.
     """
 
     bounds: tuple[tuple[float, float], ...]
@@ -41,15 +41,15 @@ class Interval(Domain):
 
     @cached_property
     def edges(self) -> tuple[NDArray[np.float64], ...]:
-        """The edges of each dimension's bins, float64 `(bins + 1,)`."""
+        """The edges of the bins of each dimension, float64 `(bins + 1,)`."""
         pairs = zip(self.bounds, self.bins, strict=True)
         return tuple(np.linspace(low, high, bins + 1) for (low, high), bins in pairs)
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """The narrowest bin of each dimension, as `width_below`.
+        """The width of the narrowest bin of each dimension, rounded by `width_below`.
 
-        Rounding makes bins differ in the last digits; policies are told by the narrowest.
+        Floating point makes bins differ in the last digits; policies are stated for the narrowest.
         """
         return tuple(_narrowest(edges) for edges in self.edges)
 
@@ -60,7 +60,7 @@ class Interval(Domain):
 
     @property
     def expected(self) -> str:
-        """Say the interval of each coordinate."""
+        """The interval of each coordinate, for error messages."""
         ranges = [f"[{number_text(low)}, {number_text(high)}]" for low, high in self.bounds]
         if len(ranges) == 1:
             return f"a number in {ranges[0]}"
@@ -70,7 +70,7 @@ class Interval(Domain):
         """Return numbers, `(n,)` or `(n, D)` in D > 1 dimensions, as float64 of shape `(n, D)`.
 
         Raises:
-            ValueOutsideDomainError: naming the position of the first that is outside.
+            ValueOutsideDomainError: naming the position of the first number outside.
         """
         dimensions = len(self.bins)
         n = len(labels)
@@ -99,7 +99,7 @@ class Interval(Domain):
         return indices
 
     def _point(self, label: object) -> list[float]:
-        """Return one point of mixed objects; NaN, which is outside, if it is not a number."""
+        """Return the coordinates of one label, NaN for what is not a number."""
         one = len(self.bins) == 1
         numbers = [label] if one else list(label) if isinstance(label, list | tuple) else []
         if len(numbers) != len(self.bins):
@@ -112,7 +112,7 @@ class Interval(Domain):
         return self.index(table if len(self.bins) > 1 else table[:, 0])
 
     def parse_points(self, rows: Sequence[Sequence[str]]) -> NDArray[np.float64]:
-        """Return rows of decimal numbers as float64 of shape `(n, D)`; errors as for `points`."""
+        """Return rows of decimal numbers as float64 `(n, D)`; raises as `points` does."""
         dimensions = len(self.bins)
         table = np.full((len(rows), dimensions), np.nan)
         for position, row in enumerate(rows):
@@ -121,7 +121,7 @@ class Interval(Domain):
         return self.points(table if dimensions > 1 else table[:, 0])
 
     def label(self, index: int) -> Json:
-        """Return the bin `[low, high]` of an index, or a list of them."""
+        """Return the bin `[low, high]` of an index, or a list of bins in D > 1 dimensions."""
         coordinates = np.unravel_index(index, self.shape)
         bins: list[Json] = [
             [float(edges[c]), float(edges[c + 1])]
@@ -138,7 +138,7 @@ class Interval(Domain):
 def _narrowest(edges: NDArray[np.float64]) -> float:
     low, high = edges[:-1], edges[1:]
     widths = high - low
-    # What each subtraction has rounded away, exactly (Knuth).
+    # The exact rounding error of each subtraction (Knuth's two-sum).
     taken = high - widths
     rest = (high - (widths + taken)) + (taken - low)
     least = widths.min()
@@ -146,7 +146,7 @@ def _narrowest(edges: NDArray[np.float64]) -> float:
 
 
 def width_below(exact: Fraction) -> float:
-    """Return the nearest float whose decimal, as it is shown, is not above a width.
+    """Return the nearest float whose shortest decimal is not above a width.
 
     >>> width_below(Fraction(1, 10)), width_below(Fraction(2, 3)) < Fraction(2, 3)
     (0.1, True)

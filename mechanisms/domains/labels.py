@@ -17,7 +17,7 @@ from ldpstream.mechanisms.domains.base import Domain, check_size
 
 @dataclass(frozen=True)
 class Labels(Domain):
-    """Named values: texts or integers, no two of which are written alike."""
+    """Named values: texts or integers, no two of which are written the same way."""
 
     values: tuple[str | int, ...]
     ordered: ClassVar[bool] = False
@@ -34,12 +34,12 @@ class Labels(Domain):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of values, in one dimension."""
+        """Number of values, as one dimension."""
         return (len(self.values),)
 
     @property
     def expected(self) -> str:
-        """Say how many labels there are, and name the first."""
+        """The number of labels and the first as an example, for error messages."""
         example = describe(self.values[0])
         return f"one of the {len(self.values)} labels of the domain, such as {example}"
 
@@ -51,7 +51,7 @@ class Labels(Domain):
         """Return the indices of labels; an integer label may also come as its text.
 
         Raises:
-            TypeError: for a single text, whose characters would pass for labels.
+            TypeError: for a single text, whose characters would be taken for labels.
             ValueOutsideDomainError: naming the position of the first label outside the domain.
         """
         if isinstance(labels, str):

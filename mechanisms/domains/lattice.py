@@ -1,4 +1,4 @@
-"""Domains of integer coordinates: a size, a grid, sizes in D dimensions."""
+"""Domains of integer coordinates: a size, a grid, or sizes in D dimensions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,13 +16,13 @@ from ldpstream.mechanisms.domains.base import Domain, check_extents, check_size
 
 
 class Lattice(Domain):
-    """Integer coordinates: one dimension takes an integer, more take one integer each."""
+    """Integer coordinates: a label is an integer, or a list of D integers in D > 1 dimensions."""
 
     ordered: ClassVar[bool] = True
 
     @property
     def expected(self) -> str:
-        """Say the range of each coordinate."""
+        """The range of each coordinate, for error messages."""
         ranges = [f"0..{extent - 1}" for extent in self.shape]
         if len(ranges) == 1:
             return f"an integer in {ranges[0]}"
@@ -49,7 +49,7 @@ class Lattice(Domain):
         return array.astype(np.int64) @ strides
 
     def _coordinates(self, rows: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return coordinates of mixed objects one by one, to find the first invalid one."""
+        """Return the coordinates of arbitrary objects one by one, to find the first invalid one."""
         table = np.empty((len(rows), len(self.shape)), dtype=np.int64)
         for position, row in enumerate(rows):
             try:
@@ -74,7 +74,7 @@ class Lattice(Domain):
         return self.index(table if dimensions > 1 else table[:, 0])
 
     def label(self, index: int) -> Json:
-        """Return the coordinates of an index: an integer, or a list of them."""
+        """Return the coordinates of an index: an integer, or a list in D > 1 dimensions."""
         coordinates = np.unravel_index(index, self.shape)
         numbers: list[Json] = [int(c) for c in coordinates]
         return numbers[0] if len(numbers) == 1 else numbers
@@ -89,7 +89,7 @@ class Lattice(Domain):
 
 
 def _digits(text: str) -> int:
-    """Return a decimal integer, or -1 if the text is not a number of any domain."""
+    """Return the integer that a text spells, or -1 if no domain contains it."""
     digits = text.strip()
     return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else -1
 
@@ -107,7 +107,7 @@ class Size(Lattice):
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Number of values, in one dimension."""
+        """Number of values, as one dimension."""
         return (self.values,)
 
     def canonical(self) -> Json:

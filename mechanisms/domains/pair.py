@@ -1,4 +1,4 @@
-"""Domains of two attributes together: every combination of their values, for two-way tables."""
+"""Domains of all combinations of the values of two attributes, for two-way tables."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,10 +15,10 @@ from ldpstream.mechanisms.domains.base import Domain, check_size
 
 @dataclass(frozen=True)
 class Pair(Domain):
-    """The attributes `names` with their domains `parts`: labels are `[first, second]`.
+    """Two attributes `names` with their domains `parts`; labels are `[first, second]`.
 
     Raises:
-        SpecError: for more combinations than a domain may have values.
+        SpecError: if there are more combinations than a domain may have values.
     """
 
     names: tuple[str, str]
@@ -30,28 +30,28 @@ class Pair(Domain):
 
     @property
     def name(self) -> str:
-        """The name under which a pair is an attribute: no other attribute's has a colon."""
+        """The name of the pair as an attribute; no other attribute's name has a colon."""
         return ":".join(self.names)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of values of each."""
+        """Number of values of each attribute."""
         return self.parts[0].size, self.parts[1].size
 
     @property
     def expected(self) -> str:
-        """Say what both must be."""
+        """What both values must be, for error messages."""
         return " with ".join(part.expected for part in self.parts)
 
     def joined(self, first: Indices, second: Indices) -> Indices:
-        """Return the indices of n combinations, int64 `(n,)`, from those of both attributes."""
+        """Return the indices of n combinations from those of both attributes, int64 `(n,)` each."""
         return first * self.shape[1] + second
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         """Return the indices of n labels `[first, second]`."""
         for position, label in enumerate(labels):
             if not isinstance(label, list | tuple) or len(label) != len(self.parts):
-                self.index(labels[:position])  # what comes first is refused first
+                self.index(labels[:position])  # an earlier bad label is named first
                 raise self.outside(position)
         first, second = ([label[place] for label in labels] for place in (0, 1))
         return self._both(lambda part, own: part.index(own), first, second)
@@ -75,5 +75,5 @@ class Pair(Domain):
         return [part.label(int(place)) for part, place in zip(self.parts, places, strict=True)]
 
     def canonical(self) -> Json:
-        """Return the names of both: their domains are those of the attributes."""
+        """Return the two names; the domains are listed with the attributes."""
         return {"pair": list(self.names)}

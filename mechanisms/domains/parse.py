@@ -1,4 +1,4 @@
-"""Domains out of a configuration, with the blocks that it cuts them into."""
+"""Domains read from a configuration, with the blocks that it divides them into."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -39,31 +39,31 @@ __all__ = [
 _KINDS = ("values", "size", "grid", "sizes", "interval", "file", "words")
 DOMAIN_KEYS: Final[Mapping[str, str]] = {
     "values": "A list of labels, texts or whole numbers",
-    "size": "A number of values, from 0 on",
+    "size": "The number of values, which are 0, 1, 2, ...",
     "grid": "[rows, columns]",
-    "sizes": "One number a dimension",
-    "interval": "[low, high], or one such pair a dimension, with bins",
-    "file": "A CSV file: labels, and in a second column blocks",
-    "words": "Unknown texts, found in rounds",
-    "bins": "Bins of an interval, or of each dimension",
-    "rounding": '"random": numbers are rounded to edges of bins at random, so that means are exact',
-    "blocks": "A number of consecutive values, [h, w] on a grid, or lists of labels",
-    "attributes": "Of records: a table for each attribute, with the keys of its domain, and of its "
-    "mechanism where it is not the collection's",
-    "pairs": "Of records: attributes of which a table of two is asked for, as [[NAME, NAME], ...]; "
-    "each is one more attribute, NAME:NAME",
-    "header": "Whether the file's first line names its columns",
+    "sizes": "The number of values of each dimension",
+    "interval": "[low, high], or such a pair for each dimension; needs bins",
+    "file": "A CSV file of labels, with blocks in a second column if there are any",
+    "words": "Texts that are not known in advance, discovered in rounds",
+    "bins": "The number of bins of an interval, or of each dimension",
+    "rounding": '"random": numbers are rounded at random to edges of bins: means are unbiased',
+    "blocks": "Consecutive values in a block: a number, or [h, w] on a grid; or lists of labels",
+    "attributes": "For records: a table for each attribute, with the keys of its domain, and of "
+    "its mechanism if that is not the collection's",
+    "pairs": "For records: pairs of attributes to tabulate together, as [[NAME, NAME], ...]; each "
+    "is one more attribute, NAME:NAME",
+    "header": "Whether the first line of the file names its columns",
 }
-"""What each key of a `domain` table says; exactly one of the first seven is there."""
+"""The meaning of each key of a `domain` table, which has exactly one of the first seven."""
 _ONLY: Final = {"rounding": "interval", "header": "file", "pairs": "attributes"}
 OF_RECORDS: Final = frozenset({"attributes", "pairs"})
-"""Those of a table of records."""
+"""The keys of a `domain` table for records."""
 
 
 def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Blocks | None]:
-    """Return the domain of a `domain` table, and its blocks where it names any.
+    """Return the domain of a `domain` table, and its blocks if it has any.
 
-    `path` is the table's key path for errors; a `file` is relative to the folder `base`.
+    Errors name `path`, the key path of the table. A `file` is relative to the folder `base`.
 
     Raises:
         SpecError: naming the key and what was expected.
@@ -161,10 +161,10 @@ _PARSERS: dict[str, Callable[[dict[str, object]], Domain]] = {
 
 
 def parse_blocks(given: object, domain: Domain, path: str) -> Blocks:
-    """Return the blocks that a `blocks` key cuts a domain into.
+    """Return the blocks that a `blocks` key divides a domain into.
 
-    A number of consecutive values, `[h, w]` on a grid (one number a dimension), or a list of lists
-    of labels.
+    The key holds a number of consecutive values, `[h, w]` on a grid (one number for each
+    dimension), or a list of lists of labels.
 
     Raises:
         SpecError: naming `path`, for anything else.

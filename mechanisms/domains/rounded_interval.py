@@ -1,4 +1,4 @@
-"""Domains of real numbers, rounded at random to the points of a grid."""
+"""Domains of real numbers that are rounded at random to the points of a grid."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,10 +20,10 @@ from ldpstream.mechanisms.exact.rounding import round_at_random
 
 @dataclass(frozen=True)
 class RoundedInterval(Domain):
-    """Real numbers in D intervals; the values are the edges of their bins, one more than bins.
+    """Real numbers in D intervals; the values are the edges of the bins, one more than bins.
 
-    A number is rounded at random to one of the two nearest edges, which keeps its mean and loses
-    no more privacy across an edge than anywhere else: a budget of `log(1 + epsilon)` for each step
+    A number is rounded at random to one of the two nearest edges. This keeps its mean, and no more
+    privacy is lost across an edge than anywhere else: a budget of `log(1 + epsilon)` for each step
     protects u and v by exactly `epsilon |u - v| / width` (docs/theory.md section 5).
     """
 
@@ -43,7 +43,7 @@ class RoundedInterval(Domain):
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """The distance of two neighbouring edges in each dimension, as `width_below`."""
+        """The distance between neighbouring edges in each dimension, rounded by `width_below`."""
         pairs = zip(self.interval.bounds, self.interval.bins, strict=True)
         return tuple(
             width_below((Fraction(high) - Fraction(low)) / bins) for (low, high), bins in pairs
@@ -56,13 +56,13 @@ class RoundedInterval(Domain):
 
     @property
     def expected(self) -> str:
-        """Say the interval of each coordinate."""
+        """The interval of each coordinate, for error messages."""
         return self.interval.expected
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return the nearest edges of numbers, without any randomness: `(n,)`, or `(n, D)`.
+        """Return the nearest edge of each number, without randomness: `(n,)`, or `(n, D)`.
 
-        For the values of policies and queries, not of devices.
+        For the values of policies and queries; devices call `place`.
         """
         return self._join(
             np.rint((column - low) / (high - low) * bins).astype(np.int64)
@@ -70,11 +70,11 @@ class RoundedInterval(Domain):
         )
 
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
-        """Return one of the two edges nearest to each number, at random: see `round_at_random`."""
+        """Return one of the two nearest edges of each number, at random (`round_at_random`)."""
         return self._round(self.interval.points(labels), entropy)
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
-        """Return the same for rows of decimal numbers."""
+        """Do the same for rows of decimal numbers."""
         return self._round(self.interval.parse_points(rows), entropy)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
@@ -83,13 +83,13 @@ class RoundedInterval(Domain):
         return self.index(points if len(self.shape) > 1 else points[:, 0])
 
     def label(self, index: int) -> Json:
-        """Return the edge of an index, or a list of them."""
+        """Return the edge of an index, or a list of edges in D > 1 dimensions."""
         coordinates = np.unravel_index(index, self.shape)
         edges: list[Json] = [float(e[c]) for e, c in zip(self.edges, coordinates, strict=True)]
         return edges[0] if len(edges) == 1 else edges
 
     def canonical(self) -> Json:
-        """Return bounds, bins and that numbers are rounded."""
+        """Return bounds, bins, and the key that says that numbers are rounded."""
         inner = self.interval.canonical()
         assert isinstance(inner, dict)
         return {**inner, "rounding": "random"}

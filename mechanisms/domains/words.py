@@ -1,9 +1,9 @@
-"""Unknown words, found over several windows: a round asks about prefixes that are still likely.
+"""Discovery of unknown words over several windows, prefix by prefix.
 
-The first rounds ask for longer and longer prefixes, each for the extensions of those that the one
-before has kept; the last asks for the words kept, and extends nothing. A device takes part in one
-round. What a round asks about is no part of the spec: its devices read it when the round begins,
-and whatever it is, a report keeps epsilon.
+Each round but the last asks about extensions of the prefixes that the round before has kept; the
+last round asks about the words that are left and extends nothing. A device takes part in one round.
+The prefixes of a round are not part of the spec: devices read them when the round begins, and
+whatever they are, a report keeps epsilon.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,19 +24,19 @@ from ldpstream.mechanisms.exact.entropy import Entropy
 
 MAX_WORD_BITS: Final = 1_024
 MAX_KEPT: Final = 99
-"""Most prefixes that a round keeps: in the end all are asked for at once, with `other`."""
+"""Most prefixes that a round keeps; the last round asks about all of them, and `other`, at once."""
 MECHANISMS: Final = (
     "block-hadamard",
     "projective-geometry",
     "randomized-response",
     "subset-selection",
 )
-"""Those that protect every value from every other alike."""
+"""The mechanisms that protect every value equally from every other."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """What one round asks about: prefixes, texts of the digits 0 and 1, in the window of a time."""
+    """What one round asks about in its window: prefixes, which are texts of the digits 0 and 1."""
 
     number: int
     start_ms: int
@@ -48,9 +48,9 @@ class Round:
 class Words(Lattice):
     """Texts of at most `bits / 8` bytes of UTF-8, found in this many rounds.
 
-    Values are what a round asks about, by number: of each prefix all extensions, then unused
-    numbers, and at last all other words. Without a `round` nothing can be placed; labels that are
-    estimated are numbers.
+    The values number what a round asks about: all extensions of each prefix, then unused numbers,
+    and last one value for all other words. Without a `round` no word can be placed, and the labels
+    of estimates are these numbers.
     """
 
     bits: int
@@ -81,9 +81,10 @@ class Words(Lattice):
 
     @cached_property
     def lengths(self) -> tuple[int, ...]:
-        """Of how many bits the prefixes are that each round asks about.
+        """The number of bits of the prefixes that each round asks about.
 
-        Rounds ask about as many each, so that the first can have longer ones.
+        All rounds ask about equally many prefixes. The first extends none, so that its prefixes can
+        be longer.
         """
         learning = self.rounds - 1
         first = self.kept.bit_length() - 1
@@ -92,31 +93,31 @@ class Words(Lattice):
         return (*ahead, self.bits)
 
     def extension(self, number: int) -> int:
-        """Return by how many bits a round extends the prefixes that it is given; the last by 0."""
+        """Return by how many bits a round extends the prefixes it is given; the last by 0."""
         return self.lengths[number] - (self.lengths[number - 1] if number else 0)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """What the largest round asks about, and one for all other words."""
+        """The number of prefixes of the largest round, plus one for all other words."""
         later = (self.kept << self.extension(number) for number in range(1, self.rounds))
         return (max(1 << self.lengths[0], *later) + 1,)
 
     @property
     def expected(self) -> str:
-        """Say what words are; without a round labels are numbers."""
+        """What a word must be, for error messages; without a round labels are numbers."""
         return super().expected if self.round is None else "a text without U+0000"
 
     @property
     def other(self) -> int:
-        """The number of all words that a round does not ask about."""
+        """The value that stands for all words that a round does not ask about."""
         return self.size - 1
 
     def canonical(self) -> Json:
-        """Return what devices fix beforehand: bits, rounds, and how many prefixes are kept."""
+        """Return what is fixed before the first round: bits, rounds, and how many are kept."""
         return {"words": {"bits": self.bits, "kept": self.kept, "rounds": self.rounds}}
 
     def check_use(self, table: Mapping[str, object], path: str, *, in_blocks: bool) -> None:
-        """Refuse a collection's table whose reports would not all be protected alike, once each.
+        """Refuse settings under which words would not all be protected equally, one report each.
 
         Raises:
             SpecError: naming the key and what was expected.
@@ -129,10 +130,10 @@ class Words(Lattice):
             raise SpecError(f"{path}.hold", "no such key with words: a device reports once")
 
     def in_round(self, asked: Round) -> Self:
-        """Return the same words as a round asks about them.
+        """Return the same domain in a round.
 
         Raises:
-            SpecError: for a round or for prefixes that these words do not have.
+            SpecError: if there is no such round, or it cannot ask about these prefixes.
         """
         if not 0 <= asked.number < self.rounds:
             last = self.rounds - 1
@@ -147,7 +148,7 @@ class Words(Lattice):
         return replace(self, round=asked)
 
     def candidates(self, numbers: Sequence[int]) -> list[str | None]:
-        """Return what the round asks about, by number; None for all other words and unused numbers.
+        """Return the prefix of each number; None for `other` and for unused numbers.
 
         Raises:
             SpecError: without a round.
@@ -169,17 +170,17 @@ class Words(Lattice):
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
         """Return the numbers of n words, texts or bytes, in the round.
 
-        A word that is longer than `bits` is one of all others.
+        A word longer than `bits` counts as `other`.
 
         Raises:
-            ValueOutsideDomainError: for what is no text, or has a character U+0000.
+            ValueOutsideDomainError: for a label that is not a text, or holds U+0000.
             SpecError: without a round.
         """
         del entropy
         return self._places(labels)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Return the same for rows of one column each; without a round rows are numbers."""
+        """Do the same for rows of one column each; without a round rows hold numbers."""
         if self.round is None:
             return super().parse_columns(rows)
         return self._places([row[0] if len(row) == 1 else None for row in rows])
@@ -214,7 +215,7 @@ class Words(Lattice):
 
 
 def _bytes_of(label: object) -> bytes | None:
-    """Return a word's bytes; None for what has none, as a lone surrogate."""
+    """Return a word in UTF-8; None for what cannot be encoded, such as a lone surrogate."""
     if isinstance(label, str):
         try:
             return label.encode()
@@ -224,7 +225,7 @@ def _bytes_of(label: object) -> bytes | None:
 
 
 def word_bits(word: bytes, bits: int) -> str:
-    """Return a word as a text of this many digits 0 and 1, its bytes in their order, then zeros.
+    """Return the bytes of a word as digits 0 and 1, padded with zeros to this many.
 
     >>> word_bits(b"a", 16)
     '0110000100000000'
@@ -233,10 +234,9 @@ def word_bits(word: bytes, bits: int) -> str:
 
 
 def bits_word(bits: str) -> str:
-    r"""Return the word of such a text.
+    r"""Return the word that digits 0 and 1 spell.
 
-    Devices choose it: bytes that are no UTF-8, and what no terminal should get, are written as
-    `\xff`.
+    Devices choose the bytes: those that are not UTF-8 or not printable are written as `\xff`.
 
     >>> bits_word("0110000100000000")
     'a'

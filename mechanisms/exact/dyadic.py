@@ -12,10 +12,10 @@ from ldpstream.mechanisms.exact.entropy import WORD
 _BITS = 256
 _LARGEST_BUDGET = 64
 SMALLEST_EPSILON = 1e-18
-"""From here on every rounded channel carries information; one that does not is refused."""
-# Above the loss of any two values whose channel is enumerated: 32 steps of 64 log 2 at most.
+"""From this epsilon on every rounded channel carries information; one that does not is refused."""
+# More than the loss of any two values of an enumerated channel: at most 32 steps of 64 log 2.
 _LARGEST_EXPONENT = 2048
-# Ratios nearer to 1 have logarithms that the grid of 2^-256 could not distinguish as floats.
+# Ratios closer to 1 have logarithms that a grid of 2^-256 cannot resolve to adjacent floats.
 _NEAR = Fraction(1, 1 << 128)
 
 
@@ -30,12 +30,12 @@ def _ceil(x: Fraction) -> Fraction:
 def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
     """Return rationals `(low, high)` with `low <= e^exponent <= high`, equal only at 0.
 
-    The relative gap is below 2^-180 for exponents up to 64 in size. Taylor's series on an argument
-    halved until it is below 1/2, with its tail bounded by twice the first term left out; then
-    squared back, rounding outward each time.
+    The relative gap is below 2^-180 for exponents within 64 of 0. The argument is halved until it
+    is below 1/2, where the tail of Taylor's series is at most twice the first omitted term; the
+    result is then squared back, rounding outward each time.
 
     Raises:
-        ValueError: if the exponent is beyond 2048 in size.
+        ValueError: if the exponent is further than 2048 from 0.
     """
     if abs(exponent) > _LARGEST_EXPONENT:
         raise ValueError(f"exponent must be within 2048 of 0, got {float(exponent)}")
@@ -62,7 +62,7 @@ def exp_bounds(exponent: Fraction) -> tuple[Fraction, Fraction]:
 def exp_floor(epsilon: Fraction) -> Fraction:
     """Return a rational at or below `e^epsilon`, epsilon >= 0: what a ratio must not exceed.
 
-    Beyond 2048 it stays at `e^2048`, which no ratio of a channel that is proved comes near.
+    Above 2048 it stays at `e^2048`, far above any ratio of a channel that can be proved.
     """
     return exp_bounds(min(epsilon, Fraction(_LARGEST_EXPONENT)))[0]
 
@@ -70,15 +70,15 @@ def exp_floor(epsilon: Fraction) -> Fraction:
 def log_bounds(ratio: Fraction) -> tuple[float, float]:
     """Return the nearest floats `(low, high)` with `low <= log(ratio) <= high`.
 
-    So a ratio within `e^epsilon` is never shown with a loss above the float epsilon. The logarithm
-    in floating point is only a guess, which the exact bounds on the exponential confirm. Within
-    2^-128 of 1 the first two terms of the logarithm's series do.
+    A ratio within `e^epsilon` is therefore never shown with a loss above the float epsilon. The
+    floating-point logarithm is only a guess, which the exact bounds on the exponential confirm.
+    Within 2^-128 of 1, the first two terms of the logarithm's series give the bounds.
 
     Raises:
         ValueError: if the ratio is not above 0.
     """
     if ratio <= 0:
-        raise ValueError("only a positive ratio has a logarithm")
+        raise ValueError(f"expected a ratio above 0, got {ratio}")
     if ratio == 1:
         return 0.0, 0.0
     x = ratio - 1
@@ -96,9 +96,7 @@ def log_bounds(ratio: Fraction) -> tuple[float, float]:
 
 
 def float_above(number: Fraction) -> float:
-    """Return the least float that is not below a number.
-
-    Of `budget(epsilon)` that is epsilon.
+    """Return the least float that is not below a number; for `budget(epsilon)` this is epsilon.
 
     >>> float_above(Fraction(1, 10)), float_above(Fraction(1, 3)) > Fraction(1, 3)
     (0.1, True)
@@ -108,7 +106,7 @@ def float_above(number: Fraction) -> float:
 
 
 def log_estimate(ratio: Fraction) -> float:
-    """Return the logarithm of a positive ratio in floating point, also where no float holds it."""
+    """Return the logarithm of a positive ratio as a float, even if the ratio itself overflows."""
     if Fraction(1, 2) < ratio < 2:
         return math.log1p(float(ratio - 1))
     shift = ratio.numerator.bit_length() - ratio.denominator.bit_length()
@@ -120,8 +118,8 @@ def log_estimate(ratio: Fraction) -> float:
 def budget(epsilon: float) -> Fraction:
     """Return the rational that a finite epsilon stands for.
 
-    A float such as 0.1 is not the decimal that was written; the smaller of the two readings is
-    taken, so that the guarantee holds for both.
+    A float such as 0.1 differs from the decimal that was written; this is the smaller of the two,
+    so that the guarantee holds for both.
 
     >>> budget(0.1) == Fraction(1, 10)
     True
@@ -143,9 +141,9 @@ def sign_threshold(epsilon: Fraction) -> int:
 def set_threshold(epsilon: Fraction, inside: int, outside: int) -> int:
     """Return the largest T below 2^64 with `(T / inside) / ((2^64 - T) / outside) <= e^epsilon`.
 
-    `T / 2^64` is the probability of a set of `inside` reports, each equally likely, against
-    `outside` others; both counts above 0. It is rounded down: toward the uniform report, hence
-    outward. With `outside <= 10^8 inside` T is `2^64 - 1` for all epsilon beyond 64.
+    `T / 2^64` is the probability of a set of `inside` equally likely reports, against `outside`
+    others; both counts are above 0. It is rounded down: toward the uniform report, hence outward.
+    If `outside <= 10^8 inside`, T is `2^64 - 1` for every epsilon above 64.
     """
     favoured = exp_floor(min(epsilon, Fraction(_LARGEST_BUDGET))) * inside
     return min(math.floor(WORD * favoured / (favoured + outside)), WORD - 1)

@@ -1,7 +1,7 @@
 """Randomness: 64-bit words, and exact draws from them.
 
 Every draw of a mechanism is a function of uniform 64-bit words, so that its probabilities are
-dyadic rationals without any rounding of their own (docs/theory.md section 9).
+exactly the dyadic rationals that the certificate states (docs/theory.md section 9).
 """
 
 import os
@@ -29,7 +29,7 @@ class Entropy(Protocol):
 class SystemEntropy:
     """The operating system's generator, read at every call.
 
-    It keeps no buffer and no state, so two processes after a fork never share a word.
+    It keeps no buffer and no state, so that two processes never share a word after a fork.
     """
 
     def words(self, n: int) -> Words:
@@ -38,19 +38,13 @@ class SystemEntropy:
 
 
 def bernoulli_each(entropy: Entropy, thresholds: Words) -> NDArray[np.bool_]:
-    """Return draws, the i-th True with probability exactly `thresholds[i] / 2^64`: bool `(n,)`.
-
-    `thresholds` are uint64, so below 2^64.
-    """
+    """Return draws, the i-th True with probability exactly `thresholds[i] / 2^64`: bool `(n,)`."""
     drawn: NDArray[np.bool_] = entropy.words(len(thresholds)) < thresholds
     return drawn
 
 
 def bernoulli_rational(entropy: Entropy, probability: Fraction, n: int) -> NDArray[np.bool_]:
-    """Return `n` draws, True with a probability in 0..1, exactly: bool `(n,)`.
-
-    As `choose_rational` of one end.
-    """
+    """Return `n` draws, each True with exactly this probability in 0..1: bool `(n,)`."""
     drawn: NDArray[np.bool_] = choose_rational(entropy, (probability,), n) == 0
     return drawn
 
@@ -58,9 +52,9 @@ def bernoulli_rational(entropy: Entropy, probability: Fraction, n: int) -> NDArr
 def choose_rational(entropy: Entropy, ends: Sequence[Fraction], n: int) -> NDArray[np.int64]:
     """Return in which part of 0..1 each of `n` uniform numbers falls, exactly: int64 `(n,)`.
 
-    `ends` ascend: part i is what lies below the i-th and not below the one before. One word for
-    each number decides by the first 64 binary digits of the ends; then, for one end after the
-    other and in order, another word for each that was equal to it by the next 64.
+    `ends` ascend; part i lies between the end before it and the i-th end. One word for each number
+    is compared with the first 64 binary digits of the ends. Then, end by end and in order, each
+    number that was equal takes another word for the next 64 digits.
     """
     below = sum(end <= 0 for end in ends)
     out = np.full(n, below, dtype=np.int64)
@@ -80,7 +74,7 @@ def choose_rational(entropy: Entropy, ends: Sequence[Fraction], n: int) -> NDArr
 def fair_coins(entropy: Entropy, n: int) -> NDArray[np.bool_]:
     """Return `n` draws, True with probability 1/2; bool of shape `(n,)`.
 
-    One word for each 64 of them: its bits from the lowest on, 1 being True.
+    Each 64 draws take one word: its bits from the lowest on, where 1 is True.
     """
     words = entropy.words(-(-n // 64)).astype("<u8", copy=False)
     return np.unpackbits(words.view(np.uint8), count=n, bitorder="little").view(np.bool_)
@@ -89,8 +83,8 @@ def fair_coins(entropy: Entropy, n: int) -> NDArray[np.bool_]:
 def uniform_below(entropy: Entropy, bound: int, n: int) -> NDArray[np.int64]:
     """Return `n` exactly uniform draws from `0..bound-1`, int64 of shape `(n,)`.
 
-    Masks to the next power of two and rejects what lies above, so fewer than two rounds are
-    expected and a power of two never rejects.
+    Masks each word to the next power of two and rejects what lies above: fewer than two rounds are
+    expected, and a power of two never rejects.
 
     Raises:
         ValueError: if `bound` is not in `1..2^63`.
@@ -111,8 +105,8 @@ def uniform_below(entropy: Entropy, bound: int, n: int) -> NDArray[np.int64]:
 def uniform_below_each(entropy: Entropy, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return exactly uniform draws, the i-th from `0..bounds[i]-1`, int64 of shape `(n,)`.
 
-    `bounds` are above 0. As `uniform_below`, each draw with its own mask: one word for each,
-    then, in order, a further word for each that was rejected, until all are accepted.
+    `bounds` are above 0. Works like `uniform_below` with a mask for each draw: one word each, then,
+    in order, a further word for each draw that was rejected, until all are accepted.
     """
     limits = bounds.astype(np.uint64)
     masks = limits - np.uint64(1)

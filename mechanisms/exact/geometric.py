@@ -1,13 +1,15 @@
-"""Integers moved by two-sided geometric noise, and clamped (docs/theory.md sections 8 and 9).
+"""Integers with two-sided geometric noise, clamped to a range (docs/theory.md sections 8 and 9).
 
 The noise is the difference D of two geometrics, `P(D = d) = (1 - alpha)/(1 + alpha) alpha^|d|`. It
-is drawn as its sign and its size, which has the same distribution: `D >= 1` with probability
-`alpha/(1 + alpha)`, and then `D - 1`, else `-D`, is one geometric G. Its s lowest binary digits are
-independent, digit j being 1 with probability `alpha^(2^j) / (1 + alpha^(2^j))`; the rest,
-`floor(G / 2^s)`, counts trials of `alpha^(2^s)` up to the first that fails. So the work grows with
-the logarithm of G only, and every draw is an exact Bernoulli trial: no output that a value can have
-is impossible for another, as in the tails of a table of the inverse distribution. Only the moved
-integer is clamped: trials end where further ones could not change it.
+is drawn as a sign and a size: `D >= 1` with probability `alpha/(1 + alpha)`; then `D - 1`, and
+otherwise `-D`, is one geometric G. The s lowest binary digits of G are independent, digit j being 1
+with probability `alpha^(2^j) / (1 + alpha^(2^j))`; the rest, `floor(G / 2^s)`, counts trials of
+`alpha^(2^s)` up to the first that fails.
+
+The work therefore grows only with the logarithm of G, and every draw is an exact Bernoulli trial.
+A table of the inverse distribution would end somewhere, and the tails of one value would hold
+outputs that are impossible for another. Only the resulting integer is clamped: trials stop once
+further ones could not change it.
 """
 
 from dataclasses import dataclass
@@ -24,7 +26,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TwoSidedGeometric:
-    """Noise of one or several kinds, for integers `0..m-1` with m up to `largest` >= 2.
+    """Noise for integers `0..m-1` with m up to `largest` >= 2, of one or several kinds.
 
     Kind i has `alpha = thresholds[i] / 2^64`.
     """
@@ -34,10 +36,10 @@ class TwoSidedGeometric:
 
     @cached_property
     def low_digits(self) -> int:
-        """Number s of binary digits drawn one by one: trials then fail half of the time or more.
+        """Number s of binary digits drawn one by one; later trials fail at least half of the time.
 
-        No more than there are in `largest - 1`: one success beyond them clamps. The same for all
-        kinds, as the largest alpha needs it: any s gives the same distribution.
+        At most the number of digits of `largest - 1`, beyond which one success clamps. All kinds
+        use the s of the largest alpha, since any s gives the same distribution.
         """
         powers = Powers(max(self.thresholds), 1)
         s = 0
@@ -63,7 +65,7 @@ class TwoSidedGeometric:
         drawn = self._odds(entropy, base)
         up = drawn[:, 0] == 1
         size = drawn[:, 1:] @ (1 << np.arange(self.low_digits, dtype=np.int64))
-        # What G must reach to end at the border whatever follows.
+        # Once G reaches this, the result is clamped whatever follows.
         room = np.where(up, last - values - 1, values)
         active = np.flatnonzero(size < room)
         while active.size:
@@ -73,10 +75,11 @@ class TwoSidedGeometric:
         return np.where(up, np.minimum(values + 1 + size, last), np.maximum(values - size, 0))
 
     def _odds(self, entropy: Entropy, base: Integers) -> Integers:
-        """Return signs and binary digits, int64 of shape `(n, 1 + s)`, of n kinds.
+        """Return the signs and binary digits of n draws, int64 of shape `(n, 1 + s)`.
 
-        1 with probability `a / (1 + a)`, `a = alpha` in column 0 and `alpha^(2^j)` in column
-        `1 + j`. A fair coin decides for 0 or for a trial of a; a trial that fails starts over.
+        An entry is 1 with probability `a / (1 + a)`, where `a = alpha` in column 0 and
+        `alpha^(2^j)` in column `1 + j`. A fair coin chooses between 0 and a trial of a; a failed
+        trial starts over.
         """
         of_column = np.concatenate(([0], np.arange(self.low_digits)))
         trials = (base[:, None] + of_column).ravel()

@@ -1,8 +1,8 @@
 """Exact Bernoulli draws with the probabilities alpha, alpha^2, alpha^4, ..., alpha^(2^j).
 
 `alpha = T / 2^64` is a multiple of 2^-64; its powers have longer expansions. A draw compares a
-uniform real number with the power, 64 binary digits of both at a time: all but one in 2^64 draws
-are decided by the first word.
+uniform real number with the power, 64 binary digits at a time: all but one in 2^64 draws are
+decided by the first word.
 """
 
 from dataclasses import dataclass
@@ -47,15 +47,15 @@ class Powers:
     def bernoulli(self, entropy: Entropy, levels: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return draws, True with probability exactly `alpha^(2^level)`; shape as `levels`, `(n,)`.
 
-        Takes one word a draw, in order; then, for each draw whose word equals the power's first
-        digits, further words one by one until they differ.
+        Takes one word for each draw, in order; then, for each draw whose word equals the power's
+        first digits, further words one by one until they differ.
         """
         return PowerTable((self,)).bernoulli(entropy, levels)
 
     def beyond_first(self, entropy: Entropy, level: int) -> bool:
-        """Compare the digits after the first 64, which were equal.
+        """Return whether a number that equals the power in its first 64 digits lies below it.
 
-        The expansion ends after `2^level` words; a number equal to it so far is not below it.
+        The expansion ends after `2^level` words; a number that is still equal is not below it.
         """
         for words in range(2, (1 << level) + 1):
             digit = self.digits(level, words) % WORD
@@ -69,7 +69,7 @@ class Powers:
 class PowerTable:
     """The powers of several alphas, all with the same number of levels.
 
-    They are numbered alpha by alpha: level j of alpha i is number `i * levels + j`.
+    Level j of alpha i has the number `i * levels + j`.
     """
 
     powers: tuple[Powers, ...]
@@ -80,7 +80,7 @@ class PowerTable:
         return np.concatenate([powers.first_digits for powers in self.powers])
 
     def bernoulli(self, entropy: Entropy, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return draws, True with the probability that is the power of each number, `(n,)`.
+        """Return draws, the i-th True with probability the power of `numbers[i]`, `(n,)`.
 
         Words are taken as in `Powers.bernoulli`.
         """

@@ -1,8 +1,8 @@
-"""Rounding of real numbers to one of their two grid points, at random (docs/theory.md section 5).
+"""Random rounding of real numbers to one of the two nearest grid points (docs/theory.md section 5).
 
-A number between two neighbouring points goes to each with a probability given by its distance, so
-its mean is kept. The probability is exact for the double that is rounded: it decides in floating
-point where a 64-bit word lies clearly on one side, and in rationals where it does not.
+The closer a number is to a grid point, the more likely it is rounded to it, so that its mean is
+kept. The probability is exact for the double that is rounded: floating point decides if a 64-bit
+word lies clearly on one side, rationals decide if it does not.
 """
 
 from fractions import Fraction
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 
-# Position and word are each computed with a few roundings of at most 2^-53, relative.
+# The position and the word each take a few roundings with a relative error of at most 2^-53.
 _ROUNDINGS = 2.0**-49
 
 
@@ -22,7 +22,7 @@ def round_at_random(
     """Return the grid points that numbers are rounded to, int64 of shape `(n,)` in `0..steps`.
 
     `points` are finite numbers in `[low, high]`, float64 `(n,)`; grid point g lies at
-    `low + g (high - low)/steps`, in exact rationals. One word a number, rarely more.
+    `low + g (high - low)/steps`, in exact rationals. Takes one word for each number, rarely more.
     """
     words = entropy.words(len(points))
     position = (points - low) / (high - low) * steps
@@ -39,14 +39,14 @@ def round_at_random(
 
 
 def grid_position(point: float, low: float, high: float, steps: int) -> Fraction:
-    """Return a number's position on the grid, in `0..steps`, exactly."""
+    """Return the exact position of a number on the grid, in `0..steps`."""
     return (Fraction(point) - Fraction(low)) * steps / (Fraction(high) - Fraction(low))
 
 
 def _round_exactly(entropy: Entropy, position: Fraction, word: int) -> int:
     below = position.numerator // position.denominator
     rest = position - below
-    # The words are the digits, to the base 2^64, of a uniform number that is compared with rest.
+    # The words are the base-2^64 digits of a uniform number, which is compared with `rest`.
     while rest:
         rest *= WORD
         digit = rest.numerator // rest.denominator

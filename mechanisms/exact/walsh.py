@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 Number = TypeVar("Number", np.int64, np.float64)
 
 _STRETCH: Final = 1 << 14
-"""Entries that are transformed in the processor's cache."""
+"""Number of entries that are transformed within the processor's cache."""
 
 
 def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
     """Return `sum_y H[r, y] v[y]` for each row r, along the last axis; int64 or float64.
 
-    The last axis is a power of two. In addition to the result it takes memory for a few thousand
-    entries. Passes over neighbours come first, one chunk at a time, so that all of them work in the
-    processor's cache; then pairs of chunks are added and subtracted in place. On int64
-    the result is exact while sums of absolute values stay below 2^63.
+    The last axis is a power of two. Apart from the result, this takes memory for some ten thousand
+    entries. Passes over neighbours come first, chunk by chunk, so that they stay in the processor's
+    cache; then pairs of chunks are added and subtracted in place. For int64 the result is exact
+    while sums of absolute values stay below 2^63.
 
     Raises:
         ValueError: if the last axis is not a power of two.
@@ -39,8 +39,8 @@ def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
     half = near // 2
     for first in range(0, len(rows), step):
         some = current = rows[first : first + step]
-        # Each pass adds and subtracts neighbours and writes the sums before the differences, so
-        # that it runs over long contiguous stretches whatever the order.
+        # Each pass adds and subtracts neighbours and writes all sums before all differences, so
+        # that it runs over long contiguous stretches.
         for number in range(near.bit_length() - 1):
             pairs = current.reshape(len(some), half, 2)
             current = spare[number % 2, : len(some)]
@@ -56,7 +56,7 @@ def walsh_hadamard(vectors: NDArray[Number]) -> NDArray[Number]:
 
 
 def _combine(low: NDArray[Number], high: NDArray[Number], spare: NDArray[Number]) -> None:
-    """Put the sum of two halves in place of the first, their difference in that of the second."""
+    """Replace two halves by their sum and their difference, in place."""
     for first, second in zip(low, high, strict=True):
         np.subtract(first, second, out=spare)
         first += second
@@ -64,7 +64,7 @@ def _combine(low: NDArray[Number], high: NDArray[Number], spare: NDArray[Number]
 
 
 def sign_order(rows: int) -> int:
-    """Return the least power of two above `rows`: enough rows in addition to the constant row 0.
+    """Return the least power of two above `rows`: enough rows besides the constant row 0.
 
     >>> [sign_order(k) for k in (1, 2, 3, 4)]
     [2, 4, 4, 8]
@@ -73,7 +73,7 @@ def sign_order(rows: int) -> int:
 
 
 def positive(rows: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Return where `H[row, position]` is +1, element by element."""
+    """Return whether `H[row, position]` is +1, for each pair of entries."""
     even: NDArray[np.bool_] = (np.bitwise_count(rows & positions) & 1) == 0
     return even
 
@@ -81,11 +81,11 @@ def positive(rows: NDArray[np.int64], positions: NDArray[np.int64]) -> NDArray[n
 def move_to_sign(
     rows: NDArray[np.int64], positions: NDArray[np.int64], wanted: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Return each position, moved where `H[row, position]` has not the wanted sign (True is +1).
+    """Return each position, moved if `H[row, position]` lacks the wanted sign (True is +1).
 
-    It moves by flipping the lowest set bit of the row: a bijection between the two signs, so a
-    uniform position becomes uniform over the half with the wanted sign. Row 0, which has one sign
-    only, moves nothing.
+    It moves by flipping the lowest set bit of the row. This maps the positions of one sign onto
+    those of the other, so that a uniform position becomes uniform over the half with the wanted
+    sign. Row 0 has one sign only, so that its positions stay.
     """
     lowest = rows & -rows
     return positions ^ np.where(positive(rows, positions) != wanted, lowest, 0)

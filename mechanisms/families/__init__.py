@@ -1,1 +1,1 @@
-"""The mechanisms, a folder a family: channel, device, decoder and proof side by side."""
+"""The mechanisms, one folder for each family, with channel, randomiser, decoder and proof."""

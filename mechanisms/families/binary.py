@@ -1,8 +1,8 @@
 """Two values, two budgets: the optimal channel of [CA] Theorem 2 (docs/theory.md section 1).
 
-`epsilon = [a, b]` protects the first value against the second by a, the second against the first by
-b. `a = b` is Warner's randomised response, `a = inf` Mangat's. Where the paper gives the channel in
-closed form, the probabilities here are multiples of 2^-64 that keep both constraints exactly.
+`epsilon = [a, b]` protects the first value against the second by a, and the second against the
+first by b. `a = b` is Warner's randomised response, `a = inf` is Mangat's. The paper's closed form
+is rounded to multiples of 2^-64 that keep both constraints exactly.
 """
 
 import math
@@ -108,26 +108,26 @@ class Binary(SymbolMechanism):
         return Channel(rows=rows, outputs=2)
 
     def certify(self) -> Certificate:
-        """Prove both realised losses, in exact arithmetic."""
+        """Return a certificate of both realised losses, in exact arithmetic."""
         return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..1`, into reports of shape `(n,)`.
 
-        One word a value: report 1 where it is below the value's threshold.
+        Takes one word for each value: the report is 1 if the word is below the value's threshold.
         """
         words = entropy.words(len(values))
-        # A threshold of 2^64 does not fit a word: compare with the largest word that is a 1.
+        # A threshold of 2^64 does not fit a word: compare with the largest word that gives a 1.
         last = np.array([max(t - 1, 0) for t in self.thresholds], dtype=np.uint64)
         ones = (words <= last[values]) & (np.array(self.thresholds, dtype=object) > 0)[values]
         return ones.astype(np.int64)
 
     def chain(self, epsilon: object) -> tuple[Self, MixtureChain]:
-        """Return the mechanism of a permanent draw, and how reports follow from it.
+        """Return the mechanism of a permanent draw, and the chain from it to reports.
 
-        `M = Q1^-1 Q`: whatever keeps smaller budgets is a garbling of the channel that is optimal
-        for larger ones (Blackwell, of two values). Of two rows it is a mixture: a report stays with
-        the difference of the probabilities of report 1, else is 1 as often as M sends it for 0.
+        `M = Q1^-1 Q`: a channel of two values with smaller budgets is a garbling of the one that is
+        optimal for larger budgets (Blackwell). With two rows, M is a mixture: a report stays with
+        probability `M[1, 1] - M[0, 1]`, and otherwise does not depend on the permanent one.
         """
         key = "hold.epsilon"
         permanent = type(self)(*_read_two(epsilon, key))
@@ -147,7 +147,7 @@ class Binary(SymbolMechanism):
         one = Fraction(q * r1 - r * q1, WORD * (r1 - q1))
         others = (1 - keep - one, one)
         if min(others) < 0 or keep >= 1:
-            raise SpecError(key, "both further above epsilon: 64 bits leave nothing between")
+            raise SpecError(key, "both further above epsilon: at 64 bits they are equal to it")
         rows = permanent.channel().rows
         extremes = [
             (y, rows[x].get(y, Fraction(0)), rows[z].get(y, Fraction(0)))
@@ -160,7 +160,7 @@ class Binary(SymbolMechanism):
         """Return the decoder `h_1(y) = (1{y = 1} - q) / (r - q)`, `h_0 = 1 - h_1`."""
         q, r = self.thresholds
         gap = r - q
-        # Each entry is one correctly rounded quotient of integers.
+        # Each entry is a correctly rounded quotient of two integers.
         h = np.array([[r / gap, (r - WORD) / gap], [-q / gap, (WORD - q) / gap]])
         return DenseDecoder(h, np.array([[(WORD - t) / WORD, t / WORD] for t in (q, r)]))
 

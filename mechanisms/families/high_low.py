@@ -1,11 +1,12 @@
-"""Sensitive values hidden among all, the others mostly in the clear ([CA] Section 5).
+"""Sensitive values hidden among all values, the others mostly in the clear ([CA] Section 5).
 
 With s sensitive values there are `S = 2^ceil(log2(s + 1))` Hadamard positions (reports `0..S-1`)
 and one plain report for each other value (`S..`, in the domain's order). The i-th sensitive value
 (from 0) reports a uniform position of sign +1 in Sylvester's row i + 1 with probability
-`e^eps / (e^eps + 1)`, of sign -1 otherwise; another value its plain report with probability
-`t = tanh(eps / 2)`, else any position. See docs/theory.md section 2. The paper's (13) writes row x,
-which would give the first value the constant row 0; its own sets S_i are rows i + 1, as here.
+`e^eps / (e^eps + 1)`, and of sign -1 otherwise. Any other value sends its plain report with
+probability `t = tanh(eps / 2)`, and otherwise a uniform position. See docs/theory.md section 2.
+Equation (13) of the paper writes row x, which would give the first value the constant row 0; its
+sets S_i are rows i + 1, as here.
 """
 
 from collections.abc import Collection, Mapping
@@ -41,7 +42,7 @@ from ldpstream.mechanisms.policies.policy import HighLowPolicy
 
 @dataclass(frozen=True)
 class HighLow(SymbolMechanism):
-    """Protects the `sensitive` ones of `values` values with budget `epsilon`.
+    """Protects the values in `sensitive`, out of `values` in all, with budget `epsilon`.
 
     Raises:
         SpecError: if epsilon is not a finite number above 0 or so small that reports carry no
@@ -87,33 +88,33 @@ class HighLow(SymbolMechanism):
 
     @property
     def outputs(self) -> int:
-        """Number of reports: S positions and a plain one for each value that is not sensitive."""
+        """Number of reports: S positions, and one for each value that is not sensitive."""
         return self.positions + self.values - len(self.sensitive)
 
     @property
     def policy(self) -> HighLowPolicy:
-        """Epsilon from sensitive values to all, infinity from the others."""
+        """Epsilon from sensitive values to all values, infinity from the others."""
         return HighLowPolicy(self.epsilon, self.values, self.sensitive)
 
     @cached_property
     def threshold(self) -> int:
-        """Probability of a position with sign +1, in units of 2^-64; rounded toward 1/2.
+        """Probability of a position with sign +1, in units of 2^-64, rounded toward 1/2.
 
-        The plain report has `2 threshold - 2^64`: the channel stays tight, and unbiased with one
-        constant `c = 2^64 / (2 threshold - 2^64)` for all values.
+        The plain report has probability `2 threshold - 2^64`. The channel then stays tight, and one
+        constant `c = 2^64 / (2 threshold - 2^64)` makes all estimates unbiased.
         """
         return sign_threshold(budget(self.epsilon))
 
     @cached_property
     def row(self) -> NDArray[np.int64]:
-        """Row of Sylvester's matrix of each value, int64 `(k,)`; 0 where it is not sensitive."""
+        """Each value's row of Sylvester's matrix, int64 `(k,)`; 0 if it is not sensitive."""
         rows = np.zeros(self.values, dtype=np.int64)
         rows[sorted(self.sensitive)] = np.arange(1, len(self.sensitive) + 1)
         return rows
 
     @cached_property
     def plain(self) -> NDArray[np.int64]:
-        """Plain report of each value, int64 `(k,)`; -1 where it is sensitive and has none."""
+        """The plain report of each value, int64 `(k,)`; -1 if it is sensitive and has none."""
         rank = np.cumsum(self.row == 0) - 1
         return np.where(self.row == 0, self.positions + rank, -1)
 
@@ -126,7 +127,7 @@ class HighLow(SymbolMechanism):
         }
 
     def tables(self) -> Mapping[str, Json]:
-        """Return the sensitive values' numbers, ascending."""
+        """Return the indices of the sensitive values, ascending."""
         numbers: list[Json] = [*sorted(self.sensitive)]
         return {"sensitive": numbers}
 
@@ -150,15 +151,15 @@ class HighLow(SymbolMechanism):
 
     @property
     def levels(self) -> tuple[Fraction, Fraction]:
-        """Probability of a position with sign +1 for a sensitive value, and with sign -1."""
+        """For a sensitive value, the probabilities of a position with sign +1 and with sign -1."""
         high = Fraction(2 * self.threshold, WORD * self.positions)
         return high, Fraction(2, self.positions) - high
 
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
-        """Return the mechanism of a permanent draw, and how reports follow from it.
+        """Return the mechanism of a permanent draw, and the chain from it to reports.
 
-        Plain reports too are replaced by a uniform position: against a value that has one a
-        sensitive value's reports are as likely as against another sensitive one at most.
+        Plain reports are replaced by a uniform position too. Against a value with a plain report, a
+        sensitive value loses at most as much as against another sensitive value.
         """
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
         order = self.positions
@@ -169,9 +170,9 @@ class HighLow(SymbolMechanism):
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration up to 64 values, by structure at any size.
 
-        Structure: a sensitive value reports positions only, each with one of two probabilities; any
-        other value of either kind gives each position at least the smaller one. So no ratio exceeds
-        `threshold / (2^64 - threshold)`, and with two values some position takes it.
+        By structure: a sensitive value reports only positions, each with one of two probabilities,
+        and any other value gives each position at least the smaller one. No ratio therefore exceeds
+        `threshold / (2^64 - threshold)`, and some position attains it.
         """
         if self.size <= ENUMERATION_LIMIT:
             return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
@@ -184,7 +185,7 @@ class HighLow(SymbolMechanism):
         )
 
     def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
-        """Return the one of two sensitive values: all values give each position at times."""
+        """Return the blanket of two sensitive values; every value can produce every position."""
         if len(self.sensitive) < 2:
             return {}
         ratio = Fraction(self.threshold, WORD - self.threshold)
@@ -194,8 +195,8 @@ class HighLow(SymbolMechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        Two words a value: n that decide the sign, or whether the report is plain; then n for the
-        positions, of which a mask draws uniformly since S is a power of two.
+        Takes two words for each value: n that decide the sign, or whether the report is plain; then
+        n for the positions. Since S is a power of two, masking a word draws uniformly.
         """
         decisions = entropy.words(len(values))
         rows = self.row[values]
@@ -214,7 +215,7 @@ class HighLow(SymbolMechanism):
         return HighLowDecoder(self.row, self.plain, self.positions, self.threshold)
 
     def disclosed(self) -> list[str]:
-        """Return that a value that is not sensitive may be reported in the clear."""
+        """Return that values that are not sensitive may be reported in the clear."""
         exposed = self.values - len(self.sensitive)
         if not exposed:
             return []

@@ -16,10 +16,10 @@ from ldpstream.mechanisms.interface.decoder import (
 
 
 class HighLowDecoder(CountDecoder):
-    """Sensitive values: `h = c H[row, y]` at the positions; others: `c` at their plain report.
+    """A sensitive value has `h = c H[row, y]` at the positions, another `c` at its plain report.
 
-    `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T: the paper's constants cancel.
-    `row` and `plain` are the tables of `HighLow`, `positions` its S.
+    `c = 2^64 / (2 T - 2^64)` for the realised threshold T; the paper's constants cancel. `row` and
+    `plain` are the tables of `HighLow`, and `positions` is its S.
     """
 
     scratch = 2.0
@@ -29,15 +29,15 @@ class HighLowDecoder(CountDecoder):
         self._c = WORD / gap
         self._contrast = gap / WORD
         self._spread = 2 * (WORD - threshold) / WORD
-        # c^2 - 1, c^2 - c and c - 1 as quotients of integers: the differences lose their digits at
-        # large epsilon.
+        # c^2 - 1, c^2 - c and c - 1 as quotients of integers: differences would lose their digits
+        # at large epsilon.
         self._own_noise = 4 * threshold * (WORD - threshold) / gap**2
         self._mixed_noise = 2 * WORD * (WORD - threshold) / gap**2
         self._plain_noise = 2 * (WORD - threshold) / gap
         self._positions = positions
         self._outputs = positions + int(np.count_nonzero(row == 0))
         self._hidden = row > 0
-        # Each value's own entry among the S transformed positions followed by the plain reports.
+        # Each value's entry among the S transformed positions, followed by the plain reports.
         self._place = np.where(self._hidden, row, plain)
 
     def _transform(self, reports: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -46,7 +46,7 @@ class HighLowDecoder(CountDecoder):
         return np.concatenate((walsh_hadamard(reports[:S]), reports[S:]))
 
     def totals(self, statistic: Statistic) -> Floats:
-        """Return c times the exact transform of the positions, or c times the plain count."""
+        """Return c times the exact transform of the positions, or c times the plain counts."""
         hidden = walsh_hadamard(statistic[: self._positions])
         sums = np.empty(self._hidden.size)
         for at in parts(sums.size):
@@ -76,12 +76,12 @@ class HighLowDecoder(CountDecoder):
         return np.where(hidden, -self._c, 0.0), np.full(hidden.size, self._c)
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return the same for some values."""
+        """Return what bounds are computed from, for some values."""
         moments = self._moments(decoded.statistic, at)
         return SingleValues(moments, *self._extremes(at), *self._noise_extremes(at))
 
     def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`: weights in their places, the positions transformed."""
+        """Return `h` with `Q h = weights`: the placed weights, with the positions transformed."""
         placed = np.zeros(self._outputs)
         placed[self._place] = self._c * np.asarray(weights, dtype=np.float64)
         return self._transform(placed)
@@ -99,8 +99,9 @@ class HighLowDecoder(CountDecoder):
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the least and the largest noise that one user adds to each value's estimate.
 
-        To a sensitive value's: `c^2 - 1` by its own user, `c^2` by another sensitive one, `c^2 - c`
-        by the rest. To another's: `c - 1` by its own user, 0 by all others.
+        To that of a sensitive value its own user adds `c^2 - 1`, a user of another sensitive value
+        `c^2`, and the rest `c^2 - c`. To that of another value its own user adds `c - 1`, and all
+        others 0.
         """
         return self._noise_extremes(slice(None))
 

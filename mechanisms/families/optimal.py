@@ -1,8 +1,8 @@
-"""A channel out of a file, designed for a policy and a workload (docs/theory.md section 8).
+"""A channel from a file, designed for a policy and a workload (docs/theory.md section 8).
 
-`ldpstream plan --optimise FILE` writes it: the channel of least variance that any policy allows
+`ldpstream plan --optimise FILE` writes the file: the channel of least variance that a policy allows
 (pairs of values, a graph's metric, or localized information privacy of k values), rounded to
-multiples of 2^-64 so that the policy holds exactly. A certificate proves that at every report.
+multiples of 2^-64 so that the policy holds exactly. A certificate proves this at every report.
 """
 
 from collections.abc import Mapping
@@ -36,22 +36,23 @@ from ldpstream.mechanisms.policies.step_epsilon import refuse_rounding
 class TableDecoder(DenseDecoder):
     """`h_x(y) = (I^-1 v_y)[x]`, `v_y = Q[., y] / P(y)`, `I = sum_y P(y) v_y v_y^T`.
 
-    Of all unbiased decoders it has the least variance where values follow the design prior
-    (docs/theory.md section 8); it is unbiased whatever they follow. With `A = Q / sqrt(P(y))` it is
-    the pseudoinverse of A, transposed, over `sqrt(P(y))`, which keeps the accuracy that I squares.
+    Of all unbiased decoders it has the least variance if values follow the design prior
+    (docs/theory.md section 8), and it is unbiased whatever they follow. With `A = Q / sqrt(P(y))`
+    it is the transposed pseudoinverse of A over `sqrt(P(y))`. This is more accurate than inverting
+    I, whose condition number is that of A squared.
     """
 
     def __init__(self, design: DesignedChannel) -> None:
         inverse = np.linalg.pinv(design.whitened, rcond=0.0).T
         h: NDArray[np.float64] = inverse / np.sqrt(design.probabilities)
-        # One step of refinement: Q h = 1 to the last places.
+        # One step of refinement makes Q h = 1 to the last digits.
         refined = h + (np.eye(len(h)) - design.matrix @ h.T).T @ h
         super().__init__(refined, design.matrix)
 
 
 @dataclass(frozen=True)
 class Optimal(SymbolMechanism):
-    """The mechanism of a designed channel. A report is the number of a column."""
+    """The mechanism of a designed channel; a report is the number of a column."""
 
     id: ClassVar[str] = "optimal"
     design: DesignedChannel
@@ -60,15 +61,15 @@ class Optimal(SymbolMechanism):
     def configure(cls, settings: Settings) -> Self:
         """Build the mechanism from a collection's keys: `channel`, the path of a channel file.
 
-        The policy is proved here, so that no device uses a file that breaks it: within a second for
-        256 values.
+        The policy is proved here, within a second for 256 values, so that no device uses a file
+        that violates it.
 
         Raises:
-            SpecError: for an invalid file, or one of another number of values, or that breaks its
-                own policy, naming the pair of values and the report.
+            SpecError: if the file is invalid, has another number of values, or violates its own
+                policy, naming the pair of values and the report.
         """
         settings.only(cls.id, "channel")
-        # The file proves its policy for the grid's values, not for the numbers between them.
+        # The file's policy holds for the grid's values, not for the numbers between them.
         refuse_rounding(settings.domain, settings.path)
         given = settings.keys.get("channel")
         path = f"{settings.path}.channel"
@@ -106,7 +107,7 @@ class Optimal(SymbolMechanism):
         return {"outputs": self.outputs, "channel": {"sha256": self.design.digest}}
 
     def tables(self) -> Mapping[str, Json]:
-        """Return policy, design prior and table, as the text that is hashed."""
+        """Return policy, design prior and table as the text that is hashed."""
         return text_table("channel", canonical_json(self.design.content()))
 
     def channel(self) -> Channel:
@@ -114,7 +115,7 @@ class Optimal(SymbolMechanism):
         return self.design.channel
 
     def certify(self) -> Certificate:
-        """Prove the policy at every output, for the pairs whose budgets imply all others."""
+        """Return a certificate of the policy at every output, for pairs that imply all others."""
         return self._certificate
 
     @cached_property
@@ -124,7 +125,7 @@ class Optimal(SymbolMechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        One word a value: the report whose interval of the value's 2^64 words it falls in.
+        Takes one word for each value: each report owns an interval of the value's 2^64 words.
         """
         words = entropy.words(len(values))
         reports = np.empty(len(values), dtype=np.int64)
@@ -136,7 +137,7 @@ class Optimal(SymbolMechanism):
 
     @cached_property
     def _intervals(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.uint64]], ...]:
-        """Of each value the possible reports, and where all their intervals but the last end."""
+        """For each value, the possible reports, and the ends of their intervals but the last."""
         intervals = []
         for row in self.design.weights:
             outputs = np.array([y for y, weight in enumerate(row) if weight], dtype=np.int64)
@@ -145,12 +146,12 @@ class Optimal(SymbolMechanism):
         return tuple(intervals)
 
     def chain(self, epsilon: object) -> "tuple[Optimal, SharedChain]":
-        """Return the mechanism of a permanent draw, and how reports follow from it."""
+        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         design, share, chain = held_channel(self.design, epsilon)
         return Permanent(design, self, read_epsilon(epsilon, "hold.epsilon"), share), chain
 
     def decoder(self) -> TableDecoder:
-        """Return the decoder of least variance for the design prior, unbiased for all others."""
+        """Return the decoder of least variance for the design prior, unbiased for any other."""
         return self._decoder
 
     @cached_property
@@ -165,25 +166,25 @@ class Optimal(SymbolMechanism):
 
 @dataclass(frozen=True)
 class Permanent(Optimal):
-    """The draw that reports of `like` follow from: its channel less a share of what all share."""
+    """The permanent draw of reports of `like`: its channel minus a share of the common part."""
 
     like: Optimal
     epsilon: float
     share: int
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the file's, with the largest budget and the share in units of 2^-64."""
+        """Return the file's parameters, the largest budget, and the share in units of 2^-64."""
         return {**self.like.parameters(), "epsilon": self.epsilon, "share": hex(self.share)}
 
     def tables(self) -> Mapping[str, Json]:
-        """Return those of the file, from which this channel follows."""
+        """Return the tables of the file, from which this channel follows."""
         return self.like.tables()
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        By ascending value `choose_rational` of the ends of its reports, those that it cannot give
-        included.
+        Values are drawn in ascending order, by `choose_rational` with the ends of all reports, also
+        of those that the value cannot produce.
         """
         reports = np.empty(len(values), dtype=np.int64)
         for value in np.unique(values).tolist():

@@ -1,9 +1,10 @@
-"""The permanent draw of a channel out of a file: what is left of it without what all values share.
+"""The permanent draw for a channel from a file: the channel minus a part that all values share.
 
-Every value gives report y with at least `m[y] = min_x Q[x, y]`. Less a share s of these, the rows
-are those of another channel, which tells more: `Q = lambda Q1 + (1 - lambda) 1 beta^T`, `beta` in
-proportion to m. So a report is the permanent one with probability lambda, and else one of beta. The
-share is the largest with which Q1 keeps its budgets, those of the file times one factor.
+Every value gives report y at least the probability `m[y] = min_x Q[x, y]`. Subtracting a share s of
+these leaves, up to a constant, another channel Q1 that reveals more:
+`Q = lambda Q1 + (1 - lambda) 1 beta^T`, where `beta` is proportional to m. A report is therefore
+the permanent one with probability lambda, and otherwise drawn from beta. The share is the largest
+with which Q1 keeps its budgets, which are those of the file times one factor.
 """
 
 from collections.abc import Sequence
@@ -24,28 +25,28 @@ from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.scale import scaled
 from ldpstream.mechanisms.policies.spending import largest_loss
 
-# What the share is less than found in floating point, which is then proved exactly.
+# The share is reduced by this factor from its floating-point value, and then proved exactly.
 _MARGIN = 1.0 - 2.0**-20
 
 
 class SharedChain(MixtureChain):
-    """M that follows from the file and the share alone."""
+    """A chain that devices derive from the file and the share."""
 
     def canonical(self) -> Sequence[Json]:
-        """Return nothing: devices derive it as they derive the draw."""
+        """Return nothing, since devices derive the chain themselves."""
         return []
 
 
 def held_channel(
     design: DesignedChannel, given: object
 ) -> tuple[DesignedChannel, int, SharedChain]:
-    """Return the channel of a permanent draw, its share in units of 2^-64, and what follows.
+    """Return the channel of a permanent draw, its share in units of 2^-64, and the chain.
 
-    `given` is the budget of the two values that the file protects least.
+    `given` is the budget of the permanent draw for the two values that the file protects least.
 
     Raises:
-        SpecError: unless it is above the file's largest, for localized information privacy, and for
-            a policy that leaves pairs unprotected.
+        SpecError: if `given` is not above the file's largest budget, or the policy is one of
+            localized information privacy or leaves pairs unprotected.
     """
     policy = design.policy
     if isinstance(policy, PriorPolicy) or policy.unprotected is not None:
@@ -84,7 +85,7 @@ def held_channel(
 
 
 def _largest_share(design: DesignedChannel, shared: list[int], allowed: Policy) -> float:
-    """Return the largest share, below 1, with which the rest keeps the budgets."""
+    """Return the largest share, below 1, with which the remaining channel keeps the budgets."""
     rows, least = design.matrix, np.array(shared, dtype=np.float64) / WORD
     most = 1.0
     for value, other, larger in allowed.constraints():

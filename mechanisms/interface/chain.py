@@ -1,8 +1,8 @@
-"""Reports that are randomised again out of one permanent draw.
+"""Reports that are drawn again in each window from one permanent draw.
 
-`Q1 M = Q`: the permanent report is drawn by the same mechanism with a larger budget, `Q1`, and what
-leaves in each window follows from it alone, by M. Each report by itself is one of Q, so decoders,
-bounds and formats know nothing of it (docs/theory.md, section 11).
+`Q1 M = Q`: the permanent report is drawn by the same mechanism with a larger budget, Q1, and the
+report of each window follows from it alone, by M. Each report by itself is one of Q, so that
+decoders, bounds and formats need not know (docs/theory.md, section 11).
 """
 
 from abc import ABC, abstractmethod
@@ -23,10 +23,10 @@ from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_rational, unif
 
 
 class Chain(ABC):
-    """M: what a window sends for a permanent report, and what the reports of an epoch lose.
+    """The channel M from a permanent report to a window's, and what the reports of an epoch lose.
 
-    `steps` is over how many steps losses add up, 1 where they are those of any two values; `exact`
-    says that some values lose `ratio`, none of which loses more.
+    `steps` is the number of steps over which losses add up, 1 if `ratio` covers any two values.
+    `exact` says that some pair attains `ratio`; otherwise it is an upper bound.
     """
 
     steps: int = 1
@@ -34,7 +34,7 @@ class Chain(ABC):
 
     @abstractmethod
     def again(self, reports: NDArray[Any], entropy: Entropy) -> NDArray[Any]:
-        """Return what is sent for permanent reports, one a row, in the form of `Mechanism`."""
+        """Return the reports that are sent for permanent ones, one a row (`mechanism.Reports`)."""
 
     @abstractmethod
     def canonical(self) -> Sequence[Json]:
@@ -42,16 +42,15 @@ class Chain(ABC):
 
     @abstractmethod
     def ratio(self, reports: int) -> Fraction:
-        """Return the largest ratio of two values, a step apart, at m >= 1 reports of one draw."""
+        """Return the largest ratio of two values one step apart over m >= 1 reports of one draw."""
 
 
 @dataclass(frozen=True, eq=False)
 class BlockChain(Chain):
-    """M of reports that are one symbol: the same one, or a uniform one of its block.
+    """A chain of symbols: each stays, or is replaced by a uniform one of its block.
 
-    Block j has the reports from `starts[j]` on, of which `orders[j]` are drawn uniformly, int64
-    `(blocks,)`. `blends` are the different ones by their order; in a block of one report there is
-    nothing to draw.
+    Block j owns the `orders[j]` reports from `starts[j]` on, int64 `(blocks,)` both. `blends` maps
+    each order above 1 to its blend; a block of one report has nothing to draw.
     """
 
     starts: Integers
@@ -59,10 +58,10 @@ class BlockChain(Chain):
     blends: Mapping[int, Blend]
 
     def again(self, reports: Integers, entropy: Entropy) -> Integers:
-        """Return what is sent for permanent reports, int64 `(n,)` both.
+        """Return the reports that are sent for permanent ones, int64 `(n,)` both.
 
-        First, by ascending order of the blocks, all decide whether they stay; then all draw a
-        report of their block, those that stay for nothing.
+        First each report decides whether it stays, by ascending order of the blocks; then every
+        report, also one that stays, draws a replacement from its block.
         """
         block = np.searchsorted(self.starts, reports, side="right") - 1
         orders = self.orders[block]
@@ -74,11 +73,11 @@ class BlockChain(Chain):
         return np.where(stays, reports, drawn)
 
     def keep(self, order: int) -> Fraction:
-        """Return with which probability a report of a block of `order` is the permanent one."""
+        """Return the probability that a report of a block with `order` reports stays."""
         return self.blends[order].keep if order > 1 else Fraction(1)
 
     def canonical(self) -> Sequence[Json]:
-        """Return each order with its probability, as an exact fraction: what devices need."""
+        """Return each order with the probability to stay, as an exact fraction."""
         return [[order, str(self.blends[order].keep)] for order in sorted(self.blends)]
 
     def ratio(self, reports: int) -> Fraction:
@@ -101,10 +100,10 @@ def read_larger(given: object, epsilon: float) -> float:
 def blend_of(
     reports: tuple[int, int], permanent: tuple[Fraction, Fraction], once: Fraction
 ) -> Blend:
-    """Return `Blend.between` of `reports`, the order and those inside.
+    """Return `Blend.between` for `reports`, which is `(order, inside)`.
 
     Raises:
-        SpecError: where the two budgets have the same thresholds.
+        SpecError: if both budgets have the same thresholds.
     """
     try:
         return Blend.between(*reports, permanent=permanent, once=once)
@@ -113,5 +112,5 @@ def blend_of(
 
 
 def too_near() -> SpecError:
-    """Return the error of a permanent draw that 64 bits do not tell from a report."""
+    """Return the error for a permanent draw that equals a report to 64 bits."""
     return SpecError("hold.epsilon", "further from epsilon: both draw alike")

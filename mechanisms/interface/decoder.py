@@ -1,12 +1,12 @@
-"""Decoders: unbiased estimates of linear queries from a statistic, and the noise they carry.
+"""Decoders: unbiased estimates of linear queries from a statistic, and their noise.
 
-A linear query `w` (an indicator of a value or a set, any weights) has a decoder `h` with
+A linear query `w` (the indicator of a value or a set, or any weights) has a decoder `h` with
 `Q h = w`: the sum of `h` over the reports estimates the sum of `w` over the users without bias
-(docs/theory.md section 0). Two kinds: `CountDecoder` where the statistic counts symbols, so that
-`h` is a vector; `LinearDecoder` where the statistic holds sums, of which `h` is a linear function.
+(docs/theory.md section 0). There are two kinds: `CountDecoder` if the statistic counts symbols, so
+that `h` is a vector; `LinearDecoder` if it holds sums, of which `h` is a linear function.
 
-All methods are deterministic functions of their arguments; none ever builds a dense `k x k`
-inverse of a large channel. Decoders use the realised channel (rounded outward), so estimates stay
+All methods are deterministic functions of their arguments, and none builds a dense `k x k` inverse
+of a large channel. Decoders use the realised channel (rounded outward), so that estimates stay
 exactly unbiased.
 """
 
@@ -20,12 +20,12 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 Statistic = NDArray[np.int64]
 
-# Noise below this part of the second moment is rounding in float64, not noise.
+# Below this fraction of the second moment, noise is float64 rounding.
 ROUNDING = 1e-12
 
 
 PART = 1 << 17
-"""Values, or reports, processed at a time, which bounds a step's temporary memory."""
+"""Number of values or reports processed at a time, which bounds temporary memory."""
 
 
 def parts(size: int) -> list[slice]:
@@ -35,9 +35,9 @@ def parts(size: int) -> list[slice]:
 
 @dataclass(frozen=True)
 class Decoded:
-    """A statistic, with what its decoder makes of it.
+    """A statistic with the estimated `shares` of all values, float64 `(k,)`.
 
-    `shares` are those of every value, float64 `(k,)`, `reports` those of each group, int64.
+    `reports` is the number of reports of each group, int64 `(groups,)`.
     """
 
     statistic: Statistic
@@ -47,10 +47,10 @@ class Decoded:
 
 @dataclass(frozen=True)
 class SingleValues:
-    """What the bounds of some single values are made of, float64 `(q,)` each.
+    """What bounds for q single values are computed from, float64 `(q,)` each.
 
-    `second_moments`, `least` and `largest` (of `Decoder.extremes`), `quietest` and `noisiest` (of
-    `Decoder.noise_extremes`), as the methods of these names return them for all values.
+    `second_moments` as in `Decoder.second_moments`, `least` and `largest` as in `Decoder.extremes`,
+    `quietest` and `noisiest` as in `Decoder.noise_extremes`.
     """
 
     second_moments: Floats
@@ -61,13 +61,13 @@ class SingleValues:
 
 
 class Decoder(ABC):
-    """What every decoder gives, whatever the statistic holds.
+    """The interface of all decoders, whatever the statistic holds.
 
-    `scratch` is how much memory decoding takes besides a result for each value, in arrays of
-    float64 as long as the statistic; it decides which answers are refused for lack of memory.
-    `step` is None, or where the decoders of all values take the same two numbers, and are equally
-    noisy, the difference of these: shares are whole steps apart, and all else that is known of a
-    value follows from its share.
+    `scratch` is the memory that decoding takes besides the result, in float64 arrays as long as the
+    statistic; it decides which requests are refused for lack of memory. If the decoders of all
+    values take the same two numbers and are equally noisy, `step` is the difference between these
+    numbers: estimates are then whole steps apart, and everything else that is known of a value
+    follows from its share. Otherwise `step` is None.
     """
 
     scratch: float = 4.0
@@ -82,9 +82,10 @@ class Decoder(ABC):
 
     @abstractmethod
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return, of every single value, `sum_i h_x(y_i)^2` or an unbiased estimate: `(k,)`.
+        """Return `sum_i h_x(y_i)^2` of every single value, float64 `(k,)`.
 
-        An estimate of its mean, `sum_i (Q h_x^2)[x_i]`, where the statistic does not hold it.
+        If the statistic does not determine it, an unbiased estimate of its mean,
+        `sum_i (Q h_x^2)[x_i]`.
         """
 
     @abstractmethod
@@ -92,10 +93,11 @@ class Decoder(ABC):
         """Return `(min_y h_x(y), max_y h_x(y))` of every single value, float64 of shape `(k,)`."""
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return what bounds of values are made of: of all, or of some by index, int64 `(q,)`.
+        """Return what bounds are computed from, for a slice of the values or for indices `(q,)`.
 
-        Those of some are, bit for bit, these entries of all. This general form takes them out of
-        all: mechanisms of large domains override it, so that a short list costs little.
+        The result equals, bit for bit, these entries of the result for all values. This general
+        form computes all of them; mechanisms for large domains override it, so that few values cost
+        little.
         """
         moments = self.second_moments(decoded.statistic)
         of_all = (moments, *self.extremes(), *self.noise_extremes())
@@ -105,27 +107,27 @@ class Decoder(ABC):
     def noise(self, weights: Floats) -> Floats:
         """Return what a user of each value adds to a query's variance: float64 `(k,)`, >= 0.
 
-        `v(x) = (Q h^2)[x] - w[x]^2`, exact up to float64: entries of rounding are 0.
+        `v(x) = (Q h^2)[x] - w[x]^2`, up to float64; entries that are only rounding are 0.
         """
 
     def groups(self) -> Integers | None:
-        """Return the group of each value, int64 `(k,)`, numbered from 0, as a report discloses it.
+        """Return the group of each value that a report discloses: int64 `(k,)`, numbered from 0.
 
-        A group's share among the respondents is then known without error. None, as by default,
-        where nothing is disclosed: one group.
+        The share of a group among the respondents is known without error. None, the default, if
+        nothing is disclosed.
         """
         return None
 
     @abstractmethod
     def group_reports(self, statistic: Statistic) -> Integers:
-        """Return the number of reports of each group, int64 of shape `(groups,)`: exact."""
+        """Return the exact number of reports of each group, int64 `(groups,)`."""
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the least and the largest noise that one user adds to each single value.
 
-        x ranges over the value's own group (over all values where nothing is disclosed), since
-        `h` vanishes at other groups' reports. Two float64 arrays of shape `(k,)`. This general
-        form costs k calls of `noise`: large mechanisms override it.
+        The user's value ranges over the value's own group (over all values if nothing is
+        disclosed), since `h` vanishes at other groups' reports. Two float64 arrays `(k,)`. This
+        general form costs k calls of `noise`; mechanisms for large domains override it.
         """
         size = self.extremes()[0].size
         disclosed = self.groups()
@@ -140,7 +142,7 @@ class Decoder(ABC):
 
 
 class CountDecoder(Decoder):
-    """Decoders over a statistic `N` that counts symbols `y = 0..outputs-1`."""
+    """Decoders of a statistic `N` that counts symbols `y = 0..outputs-1`."""
 
     @abstractmethod
     def decode(self, weights: Floats) -> Floats:
@@ -157,7 +159,7 @@ class CountDecoder(Decoder):
         """
 
     def decode_each(self, weights: Floats) -> Floats:
-        """Return `decode` of each row, `(q, k)` -> `(q, outputs)`; by default one by one."""
+        """Return `decode` of each row, float64 `(q, k)` -> `(q, outputs)`."""
         return np.stack([self.decode(row) for row in weights])
 
     def expect_each(self, function: Floats) -> Floats:
@@ -165,7 +167,7 @@ class CountDecoder(Decoder):
         return np.stack([self.expect(row) for row in function])
 
     def output_groups(self) -> Integers | None:
-        """Return the group of each output, int64 `(outputs,)`; None if `groups` is."""
+        """Return the group of each output, int64 `(outputs,)`; None if `groups` is None."""
         return None
 
     def noise(self, weights: Floats) -> Floats:
@@ -187,7 +189,7 @@ class CountDecoder(Decoder):
 
 
 class MassDecoder(CountDecoder):
-    """Counts whose outputs' masses are known without the whole channel."""
+    """Count decoders that know `sum_x Q[x, y]` of each output without the whole channel."""
 
     @abstractmethod
     def output_mass(self, ones: Floats) -> Floats:
@@ -196,9 +198,9 @@ class MassDecoder(CountDecoder):
 
 @dataclass(frozen=True)
 class Chain:
-    """Prefixes of an order whose noise is the same for users of every value.
+    """What is known of the prefixes of an order, if their noise is the same for every value.
 
-    `noise` is that noise, `least` and `largest` are the extremes of `h`: float64 `(m,)` each.
+    `noise` of each prefix, and the extremes `least` and `largest` of its `h`: float64 `(m,)` each.
     """
 
     noise: Floats
@@ -207,10 +209,10 @@ class Chain:
 
 
 class LinearDecoder(Decoder):
-    """Decoders that are linear functions of a statistic of sums, with known noise."""
+    """Decoders that are linear functions of a statistic of sums."""
 
     def noise_each(self, weights: Floats) -> Floats:
-        """Return `noise` of each row, `(q, k)` -> `(q, k)`; by default one by one."""
+        """Return `noise` of each row, float64 `(q, k)` -> `(q, k)`."""
         return np.stack([self.noise(row) for row in weights])
 
     @abstractmethod
@@ -219,39 +221,40 @@ class LinearDecoder(Decoder):
 
     @abstractmethod
     def span(self, weights: Floats) -> tuple[float, float]:
-        """Return `(least, largest)` of `h_w` over all reports; where inexact, too wide."""
+        """Return `(least, largest)` of `h_w` over all reports, or a wider interval."""
 
     def deviation(self, weights: Floats) -> float:
-        """Return M, the most that a report is off, or what stands for it in every bound of tails.
+        """Return the M that tail bounds use: by default the most that a report is off.
 
-        Noise d of a report of variance v has `log E e^(t d) <= t^2 v / (2 (1 - M |t|/3))` where
-        `M |t| < 3`: proved by Bernstein of what is never off by more than M, as by default. Sums of
-        independent noise keep this with the largest M of their parts, however far they reach.
+        The noise d of a report with variance v satisfies
+        `log E e^(t d) <= t^2 v / (2 (1 - M |t|/3))` for `M |t| < 3`. Bernstein proved this for
+        noise of at most M, the default. Sums of independent noise satisfy it with the largest M of
+        their parts, however large the sum may be.
         """
         least, largest = self.span(weights)
         return max(largest - float(weights.min()), float(weights.max()) - least)
 
     def value_deviations(self) -> Floats | None:
-        """Return the same of every single value, float64 `(k,)`; None: the most it is off."""
+        """Return `deviation` of every single value, float64 `(k,)`; None for the default."""
         return None
 
 
 class ChainDecoder(LinearDecoder):
-    """Sums of which the prefixes of an order are known without a query each."""
+    """Linear decoders that know the noise of all prefixes of an order without a query for each."""
 
     @abstractmethod
     def chain(self, positions: Integers) -> Chain | None:
-        """Return what is known of the m prefixes `{x : position of x <= i}`.
+        """Return what is known of the m prefixes `{x : positions[x] <= i}`.
 
-        None of positions of which nothing is known: their prefixes are sets like any other.
+        None if nothing is known of them: they are then decoded like any other sets.
         """
 
 
 def remove_rounding(moments: Floats, weights: Floats) -> Floats:
-    """Return `moments - weights^2` of shape `(k,)`, exactly 0 where only rounding is left.
+    """Return `moments - weights^2`, float64 `(k,)`, exactly 0 where only rounding is left.
 
-    So a value that is reported exactly has no noise. Rounding is relative to the largest weight,
-    whatever the weights' unit.
+    A value that is reported exactly then has no noise. Rounding is measured against the largest
+    weight, so that the unit of the weights does not matter.
     """
     squares = weights**2
     noise = moments - squares

@@ -1,4 +1,4 @@
-"""Linear queries of small channels, by dense tables of the decoder and of the channel."""
+"""Linear queries of small channels, from dense tables of the decoder and the channel."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Decoders of mechanisms whose reports of a block follow one another: each discloses its block."""
+"""Decoders of mechanisms that number the reports of each block consecutively."""
 
 from typing import Protocol
 
@@ -10,7 +10,7 @@ from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
 
 
 class ReportsOfBlocks(Protocol):
-    """Where reports lie: block j owns `orders[j]` consecutive ones from `starts[j]` on.
+    """The numbering of reports: block j owns the `orders[j]` reports from `starts[j]` on.
 
     Both are int64 `(blocks,)`.
     """
@@ -21,7 +21,7 @@ class ReportsOfBlocks(Protocol):
 
 
 class DisclosedBlocks(CountDecoder):
-    """The groups that reports disclose are the blocks; `reports` says where those of each lie."""
+    """Decoders whose groups are the blocks; `reports` says which reports belong to which block."""
 
     reports: ReportsOfBlocks
 

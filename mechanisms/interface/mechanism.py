@@ -3,7 +3,7 @@
 A mechanism is a frozen specification: a permanent id, its parameters and its policy. Everything
 else follows from it: the channel (exact rationals), the certificate, `privatize`, the fixed-length
 encoding of reports, the exact statistic, and the decoder of linear queries. Devices and servers
-build it from the same parameters, so they cannot drift.
+build it from the same parameters, so that they always agree.
 
 Notation of `docs/theory.md`: `k` values, a report `y`, the channel `Q[x, y] = P(y | x)`, counts
 `N[y]` of `n` reports, decoders `h` with `Q h = w` for a linear query `w`.
@@ -50,35 +50,34 @@ class Mechanism(ABC):
         """Build the mechanism from a collection's keys.
 
         Raises:
-            SpecError: naming the key's path and what was expected, also for keys it does not have.
+            SpecError: naming the key's path and what was expected; unknown keys are refused too.
         """
 
     def report_domain(self, domain: Domain) -> Domain:
         """Return the domain whose labels devices give, of `size` values.
 
-        By default the collection's own; a mechanism that takes more than a value extends it.
+        By default the collection's domain; a mechanism that takes more than a value extends it.
         """
         return domain
 
     def marginal(self, statistic: Statistic) -> "tuple[Mechanism, Statistic] | None":
-        """Return the mechanism of the estimated values alone, and its statistic.
+        """Return a mechanism over the estimated values alone, with its statistic, or None.
 
-        None unless devices give more than these and the rest can be summed out exactly.
+        Exists if devices give more than these values and the rest can be summed out exactly.
         """
         del statistic
         return None
 
     def chain(self, epsilon: object) -> "tuple[Mechanism, Chain]":
-        """Return the mechanism of a permanent draw, and how reports of this one follow from it.
+        """Return the mechanism of a permanent draw, and the chain from it to reports of this one.
 
-        Both have the same reports; `epsilon` is the permanent draw's.
-
-        By default refused: of `matrix`, whose noise is clamped far out, no chain is known, reports
-        of `lip` are calibrated as independent ones, and of `sampled` each window draws another.
+        Both have the same reports; `epsilon` belongs to the permanent draw. Refused by default: no
+        chain is known for `matrix` with its clamped noise, `lip` is calibrated for independent
+        reports, and `sampled` draws another attribute in each window.
 
         Raises:
-            SpecError: where its reports cannot be randomised again, or epsilon is not above the
-                mechanism's own.
+            SpecError: if reports of this mechanism cannot be drawn again, or epsilon is not above
+                the mechanism's own.
         """
         del epsilon
         raise SpecError(
@@ -95,11 +94,11 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def report_bytes(self) -> int:
-        """Length of one encoded report in bytes, the same for every value."""
+        """Length of an encoded report in bytes, the same for every value."""
 
     @property
     def report_bits(self) -> int:
-        """Number of bits that say which report it is; by default all bits of its bytes."""
+        """Number of bits that identify a report; by default all bits of its bytes."""
         return 8 * self.report_bytes
 
     @property
@@ -117,9 +116,9 @@ class Mechanism(ABC):
         """Return the canonical realised parameters: what the fingerprint hashes."""
 
     def tables(self) -> Mapping[str, Json]:
-        """Return what a device needs in addition to the parameters, which hold only its digest.
+        """Return the tables that a device needs and of which the parameters hold only a digest.
 
-        By default nothing. docs/wire.md, "Device document", describes each table.
+        By default there are none. docs/wire.md, "Device document", describes each table.
         """
         return {}
 
@@ -130,7 +129,7 @@ class Mechanism(ABC):
         Its outputs are numbered as in `possible_reports`.
 
         Raises:
-            ValueError: if it is too large to enumerate; `certify` still works there.
+            ValueError: if it is too large to enumerate, where `certify` still works.
         """
 
     @abstractmethod
@@ -146,9 +145,9 @@ class Mechanism(ABC):
         """Prove the realised loss against the policy, in exact arithmetic."""
 
     def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
-        """Return what hides values among the reports of one disclosed block, by their budgets.
+        """Return the privacy blankets of the reports of one disclosed block, keyed by budget.
 
-        By default by enumeration, of up to 64 values; nothing where the channel is too large.
+        By default they are enumerated for up to 64 values; a larger channel has none.
         """
         if self.size > ENUMERATION_LIMIT:
             return {}
@@ -161,7 +160,7 @@ class Mechanism(ABC):
     def privatize(self, values: NDArray[np.int64], *, entropy: Entropy | None = None) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports, one a row.
 
-        `entropy` is the operating system's by default; seeded ones are for tests and simulation.
+        `entropy` is the operating system's by default; tests and simulations pass seeded ones.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad value, never the value.
@@ -170,7 +169,7 @@ class Mechanism(ABC):
 
     @abstractmethod
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
-        """Do the same for values that are known to be in the domain, int64 of shape `(n,)`."""
+        """Randomise values that are known to be in the domain, int64 of shape `(n,)`."""
 
     def check_values(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return values as int64 of shape `(n,)`.
@@ -184,7 +183,7 @@ class Mechanism(ABC):
             return np.zeros(0, dtype=np.int64)
         if array.dtype.kind not in "iu" or array.ndim != 1:
             raise ValueOutsideDomainError(0, expected)
-        # One comparison finds both ends: a negative number is huge as unsigned.
+        # One comparison checks both ends: as unsigned, a negative number is huge.
         if array.dtype.kind == "i":
             array = array.astype(np.int64, copy=False)
             outside = array.view(np.uint64) >= self.size
@@ -200,9 +199,9 @@ class Mechanism(ABC):
 
     @abstractmethod
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
-        """Decode uint8 of shape `(n, report_bytes)`: `(n reports, in range (n,))`.
+        """Decode uint8 `(n, report_bytes)` into `(reports, valid)`; `valid` is bool `(n,)`.
 
-        A report that no value can produce is marked False; its row may be any report.
+        A report that no value can produce is not valid; its row may hold any report.
         """
 
     def empty(self) -> Statistic:
@@ -214,9 +213,9 @@ class Mechanism(ABC):
         """Add n reports to a statistic in place; exact, associative, commutative."""
 
     def sparse_counts(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
-        """Return `(place, count)` of what n reports add, where cheaper than `accumulate`.
+        """Return what n reports add to the statistic as `(place, count)` pairs, or None.
 
-        None if it is not, by default always.
+        None, the default, if `accumulate` is cheaper.
         """
         del reports
         return None
@@ -224,10 +223,10 @@ class Mechanism(ABC):
     def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
-        """Add each of n reports as often as `times` says, int64 `(n,)`, >= 0, in place; exact.
+        """Add report i to the statistic `times[i]` >= 0 times, in place; `times` is int64 `(n,)`.
 
-        This general form takes memory for every repetition: mechanisms that count by weights
-        override it.
+        Exact. This general form takes memory for every repetition; mechanisms that can add weighted
+        counts override it.
         """
         self.accumulate(statistic, np.repeat(reports, times, axis=0))
 
@@ -241,4 +240,4 @@ class Mechanism(ABC):
 
     @abstractmethod
     def disclosed(self) -> list[str]:
-        """Return what leaves the device in the clear by this mechanism, one phrase each."""
+        """Return what this mechanism sends in the clear, one phrase for each item."""

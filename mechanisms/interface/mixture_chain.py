@@ -1,7 +1,7 @@
-"""Reports that stay the permanent one, or are drawn from one distribution that knows nothing of it.
+"""Chains that keep the permanent report, or draw from a distribution that does not depend on it.
 
-`Q = lambda Q1 + (1 - lambda) 1 beta^T`: whatever the channel, such an M keeps a report of Q1 with
-probability lambda (docs/theory.md, section 11).
+`Q = lambda Q1 + (1 - lambda) 1 beta^T`: for any channel, M keeps a report of Q1 with probability
+lambda (docs/theory.md, section 11).
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from ldpstream.mechanisms.interface.chain import Chain
 
 @dataclass(frozen=True, eq=False)
 class MixtureChain(Chain):
-    """M of reports `0..outputs-1`: z stays with probability `keep`, else y has `others[y]`.
+    """A chain of reports `0..outputs-1`: z stays with probability `keep`, or y has `others[y]`.
 
-    `keep` and `others` sum to 1. `extremes` are the pairs of values that decide over losses, each
-    as `(y, Q1[x, y], Q1[x', y])`, the former probability above the latter, which is above 0.
+    `keep` and `others` sum to 1. `extremes` hold the pairs of values that decide the loss, each as
+    `(y, Q1[x, y], Q1[x', y])` with `Q1[x, y] > Q1[x', y] > 0`.
     """
 
     keep: Fraction
@@ -32,25 +32,25 @@ class MixtureChain(Chain):
     extremes: tuple[tuple[int, Fraction, Fraction], ...]
 
     def again(self, reports: Integers, entropy: Entropy) -> Integers:
-        """Return what is sent for permanent reports, int64 `(n,)` both."""
+        """Return the reports that are sent for permanent ones, int64 `(n,)` both."""
         chosen = choose_rational(entropy, self._ends, len(reports))
         return np.where(chosen == 0, reports, chosen - 1)
 
     @cached_property
     def _ends(self) -> tuple[Fraction, ...]:
-        """Where the parts of 0..1 end that keep z, and that send 0, 1, ..; the last ends at 1."""
+        """The ends of the parts of 0..1 that keep z and that send 0, 1, ..; the last ends at 1."""
         return tuple(accumulate(self.others[:-1], initial=self.keep))
 
     def canonical(self) -> Sequence[Json]:
-        """Return where the parts of 0..1 end, exactly: what keeps z, and what sends 0, 1, .."""
+        """Return the exact ends of the parts of 0..1 that keep z and that send 0, 1, .."""
         return [str(end) for end in self._ends]
 
     def ratio(self, reports: int) -> Fraction:
-        """Return the largest ratio of two values at any m >= 1 reports, exactly.
+        """Return the exact largest ratio of two values over all outcomes of m >= 1 reports.
 
-        Up to a constant the reports have the probability `sum_z Q1[x, z] g[z]`, `g[z] = (1 +
-        keep/others[z])^(times z was sent)`. As in `Blend.ratio` it is largest where all are one y;
-        a y that is only sent as z tells z.
+        Up to a constant the reports have the probability `sum_z Q1[x, z] g[z]`, where
+        `g[z] = (1 + keep/others[z])^(times z was sent)`. As in `Blend.ratio`, it is largest if all
+        reports are the same y. A y that is sent only if z = y reveals z.
         """
         return max(self._ratio_at(reports, *extreme) for extreme in self.extremes)
 

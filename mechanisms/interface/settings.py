@@ -1,4 +1,4 @@
-"""What a configuration says to a mechanism about a collection."""
+"""The keys of a collection that configure its mechanism."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,27 +15,28 @@ from ldpstream.mechanisms.policies.sensitive import read_sensitive
 from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse_rounding
 
 MECHANISM_KEYS: Final[Mapping[str, str]] = {
-    "epsilon": "Budget of one report: a number above 0; of each index step with metric mechanisms "
-    "(intervals: of a width of a bin)",
-    "sensitive": "Values to protect, with mechanisms of high-low policies",
-    "policy": "Which values must be how hard to tell apart: a metric, blocks, a matrix or a file",
-    "prior": "Known shares of the two values, with mechanisms of local information privacy",
-    "strategy": 'With matrix: which queries get noise; a name, "best", or { file = "..." }',
-    "workload": 'With matrix: what "best" is chosen for; with tree: "ranges", "prefixes" or a list',
+    "epsilon": "Budget of one report: a number above 0. With metric mechanisms the budget of one "
+    "index step, or of the width of one bin of an interval",
+    "sensitive": "Values to protect, with mechanisms for high-low policies",
+    "policy": "The budget of every pair of values: a metric, blocks, a matrix or a file",
+    "prior": "Known shares of the two values, with mechanisms for local information privacy",
+    "strategy": 'With matrix: the queries that get noise; a name, "best", or { file = "..." }',
+    "workload": 'With matrix: the queries that "best" is chosen for; '
+    'with tree: "ranges", "prefixes" or a list',
     "scales": 'With matrix: the noise of each query of the strategy; a list, or { file = "..." }',
     "channel": "With optimal: a channel file, as ldpstream plan writes it",
-    "weights": "What each report counts: { public = LARGEST }, or private ones",
+    "weights": "The weight of each report: { public = LARGEST }, or { private = LARGEST }",
 }
-"""The keys of a collection that are for its mechanism alone; each mechanism reads some."""
+"""The meaning of each key of a collection that belongs to its mechanism; each one reads some."""
 
 
 @dataclass(frozen=True)
 class Settings:
     """The keys of a collection that a mechanism may read; it refuses those it does not know.
 
-    `path` is the collection's key path, `keys` those of `MECHANISM_KEYS` that are given, raw, and
-    `base` the folder that files are relative to. A key that is absent is None, which TOML cannot
-    hold: its reader refuses that like any other invalid value, and says what is right.
+    `path` is the collection's key path, `keys` holds the given keys of `MECHANISM_KEYS` as TOML
+    parsed them, and `base` is the folder that files are relative to. An absent key reads as None,
+    which TOML cannot write: readers refuse None like any other invalid value.
     """
 
     path: str
@@ -60,8 +61,8 @@ class Settings:
         """Return the one finite budget.
 
         Raises:
-            SpecError: if it is absent or anything else, or numbers are rounded at random, which
-                only budgets for each step make sense of.
+            SpecError: if it is absent or invalid, or numbers are rounded at random, which requires
+                a budget for each step.
         """
         refuse_rounding(self.domain, self.path)
         return read_epsilon(self.keys.get("epsilon"), f"{self.path}.epsilon")
@@ -72,7 +73,7 @@ class Settings:
         See `step_epsilon.read_step_epsilon`.
 
         Raises:
-            SpecError: if it is absent or no finite number above 0.
+            SpecError: if it is absent or not a finite number above 0.
         """
         return read_step_epsilon(self.keys.get("epsilon"), self.domain, f"{self.path}.epsilon")
 
@@ -88,7 +89,7 @@ class Settings:
         """Return the policy of the `policy` key, in any form (`policies.config.read_policy`).
 
         Raises:
-            SpecError: if it is absent, or whatever its form refuses.
+            SpecError: if it is absent or invalid.
         """
         return read_policy(
             self.keys.get("policy"),

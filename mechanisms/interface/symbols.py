@@ -37,7 +37,7 @@ class SymbolMechanism(Mechanism):
 
     @property
     def report_bits(self) -> int:
-        """Number of bits that number every symbol, at least 1."""
+        """Number of bits of the largest symbol, at least 1."""
         return max(1, (self.outputs - 1).bit_length())
 
     @cached_property
@@ -51,9 +51,9 @@ class SymbolMechanism(Mechanism):
         return table[:, : self.report_bytes]
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
-        """Decode uint8 of shape `(n, report_bytes)`: `(reports, in range)`, each of shape `(n,)`.
+        """Decode uint8 `(n, report_bytes)` into `(reports, valid)`, each of shape `(n,)`.
 
-        A symbol that does not exist is marked False, and its number is 0.
+        A symbol that does not exist becomes 0 and is not valid.
         """
         table = np.zeros((len(payload), 8), dtype=np.uint8)
         table[:, : self.report_bytes] = payload
@@ -72,7 +72,7 @@ class SymbolMechanism(Mechanism):
         statistic += np.bincount(reports, minlength=self.outputs)
 
     def sparse_counts(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
-        """Return each symbol of a few reports with its number."""
+        """Return each symbol of a few reports with its count; None for more reports."""
         if len(reports) > _FEW:
             return None
         return list(Counter(reports.tolist()).items())
@@ -84,5 +84,5 @@ class SymbolMechanism(Mechanism):
     def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
-        """Add to each report's count as often as `times` says, int64 `(n,)`, in place."""
+        """Add `times[i]` to the count of report i, in place; `times` is int64 `(n,)`."""
         np.add.at(statistic, reports, times)

@@ -1,4 +1,4 @@
-"""What a device has spent, in a file that outlives the process."""
+"""The budget ledger of a device: what it has reported and spent, in a file."""
 
 from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError, SkippedError
 from ldpstream.mechanisms.ledger.ledger import Ledger, Release

@@ -1,4 +1,4 @@
-"""What a ledger refuses."""
+"""The errors of a ledger."""
 
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
@@ -7,12 +7,15 @@ from ldpstream.mechanisms.exact.dyadic import float_above
 
 
 class LedgerError(ValueError):
-    """A ledger cannot be used: the message says which file, and what was expected."""
+    """A ledger cannot be used; the message names the file or key and what was expected."""
 
 
 @dataclass(eq=False)
 class SkippedError(LedgerError):
-    """The device does not take part in a window, because its ledger spreads the budget."""
+    """The ledger spreads its budget over other windows than this one.
+
+    The device takes part in `reports` of the period's `windows`.
+    """
 
     collection: str
     _: KW_ONLY
@@ -28,10 +31,10 @@ class SkippedError(LedgerError):
 
 @dataclass(eq=False)
 class BudgetError(LedgerError):
-    """A report would spend more than is allowed.
+    """A report would spend more than the budget allows.
 
-    `spent` and `asked` are exact losses of the period, `allowed` the budget, None where budgets are
-    those of pairs and `spent` and `asked` those of the largest one.
+    `spent` and `asked` are exact losses in the period, and `allowed` is the budget. If the budget
+    is a policy, `allowed` is None and the losses are those of the pair that loses most.
     """
 
     collection: str

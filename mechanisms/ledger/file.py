@@ -1,7 +1,8 @@
-"""The file of a ledger: created whole or not at all, and never created over an existing file.
+"""The file of a ledger, which is created whole or not at all, and never over an existing file.
 
-SQLite takes a file of no bytes, or of one, for an empty database, and reads what is missing of its
-last page as zeros: a ledger that was cut short would have spent nothing.
+SQLite takes a file of zero bytes or one byte for an empty database, and reads what is missing of
+the last page as zeros. A truncated ledger would seem to have spent nothing, so that its length is
+checked here.
 """
 
 import os
@@ -33,10 +34,10 @@ Explain = Callable[[], AbstractContextManager[None]]
 
 
 def open_ledger_file(path: Path) -> sqlite3.Connection:
-    """Return a connection, without transactions of its own, to a ledger; create it if missing.
+    """Return a connection in autocommit mode to a ledger, which is created if it is missing.
 
     Raises:
-        LedgerError: where the file cannot be written, or is there but is not a whole ledger.
+        LedgerError: if the file cannot be written, or exists but is not a whole ledger.
     """
     try:
         if not path.exists():
@@ -46,7 +47,7 @@ def open_ledger_file(path: Path) -> sqlite3.Connection:
     except OSError as error:
         raise LedgerError(f"{path}: expected a writable file: {error.strerror}") from error
     with explained(path):
-        # Never created here: a ledger that somebody has just removed has not spent nothing.
+        # Never create the file here: a ledger that was removed just now would seem unspent.
         database = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=rw",
             uri=True,
@@ -68,9 +69,9 @@ def open_ledger_file(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(database: sqlite3.Connection, explain: Explain) -> Iterator[None]:
-    """Change a file as a whole: durable when the block ends, undone if it raises.
+    """Run a block as one transaction: durable once the block ends, undone if it raises.
 
-    Only one process at a time is inside. `explain` turns SQLite's errors into others.
+    One process at a time can be inside. `explain` translates SQLite's errors.
     """
     with explain():
         database.execute("BEGIN IMMEDIATE")
@@ -97,7 +98,7 @@ def explained(path: Path) -> Iterator[None]:
 def _make(path: Path) -> None:
     """Create a whole ledger; if another process creates one first, keep that one.
 
-    It is not synced with its folder here: the first report that is charged syncs both.
+    Nothing is synced here: the first report that is charged syncs the file and its folder.
     """
     # Readable for its owner only, from the start.
     number, name = tempfile.mkstemp(prefix=f"{path.name}.", suffix=".new", dir=path.parent)
@@ -124,8 +125,8 @@ def _put(made: Path, path: Path) -> None:
     except FileExistsError:
         return
     except OSError:
-        # A file system without links. A process killed while writing leaves a truncated file,
-        # which is refused.
+        # The file system has no links. A process that is killed while writing leaves a truncated
+        # file, which is refused.
         with suppress(FileExistsError):
             number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(number, "wb") as file:

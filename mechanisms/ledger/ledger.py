@@ -1,8 +1,8 @@
-"""The budget ledger of one person's device: what has been reported, and what it has spent.
+"""The budget ledger of one person's device: what has been reported, and what that has spent.
 
-It draws one report a window, stores it, and returns that one to every later call, which therefore
-leaks nothing more. It adds up exact losses and refuses reports beyond the budget. docs/devices.md
-says what this protects and what it does not.
+It draws one report for each window, stores it, and returns the same report to every later call, so
+that repeated calls leak nothing more. It adds up exact losses and refuses reports beyond the
+budget. docs/devices.md says what this protects and what it does not.
 """
 
 import secrets
@@ -40,9 +40,9 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A report that may leave the device: uint8 `(1, report_bytes)`, and its cut time.
+    """A report that may leave the device: `payload`, uint8 `(1, report_bytes)`, and its cut time.
 
-    `fresh` says that it was drawn now, `sent` that it was marked as arrived.
+    `fresh` says that it was drawn by this call, `sent` that it was marked as sent.
     """
 
     payload: NDArray[np.uint8]
@@ -53,33 +53,34 @@ class Release:
 
 
 class Ledger:
-    """One person's ledger in a file; several processes may share it.
+    """One person's ledger in a file, which several processes may share.
 
-    `budget` is what all reports of a period may lose together: a number (for any pair of values of
-    any collection; read as the decimal that was written), or a policy over the values of at most
-    256 that all given collections share, budget by budget. `horizon_ms` is the length of a period,
-    periods beginning at multiples of it since the epoch, or None for a single period without end.
-    `specs` are the collections that may report, each with the length of its windows in
-    milliseconds.
+    `budget` limits what all reports of a period lose together. It is a number, for any pair of
+    values of any collection, read as the decimal that was written; or a policy over at most 256
+    values that all collections share, which limits each pair. `horizon_ms` is the length of a
+    period, in milliseconds; periods begin at multiples of it since the epoch. None is a single
+    period without end. `specs` are the collections that may report, each with the length of its
+    windows in milliseconds.
 
-    With `spread` the ledger takes part in some windows of each period only, as many as the budget
-    allows, drawn from its secret (`takes_part`); without, it spends the budget in the first ones.
-    True draws for each period; `"rolling"` draws once, so that any stretch as long as a period, not
-    only those that begin with one, keeps the budget.
+    Without `spread`, the budget is spent in the first windows of each period. With it, the ledger
+    takes part in as many windows as the budget allows, drawn from its secret (`takes_part`). True
+    draws for each period. `"rolling"` draws once, so that any time span as long as a period keeps
+    the budget, wherever it begins.
 
-    Where a collection has `hold`, the first report of an epoch draws its permanent report, which
-    is on disk from then on until it is forgotten, and those of its windows follow from that alone.
-    A period is charged for an epoch once, with the budget of the permanent draw.
+    In a collection with `hold`, the first report of an epoch draws a permanent report, which stays
+    on disk until it is forgotten, and the reports of the epoch's windows follow from it alone. A
+    period is charged once for an epoch, with the budget of the permanent draw.
 
     Raises:
-        LedgerError: where the file is there but is not a whole ledger (an empty one is none),
-            cannot be used, holds reports of a spec that is not among `specs` but would have to be
-            compared pair by pair, or windows of another length; where a window does not divide the
-            horizon, or is not that of `one_report`; with `spread` where there is no horizon, one of
-            more than a million windows, a collection with `hold`, or a budget below one report of
-            each collection.
-        SpecError: for a budget that is not a finite number above 0, or of the wrong values.
-        TypeError: for a length that is not a whole number.
+        LedgerError: if the file exists but is not a whole ledger (an empty file is not one), cannot
+            be used, or holds windows of another length; if the budget is a policy and the file
+            holds reports of a spec that is not among `specs`; if a window does not divide the
+            horizon or is not that of `one_report`; with `spread`, if there is no horizon, a horizon
+            of more than a million windows, a collection with `hold`, or a budget below one report
+            for each collection.
+        SpecError: if the budget is neither a finite number above 0 nor a policy over the right
+            values.
+        TypeError: if a length is not an integer.
     """
 
     def __init__(
@@ -114,19 +115,19 @@ class Ledger:
 
     @cached_property
     def secret(self) -> bytes:
-        """The secret of the device's tokens: random bytes, on disk before anybody has seen them."""
+        """The secret of the device's tokens: random bytes, written to disk before they are used."""
         with self._store.writing():
             return self._store.secret(secrets.token_bytes(SECRET_BYTES))
 
     def takes_part(self, spec: CollectionSpec, *, time_ms: int) -> bool:
-        """Return whether the window that holds a time is one of the device's: without `spread` all.
+        """Return whether the device takes part in the window of a time; always without `spread`.
 
-        What was drawn for a period is on disk before this returns, and final. A window in which
-        the device takes part but does not report is lost, not made up for.
+        The draw for a period is on disk before this returns, and final. A window in which the
+        device takes part but does not report is lost and not made up for.
 
         Raises:
-            LedgerError: for a spec that is not the ledger's, and a file that cannot be used.
-            ValueError: for a time that is not in whole milliseconds, of the years 1 to 9999.
+            LedgerError: if the ledger was not opened with this spec, or the file cannot be used.
+            ValueError: if the time is not in whole milliseconds within the years 1 to 9999.
         """
         _, start_ms = self._window(spec, time_ms)
         share = self._terms.share(spec, start_ms)
@@ -154,20 +155,20 @@ class Ledger:
     def release(
         self, spec: CollectionSpec, label: Any, *, time_ms: int, entropy: Entropy | None = None
     ) -> Release:
-        """Return the report of the window that holds a time: a fresh one, or the one it has.
+        """Return the report of the window of a time: the stored one, or a fresh one.
 
-        The first report of a window stands, whatever label is given later, and so does its time. A
-        fresh one is on disk, and charged, before it is returned. With `hold` the first label of an
-        epoch stands for all its windows.
+        The first report of a window and its time are final, whatever label is given later. A fresh
+        report is charged and on disk before it is returned. With `hold`, the first label of an
+        epoch applies to all its windows.
 
         Raises:
-            SkippedError: where the ledger spreads its budget, and this window is not the device's.
-            BudgetError: where a fresh report would spend more than the period has left.
-            LedgerError: for a spec that is not the ledger's, a window whose report has been
-                forgotten, a file that cannot be used, and one that others have meanwhile used in a
-                way that would have been refused above.
-            ValueOutsideDomainError: for a bad label, without it.
-            ValueError: for a time that is not in whole milliseconds, of the years 1 to 9999.
+            SkippedError: if the ledger spreads its budget and does not take part in this window.
+            BudgetError: if a fresh report would spend more than the period has left.
+            LedgerError: if the ledger was not opened with this spec, the report of the window has
+                been forgotten, the file cannot be used, or another process has changed it so that
+                it could not be opened again.
+            ValueOutsideDomainError: if the label is not in the domain, without naming the label.
+            ValueError: if the time is not in whole milliseconds within the years 1 to 9999.
         """
         spec.domain.check([label])
         source = entropy or SystemEntropy()
@@ -180,7 +181,7 @@ class Ledger:
     def release_index(
         self, spec: CollectionSpec, index: int, *, time_ms: int, entropy: Entropy | None = None
     ) -> Release:
-        """Do the same for a value by its number in `0..k-1`."""
+        """Do the same as `release` for a value given by its index in `0..k-1`."""
         values = spec.mechanism.check_values(np.array([index]))
         source = entropy or SystemEntropy()
         return self._release(spec, time_ms, lambda one: one.randomise(values, source), source)
@@ -220,7 +221,7 @@ class Ledger:
         start_ms: int,
         draw: Callable[[Mechanism], Reports],
     ) -> NDArray[np.uint8]:
-        """Return the permanent report of a window's epoch, uint8 `(1, B)`: kept, or drawn now."""
+        """Return the permanent report of a window's epoch, uint8 `(1, B)`, stored or drawn now."""
         epoch = self._store.epoch(spec.fingerprint, start_ms)
         if epoch is None:
             secret = self._store.secret(secrets.token_bytes(SECRET_BYTES))
@@ -233,7 +234,7 @@ class Ledger:
         return np.frombuffer(epoch.report, dtype=np.uint8).reshape(1, -1)
 
     def _window(self, spec: CollectionSpec, time_ms: int) -> tuple[int, int]:
-        """Return the cut time, and the start of its window: there the report is counted."""
+        """Return the cut time, and the start of the window in which its report is counted."""
         window_ms, time_ms = self._terms.window_ms(spec), whole_ms(time_ms)
         cut_ms = time_ms - time_ms % spec.precision_ms
         return cut_ms, cut_ms - cut_ms % window_ms
@@ -254,9 +255,9 @@ class Ledger:
                 self._store.mark_sent(spec.fingerprint, whole_ms(start_ms))
 
     def forget(self, spec: CollectionSpec, *, before_ms: int) -> int:
-        """Drop the reports of windows that have ended by then; return how many.
+        """Drop the reports of windows that end before a time, and return how many.
 
-        Their charges stay, and so does the refusal of a second report.
+        Their charges stay, and a second report in such a window is still refused.
         """
         window_ms = self._terms.window_ms(spec)
         before_ms = whole_ms(before_ms) - window_ms + 1
@@ -264,7 +265,7 @@ class Ledger:
             return self._store.forget(spec.fingerprint, before_ms, window_ms=window_ms)
 
     def spent(self, *, time_ms: int | None = None) -> Spent:
-        """Return what the period that holds a time has spent, or what was spent in all."""
+        """Return what the period of a time has spent, or all that was ever spent."""
         span = self._terms.period(time_ms)
         with self._store.reading():
             return read_spent(self._store, span)
@@ -272,11 +273,11 @@ class Ledger:
     def spent_policy(self, *, time_ms: int | None = None) -> SumPolicy:
         """Return what a period, or all time, has spent for each pair of values, exactly.
 
-        Of collections over the same values: the sum of their policies.
+        This is the sum of the policies of all reports, whose collections share their values.
 
         Raises:
-            SpecError: where the collections have different numbers of values.
-            LedgerError: where the file holds reports of other specs.
+            SpecError: if the collections have different numbers of values.
+            LedgerError: if the file holds reports of other specs.
         """
         span = self._terms.period(time_ms)
         with self._store.reading():

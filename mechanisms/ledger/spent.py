@@ -1,4 +1,4 @@
-"""What a ledger has spent, window by window, and how budgets are read."""
+"""What a ledger has spent, window by window, and the reading of budgets."""
 
 import re
 from dataclasses import dataclass
@@ -15,9 +15,9 @@ _LONG_EXPONENT = re.compile(r"[eE][+-]?[0-9_]{4}")
 
 @dataclass(frozen=True)
 class WindowSpent:
-    """What one window's report has spent, at most: exact.
+    """The exact largest loss of the report of one window.
 
-    With `hold` what those of one epoch have, of which a span may hold some: `reports` of them.
+    With `hold`, that of the `reports` of one epoch that lie in the period.
     """
 
     collection: str
@@ -30,13 +30,13 @@ class WindowSpent:
 
 @dataclass(frozen=True)
 class Spent:
-    """What a period has spent: the sum of the largest losses of its reports, and each of them."""
+    """What a period has spent: the largest loss of each of its reports, and their sum."""
 
     total: Fraction
     windows: tuple[WindowSpent, ...]
 
     def to_json(self) -> dict[str, Json]:
-        """Return totals as exact fractions, and as floats that are never below them."""
+        """Return losses as exact fractions and as floats rounded up."""
         windows: list[Json] = [
             {
                 "collection": one.collection,
@@ -55,14 +55,14 @@ def read_budget(given: Fraction | float | str) -> Fraction:
     """Return a budget as the decimal that was written.
 
     Raises:
-        SpecError: where it is not a finite number above 0.
+        SpecError: if it is not a finite number above 0.
 
     >>> read_budget(0.3), read_budget("1/3")
     (Fraction(3, 10), Fraction(1, 3))
     """
     text = str(given)
     try:
-        # A longer exponent would make a number of that many digits.
+        # A longer exponent would give a number with that many digits.
         number = Fraction(0) if _LONG_EXPONENT.search(text) else Fraction(text)
     except (ValueError, ZeroDivisionError):
         number = Fraction(0)
@@ -72,7 +72,7 @@ def read_budget(given: Fraction | float | str) -> Fraction:
 
 
 def read_spent(store: LedgerStore, span_ms: tuple[int, int] | None) -> Spent:
-    """Return what the windows that a span touches, or all of them, have spent."""
+    """Return what the windows that overlap a span, or all windows, have spent."""
     windows = [
         WindowSpent(
             known.name, fingerprint, one.start_ms, one.end_ms, known.loss, reports=one.reports

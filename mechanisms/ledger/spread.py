@@ -1,16 +1,16 @@
-"""Which windows a ledger takes part in, when it spreads its budget over a period.
+"""The windows in which a ledger takes part if it spreads its budget over a period.
 
-A ledger that spends at once takes part in the first windows of a period and in none of the others,
-which are left to devices that start later, so its owner is counted at one time of day only. One
-that spreads takes part in w of the W windows of a period, drawn from the device's secret alone:
-each window is as likely as any other, and the choice tells nothing of any value.
+Without spreading, a ledger takes part only in the first windows of a period, so that its owner is
+counted at one time of day. With spreading, it takes part in w of the W windows of a period. They
+are drawn from the device's secret alone: all windows are equally likely, and the choice reveals
+nothing about any value.
 
-`fresh` draws another set for each period: at most w reports in a period, and so at most 2 w in W
-windows that lie across two. `rolling` has one set for all periods, by the window's place in its
-period: at most w in any W windows in a row, but the same devices meet in every period.
+`fresh` draws another set for each period: at most w reports in a period, and hence at most 2 w in W
+consecutive windows. `rolling` draws one set for all periods, by the window's place in its period:
+at most w in any W consecutive windows, but the same devices share windows in every period.
 
-The draw is Floyd's (Bentley and Floyd 1987), its words HMAC-SHA-256 under the secret: docs/wire.md
-has the bytes, tests/vectors/spread.json examples.
+The draw is Floyd's (Bentley and Floyd 1987) on words of HMAC-SHA-256 under the secret. docs/wire.md
+specifies the bytes, and tests/vectors/spread.json holds examples.
 """
 
 import hmac
@@ -21,16 +21,16 @@ from typing import Final, Literal
 Spread = Literal["fresh", "rolling"]
 
 MAX_SPREAD_WINDOWS: Final = 1_000_000
-"""Most windows of a period that a budget is spread over."""
+"""Most windows of a period over which a budget is spread."""
 _WORD_BYTES: Final = 8
 
 
 def drawn_windows(
     secret: bytes, fingerprint: bytes, start_ms: int | None, *, windows: int, reports: int
 ) -> frozenset[int]:
-    """Return the numbers of the windows drawn, exactly `reports` of `0..windows-1`.
+    """Return the numbers of the drawn windows, exactly `reports` of `0..windows-1`.
 
-    `start_ms` is the start of the period, None for the one set that rolls on.
+    `start_ms` is the start of the period, or None for one set for all periods.
 
     >>> sorted(drawn_windows(bytes(32), bytes(8), 0, windows=24, reports=4))
     [3, 11, 15, 19]
@@ -52,9 +52,9 @@ def drawn_windows(
 
 
 def draw_subset(below: Callable[[int], int], *, windows: int, reports: int) -> frozenset[int]:
-    """Return a subset of `0..windows-1`, each of `reports` numbers equally likely.
+    """Return a uniformly drawn subset of `reports` numbers out of `0..windows-1`.
 
-    `below(bound)` gives uniform numbers in `0..bound-1`.
+    `below(bound)` returns uniform numbers in `0..bound-1`.
     """
     chosen: set[int] = set()
     for last in range(windows - reports, windows):
@@ -64,7 +64,7 @@ def draw_subset(below: Callable[[int], int], *, windows: int, reports: int) -> f
 
 
 def _below(word: Callable[[], int], bound: int) -> int:
-    """Return a uniform number below a bound: the lowest bits of a word, drawn until they fit."""
+    """Return a uniform number below a bound, by rejection on the lowest bits of words."""
     mask = (1 << (bound - 1).bit_length()) - 1
     while (number := word() & mask) >= bound:
         pass
@@ -74,10 +74,10 @@ def _below(word: Callable[[], int], bound: int) -> int:
 def shared_out(
     windows_ms: Mapping[bytes, int], horizon_ms: int, fits: Callable[[Mapping[bytes, int]], bool]
 ) -> dict[bytes, int] | None:
-    """Return in how many windows of a period each collection takes part, at least one; else None.
+    """Return in how many windows of a period each collection takes part, at least one, or None.
 
-    All take part in the same share of their windows, the largest that fits the budget, rounded down
-    to whole windows, counting those that start within the period, or one if none does.
+    All collections take part in the same fraction of their windows, the largest that fits the
+    budget, rounded down to whole windows. None if one window each does not fit.
     """
 
     def reports(stretch_ms: int) -> dict[bytes, int]:

@@ -1,4 +1,4 @@
-"""The ledger on disk: one SQLite file, written and synced before anything is released.
+"""The ledger on disk: a SQLite file that is written and synced before anything is released.
 
 It holds reports and permanent draws, which are randomised, and never a value. Every change is one
 transaction: after a kill -9 or a power failure it has happened entirely or not at all.
@@ -17,9 +17,9 @@ from ldpstream.mechanisms.ledger.errors import LedgerError
 from ldpstream.mechanisms.ledger.file import explained, open_ledger_file, transaction
 
 DrawnKey = tuple[bytes, str, int, int]
-"""Fingerprint, start of the period or "rolling", number of windows, and of those drawn."""
-# Only files that are asked for them have this table and that of the secret, so earlier releases
-# read them all.
+"""Fingerprint, start of the period or "rolling", number of windows, and number of drawn ones."""
+# This table and that of the secret are created on first use, so that earlier releases can read all
+# files that do not need them.
 _DRAWN: Final = """CREATE TABLE IF NOT EXISTS drawn (
     fingerprint BLOB NOT NULL, period TEXT NOT NULL, windows INTEGER NOT NULL,
     reports INTEGER NOT NULL, numbers TEXT NOT NULL,
@@ -39,7 +39,7 @@ _EPOCHS: Final = """SELECT held.start_ms, held.end_ms, count(*) FROM held JOIN r
 
 @dataclass(frozen=True)
 class Epoch:
-    """An epoch `[start, end)` with its permanent report; None where it has been forgotten."""
+    """An epoch `[start, end)` with its permanent report, None if that has been forgotten."""
 
     start_ms: int
     end_ms: int
@@ -48,7 +48,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Charged:
-    """What was charged at once: a window's report, or all that a span has of an epoch."""
+    """One charge: for a window's report, or for all reports of an epoch within a span."""
 
     start_ms: int
     end_ms: int
@@ -57,7 +57,7 @@ class Charged:
 
 @dataclass(frozen=True)
 class Known:
-    """A spec that has been charged: its windows' length, and the exact loss of one report."""
+    """A spec with charges: the length of its windows and the exact loss of one report."""
 
     fingerprint: bytes
     name: str
@@ -67,7 +67,7 @@ class Known:
 
 @dataclass(frozen=True)
 class Row:
-    """A window's report with its cut time; None where it has been forgotten."""
+    """A window's cut time and report, None if the report has been forgotten."""
 
     time_ms: int
     report: bytes | None
@@ -75,7 +75,7 @@ class Row:
 
 
 class LedgerStore:
-    """The tables; call every method but `close` inside `writing` or `reading`."""
+    """The tables of a ledger; all methods but `close` are called inside `writing` or `reading`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -86,12 +86,12 @@ class LedgerStore:
         self._db.close()
 
     def writing(self) -> AbstractContextManager[None]:
-        """Change the file as a whole: see `transaction`."""
+        """Run a block as one transaction (`file.transaction`)."""
         return transaction(self._db, partial(explained, self.path))
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """Read one state of the file."""
+        """Run a block on one consistent state of the file."""
         with explained(self.path):
             self._db.execute("BEGIN")
             try:
@@ -100,7 +100,7 @@ class LedgerStore:
                 self._db.execute("ROLLBACK")
 
     def secret(self, fresh: bytes) -> bytes:
-        """Return the secret of the file; the first call gives it the fresh one."""
+        """Return the secret of the file, which the first call sets to `fresh`."""
         self._db.execute("CREATE TABLE IF NOT EXISTS secret (secret BLOB NOT NULL)")
         row = self._db.execute("SELECT secret FROM secret").fetchone()
         if row is not None:
@@ -109,7 +109,7 @@ class LedgerStore:
         return fresh
 
     def drawn(self, key: DrawnKey) -> frozenset[int] | None:
-        """Return the windows that were drawn under a key; None where none were."""
+        """Return the windows that were drawn under a key, or None."""
         self._db.execute(_DRAWN)
         row = self._db.execute(
             "SELECT numbers FROM drawn "
@@ -127,7 +127,7 @@ class LedgerStore:
         return frozenset(numbers)
 
     def add_drawn(self, key: DrawnKey, numbers: frozenset[int]) -> None:
-        """Keep the windows that were drawn under a key, whatever becomes of the secret."""
+        """Store the windows that were drawn under a key, so that they outlive the secret."""
         text = ",".join(str(number) for number in sorted(numbers))
         self._db.execute("INSERT INTO drawn VALUES (?, ?, ?, ?, ?)", (*key, text))
 
@@ -149,7 +149,7 @@ class LedgerStore:
         )
 
     def epoch(self, fingerprint: bytes, start_ms: int) -> Epoch | None:
-        """Return the epoch of the window that starts then; None where nothing was drawn for one."""
+        """Return the epoch that holds the window starting at a time, or None if none was drawn."""
         if not self._holds:
             return None
         row = self._db.execute(
@@ -160,7 +160,7 @@ class LedgerStore:
         return None if row is None else Epoch(*row)
 
     def add_epoch(self, fingerprint: bytes, epoch: Epoch) -> None:
-        """Keep an epoch's permanent report, whatever becomes of the secret."""
+        """Store an epoch's permanent report, so that it outlives the secret."""
         self._db.execute(_HELD)
         self._db.execute(
             "INSERT INTO held VALUES (?, ?, ?, ?)",
@@ -179,7 +179,7 @@ class LedgerStore:
         return self._db.execute(asked, (fingerprint,)).fetchone() is not None
 
     def find(self, fingerprint: bytes, start_ms: int) -> Row | None:
-        """Return a window's report, or None where there was none."""
+        """Return the report of a window, or None if there was none."""
         row = self._db.execute(
             "SELECT time_ms, report, sent FROM release WHERE fingerprint = ? AND start_ms = ?",
             (fingerprint, start_ms),
@@ -200,9 +200,9 @@ class LedgerStore:
         )
 
     def forget(self, fingerprint: bytes, before_ms: int, *, window_ms: int) -> int:
-        """Drop the reports, but not the charges, of windows that start before; return how many.
+        """Drop the reports, not the charges, of windows that start before a time; return how many.
 
-        Permanent reports go with the last window of their epoch.
+        A permanent report is dropped with the last window of its epoch.
         """
         if self._is_held(fingerprint):
             self._db.execute(
@@ -218,9 +218,9 @@ class LedgerStore:
     def starts(
         self, fingerprint: bytes, span_ms: tuple[int, int] | None, *, window_ms: int
     ) -> list[int]:
-        """Return the starts of the windows charged that a span touches, or of all, ascending.
+        """Return the starts, ascending, of the charged windows that overlap a span, or of all.
 
-        Windows of an earlier configuration may be longer than a period, and lie across two.
+        Windows of an earlier configuration may be longer than a period or overlap two periods.
         """
         rows = self._db.execute(
             "SELECT start_ms FROM release WHERE fingerprint = ? AND start_ms > ? AND start_ms < ? "
@@ -232,9 +232,9 @@ class LedgerStore:
     def charged(
         self, fingerprint: bytes, span_ms: tuple[int, int] | None, *, window_ms: int
     ) -> list[Charged]:
-        """Return what was charged for the windows that a span touches, or for all, ascending.
+        """Return the charges, ascending, for the windows that overlap a span, or for all.
 
-        Of windows with a permanent report the epochs that have any there.
+        Windows with a permanent report are charged by epoch.
         """
         if not self._is_held(fingerprint):
             starts = self.starts(fingerprint, span_ms, window_ms=window_ms)
@@ -243,7 +243,7 @@ class LedgerStore:
         return [Charged(*row) for row in rows]
 
     def count(self, fingerprint: bytes, span_ms: tuple[int, int] | None, *, window_ms: int) -> int:
-        """Return the number of charges for the windows that a span touches, or for all."""
+        """Return the number of charges for the windows that overlap a span, or for all."""
         if self._is_held(fingerprint):
             return len(self.charged(fingerprint, span_ms, window_ms=window_ms))
         (number,) = self._db.execute(
@@ -254,5 +254,5 @@ class LedgerStore:
 
 
 def _starts_between(span_ms: tuple[int, int] | None, window_ms: int) -> tuple[int, int]:
-    """Return what the starts of windows lie between, exclusively, that a span touches."""
+    """Return exclusive bounds on the starts of windows that overlap a span."""
     return (-(1 << 62), 1 << 62) if span_ms is None else (span_ms[0] - window_ms, span_ms[1])

@@ -1,4 +1,4 @@
-"""What a ledger was opened with: collections and their windows, the budget, and its periods."""
+"""The terms of a ledger: its collections and their windows, its budget, and its periods."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,16 +18,16 @@ from ldpstream.mechanisms.policies.spending import SumPolicy, first_beyond, larg
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 MAX_COMPARED_VALUES = 256
-"""Budgets of pairs are compared pair by pair before every report."""
+"""Most values of a policy as the budget, whose pairs are compared before every report."""
 
 Budget = Policy | Fraction | int | float | str
 
 
 @dataclass(frozen=True)
 class Share:
-    """The part of a period's windows that a collection takes part in: `reports` of `windows`.
+    """The number of a period's windows in which a collection takes part: `reports` of `windows`.
 
-    `start_ms` is the period's start, None where all periods have the same windows.
+    `start_ms` is the start of the period, None if all periods have the same windows.
     """
 
     start_ms: int | None
@@ -35,16 +35,16 @@ class Share:
     reports: int
 
     def place(self, start_ms: int, window_ms: int) -> int:
-        """Return the number within its period of the window that starts then."""
+        """Return the number, within its period, of the window that starts at a time."""
         return (start_ms // window_ms) % self.windows
 
 
 def whole_ms(time_ms: int) -> int:
-    """Return a time as an int: SQLite keeps numpy's integers as bytes, which equal no number.
+    """Return a time as an int, because SQLite stores numpy's integers as bytes.
 
     Raises:
-        ValueError: for anything but whole milliseconds of the years 1 to 9999, and for what looks
-            like seconds.
+        ValueError: if it is not in whole milliseconds within the years 1 to 9999, or looks like
+            seconds.
     """
     try:
         whole = index(time_ms)
@@ -61,9 +61,10 @@ class Terms:
     """The collections that may report, by fingerprint, and what they may spend together.
 
     Raises:
-        LedgerError: where a window does not divide the horizon, or is not that of `one_report`.
-        SpecError: for a budget that is not a finite number above 0, or of the wrong values.
-        TypeError: for a length that is not a whole number.
+        LedgerError: if a window does not divide the horizon or is not that of `one_report`.
+        SpecError: if the budget is neither a finite number above 0 nor a policy over the right
+            values.
+        TypeError: if a length is not an integer.
     """
 
     def __init__(
@@ -144,10 +145,10 @@ class Terms:
         return given
 
     def check_known(self, store: LedgerStore) -> dict[bytes, Known]:
-        """Return the specs of a file, whose reports can be added up under these terms.
+        """Return the specs of a file, after checking that these terms can add up its reports.
 
         Raises:
-            LedgerError: as `Ledger`.
+            LedgerError: as for `Ledger`.
         """
         path, known = store.path, store.specs()
         for fingerprint, one in known.items():
@@ -168,14 +169,14 @@ class Terms:
         """Return the length of a collection's windows.
 
         Raises:
-            LedgerError: for one that is not among them.
+            LedgerError: if the ledger was not opened with it.
         """
         if spec.fingerprint not in self.specs:
             raise LedgerError(f"{spec.name}: expected a collection that the ledger was opened with")
         return self.specs[spec.fingerprint][1]
 
     def period(self, time_ms: int | None) -> tuple[int, int] | None:
-        """Return the period `[start, end)` of a time; None for one that has no end."""
+        """Return the period `[start, end)` of a time, or None if periods have no end."""
         if time_ms is None or self._horizon_ms is None:
             return None
         start_ms = whole_ms(time_ms)
@@ -183,9 +184,9 @@ class Terms:
         return start_ms, start_ms + self._horizon_ms
 
     def share(self, spec: CollectionSpec, start_ms: int) -> Share | None:
-        """Return what part of its period's windows a window is drawn from; None: all take part.
+        """Return in how many of a period's windows a device takes part; None for all of them.
 
-        Of the rounds that find unknown words one, whose period is a run.
+        In the discovery of words this is one round of a run, which is the period.
         """
         horizon_ms, window_ms = self._horizon_ms, self.window_ms(spec)
         if isinstance(spec.domain, Words):
@@ -214,14 +215,14 @@ class Terms:
         )
 
     def charge(self, store: LedgerStore, spec: CollectionSpec, start_ms: int) -> None:
-        """Charge a report of a window; store the spec with its first one.
+        """Charge a report of a window, and store the spec with its first report.
 
-        With `hold` a period is charged by the first of an epoch's reports in it, for all of them.
+        With `hold`, the first report of an epoch in a period is charged for all of them.
 
         Raises:
-            BudgetError: where it goes beyond the budget.
-            LedgerError: as `check_known`: others may have used the file since it was opened; for a
-                window that is not that of the round.
+            BudgetError: if the report exceeds the budget.
+            LedgerError: as for `check_known`, since other processes may have changed the file, and
+                if the window is not that of the round.
         """
         known = self.check_known(store)
         self._check_round(spec, start_ms)
@@ -238,7 +239,7 @@ class Terms:
             store.add_spec(Known(spec.fingerprint, spec.name, self.window_ms(spec), asked))
 
     def _check_round(self, spec: CollectionSpec, start_ms: int) -> None:
-        """Refuse a window that is not that of the round whose prefixes the spec has."""
+        """Refuse a window other than that of the spec's round."""
         asked = spec.domain.round if isinstance(spec.domain, Words) else None
         own = start_ms, start_ms + self.window_ms(spec)
         if asked is not None and (asked.start_ms, asked.end_ms) != own:
@@ -257,7 +258,7 @@ class Terms:
         return any(one.start_ms == epoch.start_ms for one in charged)
 
     def _allows(self, counts: Mapping[bytes, int], losses: Mapping[bytes, Fraction]) -> bool:
-        """Return whether these numbers of reports of each spec are within the budget together."""
+        """Return whether these numbers of reports of each spec together are within the budget."""
         if isinstance(self._budget, Policy):
             return first_beyond(self._added_up(counts), self._budget) is None
         spent = sum((n * losses[one] for one, n in counts.items()), Fraction(0))
@@ -266,10 +267,11 @@ class Terms:
     def _stretches(
         self, store: LedgerStore, known: Mapping[bytes, Known], start_ms: int
     ) -> Iterator[Counter[bytes]]:
-        """Yield how many reports of each spec a new one is added up with: of its period alone.
+        """Yield, for each time span in which a new report counts, the charges of each spec.
 
-        Where the spread is rolling, of every stretch as long as a period that the new one's window
-        starts in, whatever has been charged: under another spread, or another secret, too.
+        The only span is the report's period, unless the spread is rolling. Then it is every span as
+        long as a period that holds the start of the report's window, with all charges, also those
+        under another spread or another secret.
         """
         horizon_ms = self._horizon_ms
         if self._spread != "rolling" or horizon_ms is None:
@@ -282,7 +284,7 @@ class Terms:
         charged = [
             (start, one, row.window_ms if horizon_ms % row.window_ms else 1)
             for one, row in known.items()
-            # Longer windows, of an earlier configuration, count in all stretches that they touch.
+            # Longer windows, of an earlier configuration, count in all spans that they overlap.
             for start in store.starts(
                 one, span, window_ms=row.window_ms if horizon_ms % row.window_ms else 1
             )

@@ -1,1 +1,1 @@
-"""Who needs how much protection: budgets for every pair of values, their order and algebra."""
+"""Policies: a budget for every pair of values, how policies compare, and how they add up."""

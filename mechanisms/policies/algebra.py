@@ -1,4 +1,4 @@
-"""New policies from old: the shortest-path closure, and the sum that composition gives."""
+"""Operations on policies: the shortest-path closure, and the sum of composition."""
 
 import math
 from fractions import Fraction
@@ -11,12 +11,12 @@ from ldpstream.mechanisms.policies.policy import Policy
 
 
 def closure(policy: Policy) -> MatrixPolicy:
-    """Return the shortest-path closure: the least budgets that follow from a policy's own.
+    """Return the shortest-path closure: the least budgets that a policy implies.
 
-    Ratios multiply along a chain of values, so a channel that satisfies E satisfies
-    `min(E[x, x1] + E[x1, x2] + ... + E[xr, x'])` over all chains as well ([ML] I-A states it for
-    symmetric metrics; it holds for asymmetric E and infinite entries alike). Floyd and Warshall's
-    algorithm in exact integers over one denominator.
+    Ratios multiply along a chain of values, so that a channel that satisfies E also satisfies
+    `min(E[x, x1] + E[x1, x2] + ... + E[xr, x'])` over all chains ([ML] I-A states this for
+    symmetric metrics; it holds equally for asymmetric E and infinite entries). Computed by Floyd
+    and Warshall's algorithm in exact integers over one denominator.
 
     Raises:
         SpecError: for more than 1000 values.
@@ -28,9 +28,9 @@ def closure(policy: Policy) -> MatrixPolicy:
     entries = _entries(policy)
     unit = math.lcm(*(e.denominator for row in entries for e in row if e is not None))
     far = 1 + sum(int(e * unit) for row in entries for e in row if e is not None)
-    # Every path is shorter than the sum of all entries: `far` and beyond is infinite.
+    # No finite path is longer than the sum of all entries: `far` and above is infinite.
     table = [[far if e is None else int(e * unit) for e in row] for row in entries]
-    # Sums of two stay below 2 far; integers of Python where 64 bits do not hold that.
+    # Sums of two lengths stay below `2 far`; Python's integers take over if 64 bits are too few.
     lengths = np.array(table, dtype=np.int64 if far < 1 << 62 else object)
     for middle in range(policy.size):
         lengths = np.minimum(lengths, lengths[:, middle, None] + lengths[middle])
@@ -42,13 +42,13 @@ def closure(policy: Policy) -> MatrixPolicy:
 
 
 def compose(*policies: Policy) -> MatrixPolicy:
-    """Return the sum of policies over the same values, infinity absorbing ([CA] Proposition 2).
+    """Return the sum of policies over the same values ([CA] Proposition 2).
 
-    An observer of several reports of one value, each randomised separately by a channel that
-    satisfies one of them, sees a channel that satisfies the sum.
+    Several reports of one value, randomised independently by channels that satisfy one policy each,
+    together form a channel that satisfies the sum. A sum with an infinite term is infinite.
 
     Raises:
-        SpecError: for no policy, different numbers of values, or more than 1000.
+        SpecError: if there is no policy, the numbers of values differ, or exceed 1000.
 
     >>> twice = compose(*[MatrixPolicy.of([[0, 0.5], ["inf", 0]])] * 2)
     >>> twice.entry(0, 1), twice.entry(1, 0)

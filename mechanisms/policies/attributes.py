@@ -1,9 +1,9 @@
-"""The policy of records with several attributes, of which one report tells about one.
+"""The policy of records with several attributes, only one of which a report is about.
 
-An attribute is drawn with public probabilities `q_j`, then its value reported by its own channel,
-`P(j, y | x) = q_j Q_j[x_j, y]`. In the ratio of two records q_j cancels, so that it is one of the
-attribute's own: whatever number of attributes the records differ in, the largest ratio is the
-largest of any one attribute, `E[x, x'] = max_j E_j[x_j, x'_j]`.
+An attribute is drawn with public probabilities `q_j`, then its value is reported by its own
+channel: `P(j, y | x) = q_j Q_j[x_j, y]`. In the ratio of two records q_j cancels and leaves a ratio
+of the attribute's own channel. However many attributes the records differ in, the largest ratio is
+the largest of any one attribute: `E[x, x'] = max_j E_j[x_j, x'_j]`.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from ldpstream.mechanisms.policies.policy import Policy
 
 @dataclass(frozen=True)
 class AttributesPolicy(Policy):
-    """Over the values of all attributes, one attribute after the other.
+    """A policy over the values of all attributes, one attribute after the other.
 
-    The entry of two values of one attribute is that attribute's own: what records lose that differ
-    in it alone. `records` says what any two records lose. No report is about two attributes, so
-    that between values of different ones there is no budget.
+    The entry of two values of one attribute is that attribute's own, which is what records lose
+    that differ in it alone. `records` returns what any two records lose. Which attribute was drawn
+    is public, so that values of different attributes have no budget.
     """
 
     names: tuple[str, ...]
@@ -41,7 +41,7 @@ class AttributesPolicy(Policy):
         return self.parts[i].entry(value - starts[i], other - starts[i]) if i == j else None
 
     def records(self, record: tuple[int, ...], other: tuple[int, ...]) -> Fraction | None:
-        """Return what two records lose, given by their value of each attribute; None: unbounded."""
+        """Return what two records lose, given their values of all attributes; None if unbounded."""
         entries = [
             part.entry(x, z) for part, x, z in zip(self.parts, record, other, strict=True) if x != z
         ]
@@ -50,13 +50,13 @@ class AttributesPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of ordered pairs of different attributes, and of the attributes' own."""
+        """Number of unprotected ordered pairs, within attributes and between different ones."""
         across = self.size**2 - sum(part.size**2 for part in self.parts)
         return across + sum(part.unprotected_pairs for part in self.parts)
 
     @property
     def unprotected(self) -> str:
-        """Say that the drawn attribute is not hidden, and what its values' policies leave open."""
+        """That the drawn attribute is public, and which values the attributes leave unprotected."""
         own = [
             f"{name}: {part.unprotected}"
             for name, part in zip(self.names, self.parts, strict=True)
@@ -65,7 +65,7 @@ class AttributesPolicy(Policy):
         return "; ".join(["which attribute was drawn, whatever the values are", *own])
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield the pairs of each attribute: between two there is no budget."""
+        """Yield the pairs of each attribute; between two attributes there is no budget."""
         for start, part in zip(self._starts, self.parts, strict=True):
             for value, other in part.pairs():
                 yield start + value, start + other

@@ -1,9 +1,8 @@
-"""What a mechanism of a named form may spend under a policy that was made for another form.
+"""The largest budget with which a mechanism satisfies a policy of another form.
 
-A mechanism may be used wherever its own policy is at least as strict. So under any policy E there
-is a largest epsilon for each form: classical inside blocks, per step of an L1 metric, or from
-sensitive values only. The results are exact rationals; `float_below` makes floats of them that
-claim no more.
+A mechanism may be used wherever its own policy is at least as strict. Under any policy E there is
+therefore a largest epsilon for each form: classical inside blocks, per step of an L1 metric, or
+from sensitive values only. The results are exact rationals; `float_below` rounds them down.
 """
 
 import math
@@ -24,14 +23,14 @@ from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Pol
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 MAX_LISTED_VALUES = 1000
-"""Of other kinds of policies every budget is looked at: they list few values anyway."""
+"""Policies without a structure of their own are searched pair by pair, up to this many values."""
 
 
 @dataclass(frozen=True)
 class BlockBudget:
-    """`BlockPolicy(epsilon, blocks)` is the weakest of its form that a policy allows.
+    """The weakest `BlockPolicy(epsilon, blocks)` that satisfies a policy.
 
-    `protected` are the values from which some budget is finite, int64, ascending.
+    `protected` are the values with a finite budget to some other value, int64, ascending.
     """
 
     epsilon: Fraction
@@ -42,10 +41,11 @@ class BlockBudget:
 def block_budget(policy: Policy) -> BlockBudget:
     """Return the finest blocks and the largest epsilon inside them that satisfy a policy.
 
-    Blocks are what finite budgets connect, in either direction; epsilon is the least of them.
+    Finite budgets, in either direction, connect the values of a block; epsilon is the least of
+    them.
 
     Raises:
-        SpecError: if no budget is finite, one is 0, or all of a large policy would be listed.
+        SpecError: if no budget is finite, one is 0, or more than 1000 values would be searched.
     """
     every = np.arange(policy.size)
     if isinstance(policy, BlockPolicy):
@@ -63,11 +63,11 @@ def block_budget(policy: Policy) -> BlockBudget:
 
 
 def by_entries(policy: Policy) -> Policy:
-    """Return a policy whose entries say all that it asks, and which implies the given one.
+    """Return a policy that is defined by its entries and implies the given one.
 
-    Itself, except in localized information privacy, which bounds the odds against priors: there LDP
-    with the least epsilon, inside each level of `lip`, which implies LIP with it at every prior
-    (docs/theory.md section 7).
+    This is the policy itself, except for localized information privacy, which bounds the odds
+    against priors. There it is LDP with the least epsilon, inside each level of `lip`, which
+    implies LIP at every prior (docs/theory.md section 7).
     """
     if isinstance(policy, PriorPolicy):
         return BlockPolicy(policy.epsilon, Blocks.one(policy.size))
@@ -81,10 +81,10 @@ def by_entries(policy: Policy) -> Policy:
 def l1_budget(policy: Policy, shape: Sequence[int]) -> Fraction:
     """Return the largest epsilon for which `epsilon * |x - x'|_1` satisfies a policy.
 
-    Values count in row-major order of `shape`; distances are in index steps.
+    Values are in row-major order of `shape`; distances are in index steps.
 
     Raises:
-        SpecError: if no budget is finite, one is 0, or all of a large policy would be listed.
+        SpecError: if no budget is finite, one is 0, or more than 1000 values would be searched.
     """
     if isinstance(policy, MetricPolicy) and policy.shape == tuple(shape):
         return policy.step
@@ -101,7 +101,7 @@ def l1_budget(policy: Policy, shape: Sequence[int]) -> Fraction:
 
 
 def float_below(epsilon: Fraction) -> float:
-    """Return a float that stands for at most this budget (`dyadic.budget`), and hardly less.
+    """Return the nearest float that stands for at most this budget (`dyadic.budget`).
 
     >>> float_below(Fraction(1, 10)), float_below(Fraction(1, 3)) <= Fraction(1, 3)
     (0.1, True)
@@ -113,7 +113,7 @@ def float_below(epsilon: Fraction) -> float:
 
 
 def _strides(shape: Sequence[int]) -> list[int]:
-    """Return the index of the value one step from value 0 in each dimension of two or more."""
+    """Return the index one step from value 0 along each dimension of two or more values."""
     places = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]
     return [stride for stride, extent in zip(places, shape, strict=True) if extent > 1]
 
@@ -121,7 +121,7 @@ def _strides(shape: Sequence[int]) -> list[int]:
 def _widest_block(blocks: Blocks, shape: Sequence[int]) -> int:
     """Return the largest L1 distance of two values of one block.
 
-    It is the largest extent along any of the directions `(1, +-1, .., +-1)`.
+    This is the largest extent along any of the directions `(1, +-1, .., +-1)`.
     """
     coordinates = np.unravel_index(np.arange(blocks.size), tuple(shape))
     widest = 0
@@ -140,7 +140,7 @@ def _widest_block(blocks: Blocks, shape: Sequence[int]) -> int:
 
 
 def _finite_pairs(policy: Policy) -> tuple[Indices, list[Fraction]]:
-    """Return the pairs of finite budget that imply all others, `(pairs, 2)`, and their budgets."""
+    """Return the pairs with finite budgets that imply all others, `(pairs, 2)`, and the budgets."""
     if policy.size > MAX_LISTED_VALUES:
         raise SpecError("policy", f"at most {MAX_LISTED_VALUES} values, got {policy.size}")
     found = list(policy.constraints())
@@ -157,7 +157,7 @@ def _above_zero(epsilon: Fraction) -> Fraction:
 
 
 def _connected(size: int, pairs: Indices) -> Blocks:
-    """Return the blocks of values that pairs connect."""
+    """Return the blocks of values that the pairs connect."""
     lowest, first, second = np.arange(size), pairs[:, 0], pairs[:, 1]
     while True:
         before = lowest.copy()

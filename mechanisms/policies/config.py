@@ -23,7 +23,7 @@ from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse
 
 @dataclass(frozen=True)
 class _Given:
-    """A `policy` table and what surrounds it; `epsilon` is raw, None if absent."""
+    """A `policy` table and its context; `epsilon` is as TOML parsed it, None if absent."""
 
     table: Mapping[str, object]
     domain: Domain
@@ -32,17 +32,17 @@ class _Given:
     path: str
 
     def need_epsilon(self) -> object:
-        """Return the collection's epsilon, raw, which this form is a multiple of."""
+        """Return the collection's epsilon as parsed; this form of policy requires it."""
         if self.epsilon is None:
             raise SpecError(f"{self.path}.epsilon", "a number above 0 with this policy, got none")
         return self.epsilon
 
     def read_epsilon(self) -> float:
-        """Return the collection's epsilon as the budget of values."""
+        """Return the collection's epsilon as a budget."""
         return read_epsilon(self.need_epsilon(), f"{self.path}.epsilon")
 
     def refuse_epsilon(self) -> None:
-        """Refuse an epsilon where the policy holds all budgets itself."""
+        """Refuse an epsilon, because this form of policy holds all budgets itself."""
         if self.epsilon is not None:
             raise SpecError(
                 f"{self.path}.epsilon", "no epsilon with a policy that holds the budgets itself"
@@ -52,21 +52,22 @@ class _Given:
 def read_policy(given: object, *, domain: Domain, epsilon: object, base: Path, path: str) -> Policy:
     """Return the policy of a `policy` table over the values of a domain.
 
-    One of these, where `epsilon` is the collection's, raw, and None if it has none:
+    The table has one of these forms; `epsilon` is the collection's, as parsed, or None:
 
-    - `{ file = "policy.csv" }` or `{ matrix = [[0, 1], [inf, 0]] }`: every entry; no epsilon.
-    - `{ metric = "graph", file = "edges.csv" }`, and maybe `directed = true`: two labels and a
-      budget a line, and no epsilon; or two labels a line and epsilon as the budget of each edge.
-    - `{ metric = "l1" }`, `"l2"`, or `"lp"` with `p`, and maybe `scale`, one number a dimension:
-      epsilon times the distance in index steps, on ordered domains. On a grid, `l1` is the graph
-      of four neighbours a cell and `p = inf` that of eight.
-    - `{ blocks = ... }`, as the domain's: epsilon inside a block, infinity between blocks.
-    - `{ sensitive = [labels] }`: epsilon from these to all, infinity from the others.
+    - `{ file = "policy.csv" }` or `{ matrix = [[0, 1], [inf, 0]] }`: every entry, without epsilon.
+    - `{ metric = "graph", file = "edges.csv" }`, optionally with `directed = true`: two labels and
+      a budget a line, without epsilon; or two labels a line, with epsilon for each edge.
+    - `{ metric = "l1" }`, `"l2"`, or `"lp"` with `p`, optionally with `scale`, one number a
+      dimension: epsilon times the distance in index steps, on ordered domains. On a grid, `l1`
+      connects a cell to four neighbours and `p = inf` to eight.
+    - `{ blocks = ... }`, written like the domain's: epsilon inside a block, infinity between
+      blocks.
+    - `{ sensitive = [labels] }`: epsilon from these to all values, infinity from the others.
 
     Files are relative to `base`; `path` is the collection's key path.
 
     Raises:
-        SpecError: naming the key, and line and column in a file, and what was expected.
+        SpecError: naming the key, or the line and column of a file, and what was expected.
     """
     key = f"{path}.policy"
     table = given if isinstance(given, dict) else {}

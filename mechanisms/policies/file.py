@@ -1,4 +1,4 @@
-"""Policies out of CSV files: a matrix of budgets, or the edges of a graph."""
+"""Policies read from CSV files: a matrix of budgets, or the edges of a graph."""
 
 from fractions import Fraction
 from pathlib import Path
@@ -17,8 +17,8 @@ def read_matrix(given: object, base: Path, *, size: int) -> MatrixPolicy:
     Budgets are decimal numbers or `inf`; the diagonal is 0. The path is relative to `base`.
 
     Raises:
-        SpecError: for a file that cannot be read or does not hold `size` rows of `size` budgets
-            each, naming line and column.
+        SpecError: naming line and column, if the file cannot be read or does not hold `size` rows
+            of `size` budgets.
     """
     if size > MAX_MATRIX_VALUES:
         raise SpecError("file", f"a domain of at most {MAX_MATRIX_VALUES} values, got {size}")
@@ -44,13 +44,13 @@ def read_edges(
 ) -> GraphPolicy:
     """Return the graph of a CSV file without a header: one edge a line, two labels and a budget.
 
-    A label takes as many columns as the domain has dimensions. Where no line has a budget, each
-    edge has `epsilon`. The path is relative to `base`.
+    A label takes one column for each dimension of the domain. If no line has a budget, each edge
+    gets `epsilon`. The path is relative to `base`.
 
     Raises:
-        SpecError: for a file that cannot be read or holds no edge, an invalid line, one with other
-            columns than the first, an edge of a value to itself, an epsilon if lines have budgets,
-            or none if they have none.
+        SpecError: if the file cannot be read or holds no edge, a line is invalid or has other
+            columns than the first, an edge joins a value to itself, or budgets are given both by
+            lines and by epsilon, or by neither.
     """
     dimensions = len(domain.shape)
     edges: list[Edge] = []

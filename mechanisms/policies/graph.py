@@ -1,4 +1,4 @@
-"""Policies by a graph: values that an edge joins are hard to distinguish, others by their path."""
+"""Policies given by a graph: edges have budgets, which add up along paths."""
 
 import hashlib
 import heapq
@@ -15,7 +15,7 @@ from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.reachability import reachable_pairs
 
 _SOURCES_KEPT = 64
-"""Shortest paths are kept from this many values: all of them would take k^2 numbers."""
+"""Shortest paths are cached for this many start values; for all they would take k^2 numbers."""
 
 Edge = tuple[int, int, Fraction]
 
@@ -24,14 +24,14 @@ Edge = tuple[int, int, Fraction]
 class GraphPolicy(Policy):
     """`E[x, x']` is the length of the shortest path from x to x' along `edges`.
 
-    An edge `(i, j, budget)` bounds `E[i, j]`, and `E[j, i]` too unless `directed`; of two edges
-    between the same values the smaller budget holds. Without a path `E` is infinite: the pair is
-    unprotected. Budgets along a path add up ([ML] I-A), so `pairs` yields the edges alone and no
-    `k x k` matrix is ever built; for some thousands of values.
+    An edge `(i, j, budget)` bounds `E[i, j]`, and `E[j, i]` too unless `directed`. Of two edges
+    between the same values, the smaller budget holds. A pair without a path is unprotected: its
+    entry is infinite. Budgets along a path add up ([ML] I-A), so that `pairs` yields only the edges
+    and no `k x k` matrix is built. Practical for some thousands of values.
 
     Raises:
-        SpecError: for no edge, and one that leaves `0..values-1`, joins a value to itself, or has a
-            negative budget; paths are `edges[place]`.
+        SpecError: if there is no edge, or one leaves `0..values-1`, joins a value to itself or has
+            a negative budget; the path is `edges[place]`.
 
     >>> line = GraphPolicy(3, ((0, 1, Fraction(1)), (1, 2, Fraction(2))))
     >>> line.entry(2, 0)
@@ -62,7 +62,7 @@ class GraphPolicy(Policy):
 
     @cached_property
     def arcs(self) -> dict[tuple[int, int], Fraction]:
-        """The budget of each ordered pair that an edge joins, in ascending order."""
+        """The budget of each ordered pair that an edge joins; pairs ascend."""
         found: dict[tuple[int, int], Fraction] = {}
         for start, end, length in self.edges:
             for pair in [(start, end)] if self.directed else [(start, end), (end, start)]:
@@ -75,7 +75,7 @@ class GraphPolicy(Policy):
         return None if length is None else Fraction(length, self._unit)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield the edges, in both directions unless directed: all others are sums of them."""
+        """Yield the edges, in both directions unless directed; all other budgets are sums."""
         return iter(self.arcs)
 
     def constraints(self) -> Iterator[tuple[int, int, Fraction]]:
@@ -89,7 +89,7 @@ class GraphPolicy(Policy):
 
     @property
     def unprotected(self) -> str | None:
-        """Say that values without a path are unprotected."""
+        """That values without a path are unprotected, or None."""
         return "values that no path of edges joins" if self.unprotected_pairs else None
 
     @cached_property
@@ -99,7 +99,7 @@ class GraphPolicy(Policy):
 
     @property
     def content(self) -> bytes:
-        """What the digest is of: canonical JSON."""
+        """The canonical JSON of which `digest` is the hash."""
         arcs: list[Json] = [[x, other, str(length)] for (x, other), length in self.arcs.items()]
         return canonical_json([self.size, arcs])
 
@@ -118,12 +118,12 @@ class GraphPolicy(Policy):
 
     @cached_property
     def _unit(self) -> int:
-        """The common denominator of all budgets: lengths of paths are then integers."""
+        """The common denominator of all budgets, so that lengths of paths are integers."""
         return math.lcm(*(length.denominator for length in self.arcs.values()))
 
     @cached_property
     def _successors(self) -> list[dict[int, int]]:
-        """The values that edges lead to from each value, with the edges' lengths in units."""
+        """The values that edges lead to from each value, with their lengths in `1 / _unit`."""
         successors: list[dict[int, int]] = [{} for _ in range(self.size)]
         for (x, other), length in self.arcs.items():
             successors[x][other] = int(length * self._unit)
@@ -134,7 +134,7 @@ class GraphPolicy(Policy):
         return lru_cache(maxsize=_SOURCES_KEPT)(self._shortest)
 
     def _shortest(self, source: int) -> dict[int, int]:
-        """Return the length of the shortest path to every value that can be reached: Dijkstra."""
+        """Return the length of the shortest path to every reachable value (Dijkstra)."""
         found: dict[int, int] = {}
         waiting = [(0, source)]
         while waiting:

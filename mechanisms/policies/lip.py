@@ -1,4 +1,4 @@
-"""Levels of priors, and the channel that keeps localized information privacy in all of one.
+"""Levels of priors, and the channel that keeps localized information privacy throughout a level.
 
 docs/theory.md section 7. A report y of a channel Q over two values keeps eps-LIP at the prior
 `P = P(X = 1)` iff `e^-eps <= P(X = x | y) / P(X = x) <= e^eps` for both x ([LIP] Definition 3).
@@ -30,8 +30,8 @@ MAX_LEVELS = 4096
 class Level:
     """An interval of priors, `0 <= low <= high <= 1`, `low < 1`, `high > 0`, and a budget.
 
-    A prior of 0 or 1 itself makes no sense (nothing is left to hide); an interval that ends there
-    stands for all priors inside.
+    A prior of exactly 0 or 1 leaves nothing to hide; an interval that ends there stands for all
+    priors inside it.
     """
 
     low: Fraction
@@ -48,12 +48,12 @@ class Level:
 def level_edges(levels: int) -> tuple[float, ...]:
     """Return the edges of `levels` intervals of priors, ascending from 0 to 1: `levels + 1` floats.
 
-    The odds of edge j are `(j / (levels - j))^2`: log-odds of twice those of j/levels, symmetric,
-    with levels about `1/levels^2` wide at the ends, where large epsilons need them, and `2/levels`
-    in the middle. Each is one correctly rounded quotient of integers, the same on every device. Of
-    the powers 1, 1.5, 2 and 3 this one loses least over epsilon from 0.1 to 6: with 64 levels the
-    mean squared error is 0.5% above that of exact priors at epsilon 0.5, 1.4% at 1, 3% at 2, 3.7%
-    at 4, priors uniform.
+    The odds of edge j are `(j / (levels - j))^2`, so that its log-odds are twice those of j/levels.
+    Levels are symmetric: about `1/levels^2` wide at the ends, where large epsilons need them, and
+    `2/levels` in the middle. Each edge is one correctly rounded quotient of integers, the same on
+    every device. Of the powers 1, 1.5, 2 and 3 this one loses least over epsilon from 0.1 to 6.
+    With 64 levels and uniform priors, the mean squared error exceeds that of exact priors by 0.5%
+    at epsilon 0.5, 1.4% at 1, 3% at 2 and 3.7% at 4.
     """
     return tuple(j**2 / (j**2 + (levels - j) ** 2) for j in range(levels + 1))
 
@@ -61,8 +61,8 @@ def level_edges(levels: int) -> tuple[float, ...]:
 def interval_around(low: float, high: float) -> tuple[Fraction, Fraction]:
     """Return the interval of all numbers that a float in `[low, high]` may stand for.
 
-    A float such as 0.1 is not the decimal that was written; one float more on each side covers all
-    that round into the interval. 0 and 1 stay.
+    A float such as 0.1 differs from the decimal that was written; one more float on each side
+    covers all numbers that round into the interval. 0 and 1 stay.
     """
     return (
         Fraction(max(math.nextafter(low, 0.0), 0.0)),
@@ -71,10 +71,10 @@ def interval_around(low: float, high: float) -> tuple[Fraction, Fraction]:
 
 
 def ratio_bounds(level: Level) -> tuple[Fraction, Fraction]:
-    """Return `(r_min, r_max)` of a level in rationals on the safe side: up, and down.
+    """Return rational bounds `(r_min, r_max)` on `Q[1, y] / Q[0, y]` at every output of a level.
 
-    They bound `Q[1, y] / Q[0, y]` at every output. Budgets above 64 count as 64, which no
-    probability in units of 2^-64 can spend.
+    The first is rounded up and the second down, on the side of privacy. Budgets above 64 count as
+    64, which probabilities in units of 2^-64 cannot exhaust.
     """
     growth, decay = _growth_and_decay(level.epsilon)
     low, high = level.low, level.high
@@ -87,7 +87,7 @@ def ratio_bounds(level: Level) -> tuple[Fraction, Fraction]:
 
 @cache
 def _growth_and_decay(epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """Return e^eps rounded down and e^-eps rounded up, both toward privacy: once for all levels."""
+    """Return e^eps rounded down and e^-eps rounded up, cached because all levels share them."""
     bounded = min(epsilon, Fraction(_LARGEST_BUDGET))
     return exp_bounds(bounded)[0], exp_bounds(-bounded)[1]
 
@@ -95,9 +95,9 @@ def _growth_and_decay(epsilon: Fraction) -> tuple[Fraction, Fraction]:
 def level_thresholds(level: Level) -> tuple[int, int]:
     """Return `(q, r)`, the probabilities of report 1 for the values 0 and 1 in units of 2^-64.
 
-    `q = (1 - r_min)/(r_max - r_min)` and `1 - r`, `r = r_max q`, are both rounded up, so that both
-    ratios come nearer to 1: outward. Where `r <= q` the channel carries no information; the caller
-    refuses it.
+    With `r = r_max q`, both `q = (1 - r_min)/(r_max - r_min)` and `1 - r` are rounded up, which
+    brings both ratios closer to 1: outward. If `r <= q` the channel carries no information; the
+    caller refuses it.
     """
     least, largest = ratio_bounds(level)
     if largest <= least:
@@ -108,21 +108,25 @@ def level_thresholds(level: Level) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class Leak:
-    """The largest `P(X = x | y) / P(X = x)` or its inverse of a level's channel, and its output."""
+    """The output y at which a level's channel changes the odds most, and by what `ratio`.
+
+    `ratio` is the larger of `P(X = x | y) / P(X = x)` and its inverse.
+    """
 
     ratio: Fraction
     output: int
 
 
 def worst_leak(level: Level, thresholds: tuple[int, int]) -> Leak:
-    """Return how much the channel `(q, r)` moves the odds of a value, over all priors of a level.
+    """Return how much the channel `(q, r)` changes the odds of a value, over all priors of a level.
 
-    Exact. Both ends are looked at, for both values and both reports; nothing in between is worse,
-    because both ratios are monotone in the prior (see above). An end of 0 or 1 is a limit. A report
-    that one value cannot make is refused.
+    Exact. Only the two ends are computed, for both values and both reports: both ratios are
+    monotone in the prior (see the module), so that no prior between them is worse. An end of 0 or 1
+    is taken as a limit.
 
     Raises:
-        ValueError: if a threshold is not above 0 and below 2^64.
+        ValueError: if a threshold is not above 0 and below 2^64, so that some report reveals its
+            value.
     """
     q, r = thresholds
     if not (0 < q < WORD and 0 < r < WORD):

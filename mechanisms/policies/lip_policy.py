@@ -14,16 +14,18 @@ from ldpstream.mechanisms.policies.policy import Policy
 
 @dataclass(frozen=True)
 class LipPolicy(Policy):
-    """Levels are disclosed; inside one, eps-LIP holds for every prior of its interval.
+    """Localized information privacy of a bit: eps-LIP for every prior of the report's level.
 
-    The values are (level, bit), numbered `2 * level + bit`. `thresholds` are the levels' realised
-    channels `(q, r)`, from which the entries follow: between levels infinity, inside a level what
-    the channel realises, `E[1, 0] = log(r/q)` and `E[0, 1] = log((1 - q)/(1 - r))`, as the nearest
-    floats above. LIP demands more than these entries (it holds for the odds against the prior), and
-    less than LDP with epsilon would: **eps-LIP implies 2 eps-LDP**, and no better in general.
-    Proof: at every y both `P(x|y)/P(x) = Q[x,y]/P(y)` and `Q[x',y]/P(y)` are within `e^+-eps`, so
-    `Q[x,y]/Q[x',y] <= e^(2 eps)`; at P = 1/2 and small epsilon the best channel comes near to it.
-    eps-LDP implies eps-LIP at every prior, since P(y) is a mean of the `Q[x,y]`.
+    Levels are disclosed. The values are (level, bit), numbered `2 * level + bit`. `thresholds` are
+    the realised channels `(q, r)` of the levels, from which the entries follow: infinity between
+    levels, and inside a level `E[1, 0] = log(r/q)` and `E[0, 1] = log((1 - q)/(1 - r))`, rounded up
+    to floats.
+
+    LIP demands more than these entries, since it bounds the odds against the prior, and less than
+    LDP with the same epsilon: **eps-LIP implies 2 eps-LDP**, and nothing better in general. Proof:
+    at every y both `P(x|y)/P(x) = Q[x,y]/P(y)` and `Q[x',y]/P(y)` are within `e^+-eps`, so that
+    `Q[x,y]/Q[x',y] <= e^(2 eps)`; at P = 1/2 and small epsilon the best channel comes close to it.
+    Conversely eps-LDP implies eps-LIP at every prior, since P(y) is a mean of the `Q[x,y]`.
     """
 
     levels: tuple[Level, ...]
@@ -31,7 +33,7 @@ class LipPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values: two a level."""
+        """Number of values: two for each level."""
         return 2 * len(self.levels)
 
     def _ratios(self, level: int) -> tuple[Fraction, Fraction]:
@@ -47,7 +49,7 @@ class LipPolicy(Policy):
         return _log_above(self._ratios(level)[bit]) if other // 2 == level else None
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield the two ordered pairs of each level: all others are unprotected."""
+        """Yield the two ordered pairs of each level; all others are unprotected."""
         for level in range(len(self.levels)):
             yield 2 * level, 2 * level + 1
             yield 2 * level + 1, 2 * level
@@ -59,13 +61,13 @@ class LipPolicy(Policy):
 
     @property
     def unprotected(self) -> str | None:
-        """State that levels are distinguishable."""
+        """That a report reveals its level, or None if there is only one."""
         if len(self.levels) == 1:
             return None
         return "values in different levels: a report reveals the level of prior and epsilon"
 
     def describe(self) -> dict[str, Json]:
-        """Return the budgets, the priors, the number of levels, and the LDP that is implied."""
+        """Return the budgets, the priors, the number of levels, and the implied LDP budget."""
         largest = max(ratio for level in range(len(self.levels)) for ratio in self._ratios(level))
         return {
             "kind": "lip",

@@ -1,7 +1,7 @@
-"""L^p distances rounded down, and what an L1 mechanism must run with to keep an L^p policy.
+"""L^p distances rounded down, and the epsilon with which an L1 mechanism keeps an L^p policy.
 
-Lengths are exact rationals at or below the real number, on the grid of 2^-128: as budgets they err
-on the side of privacy.
+Lengths are multiples of 2^-128 at or below the real number, so that budgets err on the side of
+privacy.
 """
 
 import math
@@ -31,9 +31,9 @@ def check_p(p: object, path: str) -> int | float:
 
 
 def lp_length(steps: Sequence[int], p: float) -> Fraction:
-    """Return the L^p norm of a vector of integers: exactly for p = 1 and inf, else rounded down.
+    """Return the L^p norm of a vector of integers, exactly for p = 1 and inf, else rounded down.
 
-    The largest multiple of 2^-128 at or below it, so it is exact wherever the norm is an integer.
+    It is rounded to a multiple of 2^-128, so that norms that are integers are exact.
 
     >>> lp_length([3, -4], 2), lp_length([3, -4], 1), float(lp_length([1, 1], 2))
     (Fraction(5, 1), Fraction(7, 1), 1.4142135623730951)
@@ -51,11 +51,11 @@ def lp_length(steps: Sequence[int], p: float) -> Fraction:
 def l1_epsilon(epsilon: Fraction, *, dimensions: int, p: float) -> Fraction:
     """Return an eps_1 with `eps_1 |d|_1 <= epsilon |d|_p` in D dimensions ([ML] Section IV).
 
-    Hoelder: `|d|_1 <= D^(1 - 1/p) |d|_p`, tight where all coordinates of d are equal, so
-    `eps_1 = epsilon / D^(1 - 1/p)`; an L1 mechanism run with it keeps the L^p policy. The divisor
-    is rounded so that eps_1 / epsilon is a multiple of 2^-64 (exact for p = 1 and inf). For whole
-    vectors d the inequality then holds for `lp_length(d, p)` too, which is rounded down to the
-    finer grid of 2^-128: `eps_1 |d|_1 / epsilon` lies on it.
+    Hoelder's inequality is `|d|_1 <= D^(1 - 1/p) |d|_p`, with equality if all coordinates of d are
+    equal. So `eps_1 = epsilon / D^(1 - 1/p)`, and an L1 mechanism with this epsilon keeps the L^p
+    policy. The divisor is rounded so that eps_1 / epsilon is a multiple of 2^-64 (exact for p = 1
+    and inf). For integer vectors d the inequality then also holds for `lp_length(d, p)`: that is
+    rounded down to the finer grid of 2^-128, on which `eps_1 |d|_1 / epsilon` lies.
 
     >>> l1_epsilon(Fraction(1), dimensions=4, p=2)
     Fraction(1, 2)
@@ -70,7 +70,7 @@ def l1_epsilon(epsilon: Fraction, *, dimensions: int, p: float) -> Fraction:
 def keeps_lp(step: Fraction, epsilon: Fraction, *, dimensions: int, p: float) -> bool:
     """Return whether `step |d|_1 <= epsilon |d|_p` for all vectors of D dimensions, exactly.
 
-    It is so iff it is for the vector of ones: `step D <= epsilon D^(1/p)`.
+    This holds if and only if it holds for the vector of ones: `step D <= epsilon D^(1/p)`.
     """
     if p == math.inf:
         return step * dimensions <= epsilon
@@ -87,7 +87,7 @@ def integer_root(number: int, degree: int) -> int:
         return number
     if degree == 2:
         return math.isqrt(number)
-    # Newton from above: strictly falling until it is the root.
+    # Newton's method from above decreases strictly until it reaches the root.
     root = 1 << -(-number.bit_length() // degree)
     while True:
         better = ((degree - 1) * root + number // root ** (degree - 1)) // degree

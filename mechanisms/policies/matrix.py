@@ -1,4 +1,4 @@
-"""Policies given entry by entry: asymmetric, with infinities, from lists, files or a function."""
+"""Policies given entry by entry, possibly asymmetric or infinite: lists, files or a function."""
 
 import hashlib
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.policies.policy import Policy
 
 MAX_MATRIX_VALUES = 1000
-"""A matrix of more values is refused: a million exact entries."""
+"""Largest number of values of a matrix, which then has a million exact entries."""
 
 Entries = tuple[tuple[Fraction | None, ...], ...]
 
@@ -25,13 +25,13 @@ Entries = tuple[tuple[Fraction | None, ...], ...]
 class MatrixPolicy(Policy):
     """`E[x, x'] = entries[x][x']`, exact rationals, None for infinity ([CA] Definition 1).
 
-    Rows are "from", columns "to"; nothing ties `E[x, x']` to `E[x', x]`, and no entry has to be a
-    shortest path (see `algebra.closure`). `of` reads numbers, `of_function` calls a
-    function, `file.read_matrix` reads a file. Equal by content.
+    Rows are "from", columns "to"; `E[x, x']` and `E[x', x]` are independent, and no entry has to be
+    a shortest path (see `algebra.closure`). `of` reads numbers, `of_function` calls a function,
+    `file.read_matrix` reads a file. Policies with the same entries are equal.
 
     Raises:
-        SpecError: if the matrix is not square, has fewer than 2 or more than 1000 rows, a
-            negative entry, or one on the diagonal that is not 0.
+        SpecError: if the matrix is not square, has fewer than 2 or more than 1000 rows, a negative
+            entry, or a diagonal entry that is not 0.
 
     >>> policy = MatrixPolicy.of([[0, 0.5], [float("inf"), 0]])
     >>> policy.entry(0, 1), policy.entry(1, 0)
@@ -57,14 +57,14 @@ class MatrixPolicy(Policy):
 
     @classmethod
     def of(cls, rows: object, *, size: int | None = None) -> Self:
-        """Return the policy of k rows of k numbers each, lists or an array of shape `(k, k)`.
+        """Return the policy of k rows of k numbers each: lists, or an array of shape `(k, k)`.
 
-        A number is an integer, a float (`inf` is infinity), a Fraction, or the text "inf"; floats
-        are read as `dyadic.budget` reads them. `size` is the number of values that it has to have.
+        A number is an integer, a float (`inf` is infinity), a Fraction, or the text "inf". Floats
+        are read by `dyadic.budget`. `size`, if given, is the required number of values.
 
         Raises:
-            SpecError: as the class, for anything but a number of at least 0, NaN included, and
-                for another number of rows than `size`; paths are `policy[row][column]`.
+            SpecError: as for the class, and if an entry is not a number of at least 0 or there are
+                not `size` rows; paths are `policy[row][column]`.
         """
         listed = _list(rows, "policy", "a list of rows of budgets")
         if size is not None and len(listed) != size:
@@ -85,7 +85,7 @@ class MatrixPolicy(Policy):
         `0..values-1` of a number of values. The diagonal is 0 without a call.
 
         Raises:
-            SpecError: as `of`.
+            SpecError: as for `of`.
 
         >>> ages = [20, 25, 60]
         >>> policy = MatrixPolicy.of_function(lambda age, other: abs(age - other) / 10, ages)
@@ -121,7 +121,7 @@ class MatrixPolicy(Policy):
 
     @property
     def unprotected(self) -> str | None:
-        """Say how many ordered pairs have an infinite entry."""
+        """How many ordered pairs have an infinite entry, or None if there are none."""
         if not self.unprotected_pairs:
             return None
         pairs = self.size * (self.size - 1)
@@ -131,13 +131,13 @@ class MatrixPolicy(Policy):
     def digest(self) -> str:
         """SHA-256, in hex, of the entries as exact fractions in canonical JSON.
 
-        It is the policy's identity, however its numbers were written: what fingerprints hash.
+        Fingerprints hash it: it does not depend on how the numbers were written.
         """
         return hashlib.sha256(self.content).hexdigest()
 
     @property
     def content(self) -> bytes:
-        """What the digest is of: canonical JSON."""
+        """The canonical JSON of which `digest` is the hash."""
         rows: list[Json] = [
             ["inf" if entry is None else str(entry) for entry in row] for row in self.entries
         ]
@@ -165,7 +165,7 @@ def _check_size(size: int, path: str) -> None:
 
 
 def _list(given: object, path: str, expected: str) -> list[object]:
-    """Return a list or array as a list of what it holds, numbers of numpy as those of Python."""
+    """Return a list or array as a list, with Python numbers in place of numpy's."""
     if isinstance(given, np.ndarray) and given.ndim:
         return list(given.tolist())
     if not isinstance(given, Sequence) or isinstance(given, str | bytes):

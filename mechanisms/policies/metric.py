@@ -1,4 +1,4 @@
-"""L^p metrics on ordered domains: the farther apart two values, the less is hidden.
+"""L^p metrics on ordered domains: the farther apart two values, the weaker their protection.
 
 Metric-based local differential privacy ([ML] Definition 1; docs/theory.md sections 5 and 8).
 """
@@ -22,15 +22,15 @@ from ldpstream.mechanisms.policies.policy import Policy
 class MetricPolicy(Policy):
     """`E[x, x'] = epsilon * |x - x'|_p`, distances in steps of the index, in D dimensions.
 
-    `shape` holds the number of values of each dimension, values in row-major order. `widths` are
-    the widths of each dimension's bins where the values are bins of real numbers, or the distances
-    of neighbouring values where numbers are `rounded` to these at random (p = 1 only). `p` is a
-    whole number or infinity; `scale` counts a step of dimension d as `scale[d]` steps. Irrational
-    budgets are rounded down (`lp_norm`).
+    `shape` holds the number of values of each dimension; values are in row-major order. `widths`
+    are the widths of each dimension's bins if the values are bins of real numbers, or the distances
+    between neighbouring values if numbers are `rounded` to these at random (p = 1 only). `p` is a
+    whole number or infinity. With `scale`, a step in dimension d counts as `scale[d]` steps.
+    Irrational budgets are rounded down (`lp_norm`).
 
     Raises:
-        SpecError: if p is anything else, or there is not one finite number above 0 in `scale`
-            for each dimension.
+        SpecError: if p is invalid, or `scale` does not hold one finite number above 0 for each
+            dimension.
     """
 
     epsilon: float
@@ -68,13 +68,13 @@ class MetricPolicy(Policy):
         return self.budget_of(self.steps(value, other))
 
     def budget_of(self, steps: tuple[int, ...]) -> Fraction:
-        """Return the budget of two values these numbers of index steps apart, by dimension."""
+        """Return the budget of two values that are `steps[d]` index steps apart in dimension d."""
         lengths = [step * weight for step, weight in zip(steps, self._weights, strict=True)]
         return self._unit * lp_length(lengths, self.p)
 
     @cached_property
     def _weights(self) -> tuple[int, ...]:
-        """The scale over its common denominator: lengths of steps are then integers."""
+        """The scale times its common denominator, so that lengths of steps are integers."""
         return tuple(int(factor * self._denominator) for factor in self._factors)
 
     @cached_property
@@ -91,20 +91,21 @@ class MetricPolicy(Policy):
 
     @cached_property
     def step(self) -> Fraction:
-        """The budget of one index step with which an L1 mechanism keeps this policy.
+        """The budget per index step with which an L1 mechanism keeps this policy.
 
-        Epsilon for p = 1, less for other p in D > 1 dimensions (`lp_norm.l1_epsilon`; dimensions of
-        one value do not count). With a scale it is that of the finest dimension.
+        Epsilon for p = 1, and less for other p in D > 1 dimensions (`lp_norm.l1_epsilon`; a
+        dimension with a single value does not count). With a scale, the dimension with the smallest
+        factor decides.
         """
         extents = [extent for extent in self.shape if extent > 1]
         epsilon = l1_epsilon(self._unit, dimensions=max(len(extents), 1), p=self.p)
         return epsilon * min(self._weights)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield pairs whose budgets imply the others, being their parts on a straight line.
+        """Yield pairs whose budgets imply all others, which are sums along a straight line.
 
-        For p = 1 the neighbours, one step apart in one dimension; otherwise the pairs with no other
-        value on the line between them.
+        For p = 1 these are neighbours, one step apart in one dimension; otherwise the pairs with no
+        other value on the line between them.
         """
         if self.p == 1:
             yield from self._neighbours()
@@ -123,17 +124,13 @@ class MetricPolicy(Policy):
             stride *= extent
 
     def steps(self, value: int, other: int) -> tuple[int, ...]:
-        """Return how many index steps two values are apart in each dimension."""
+        """Return by how many index steps two values differ in each dimension."""
         steps = []
         for extent in reversed(self.shape):
             value, coordinate = divmod(value, extent)
             other, opposite = divmod(other, extent)
             steps.append(abs(coordinate - opposite))
         return tuple(reversed(steps))
-
-    def distance(self, value: int, other: int) -> int:
-        """Return the L1 distance of two values in steps."""
-        return sum(self.steps(value, other))
 
     @property
     def diameter(self) -> int:
@@ -151,7 +148,7 @@ class MetricPolicy(Policy):
         return
 
     def describe(self) -> dict[str, Json]:
-        """Return the metric, epsilon per step, the shape, and what that guarantees in words."""
+        """Return the metric, epsilon per step, the shape, and the guarantee in words."""
         document: dict[str, Json] = {
             "kind": "metric",
             "metric": self.metric,

@@ -1,4 +1,4 @@
-"""Whether one policy implies another: a planner checks this before it offers a mechanism."""
+"""Whether one policy implies another; a planner checks this before it proposes a mechanism."""
 
 from collections.abc import Iterator
 from fractions import Fraction
@@ -21,17 +21,17 @@ Pairs = Iterator[tuple[int, int]]
 
 
 def implies(stronger: Policy, weaker: Policy) -> tuple[int, int] | None:
-    """Return None if every channel of one policy satisfies another, or a pair that it breaks.
+    """Return None if every channel that keeps one policy keeps another, or a pair that it violates.
 
-    So it is where the stronger one's shortest-path closure is at most the weaker one in every
-    entry. Where no budget of the stronger is 0 this is necessary too: for each pair some channel
-    uses its closure's budget up. Block, high-low, metric and graph policies are closed
-    already, and between the first three a few pairs decide over all, at any size. Localized
-    information privacy asks more than its entries: it is implied by itself, and where the stronger
-    policy implies what `budgets.by_entries` puts in its place.
+    This holds if the stronger policy's shortest-path closure is at most the weaker policy in every
+    entry. If no budget of the stronger policy is 0, the condition is also necessary: for each pair
+    some channel attains its closure's budget. Block, high-low, metric and graph policies equal
+    their closures, and between the first three a few pairs decide at any size. Localized
+    information privacy demands more than its entries: it is implied by itself, and by any policy
+    that implies its `budgets.by_entries`.
 
     Raises:
-        SpecError: if the numbers of values differ, or exceed 1000 and all pairs would be needed.
+        SpecError: if the numbers of values differ, or exceed 1000 where all pairs are needed.
 
     >>> implies(MetricPolicy(0.5, (3,)), MetricPolicy(1.0, (3,))) is None
     True
@@ -57,7 +57,7 @@ def implies(stronger: Policy, weaker: Policy) -> tuple[int, int] | None:
 
 
 def _at_most(policy: Policy, value: int, other: int, allowed: Fraction) -> bool:
-    # An edge that is short enough saves the search for a shorter path.
+    # If an edge is short enough, no shorter path has to be searched for.
     arc = policy.arcs.get((value, other)) if isinstance(policy, GraphPolicy) else None
     if arc is not None and arc <= allowed:
         return True
@@ -66,9 +66,9 @@ def _at_most(policy: Policy, value: int, other: int, allowed: Fraction) -> bool:
 
 
 def _deciding_pairs(stronger: Policy, weaker: Policy) -> Pairs | None:
-    """Return pairs such that a policy which is stronger at these is stronger everywhere.
+    """Return pairs that decide whether the stronger policy is stronger everywhere.
 
-    None stands for the weaker one's own (`Policy.constraints`).
+    None stands for the weaker policy's own pairs (`Policy.constraints`).
     """
     if isinstance(stronger, BlockPolicy | HighLowPolicy):
         if isinstance(weaker, BlockPolicy):
@@ -95,7 +95,7 @@ def _deciding_pairs(stronger: Policy, weaker: Policy) -> Pairs | None:
 def _first_unprotected(
     stronger: BlockPolicy | HighLowPolicy, values: Indices, others: Indices
 ) -> Pairs:
-    """Yield the first of some pairs that is unprotected, or else any: finite budgets are equal."""
+    """Yield the first unprotected pair, or else any pair, since all finite budgets are equal."""
     if not values.size:
         return
     if isinstance(stronger, BlockPolicy):
@@ -114,7 +114,7 @@ def _is_sensitive(policy: HighLowPolicy) -> NDArray[np.bool_]:
 
 
 def _in_blocks(weaker: BlockPolicy) -> tuple[Indices, Indices]:
-    """Return each value with the next one of its block, both ways: the chains reach all pairs."""
+    """Return each value with the next one of its block, in both directions: chains of all pairs."""
     of = weaker.blocks.of_value
     order = np.argsort(of, kind="stable")
     first, second = order[:-1], order[1:]
@@ -124,7 +124,7 @@ def _in_blocks(weaker: BlockPolicy) -> tuple[Indices, Indices]:
 
 
 def _from_sensitive(weaker: HighLowPolicy) -> tuple[Indices, Indices]:
-    """Return one sensitive value with each other one, and each with one other value."""
+    """Return one sensitive value with every other value, and each sensitive one with some other."""
     sensitive = np.array(sorted(weaker.sensitive), dtype=np.int64)
     others = np.delete(np.arange(weaker.size), sensitive[:1])
     beside = (sensitive + 1) % weaker.size
@@ -133,7 +133,7 @@ def _from_sensitive(weaker: HighLowPolicy) -> tuple[Indices, Indices]:
 
 
 def _single_steps(stronger: BlockPolicy | HighLowPolicy, weaker: MetricPolicy) -> Pairs:
-    """Yield, of each dimension, the pair of neighbours to look at: no others are hidden better."""
+    """Yield the neighbours that decide in each dimension; they have the smallest budgets."""
     grid = np.arange(weaker.size).reshape(weaker.shape)
     for axis in range(grid.ndim):
         low = np.moveaxis(grid, axis, 0)[:-1].ravel()
@@ -143,10 +143,10 @@ def _single_steps(stronger: BlockPolicy | HighLowPolicy, weaker: MetricPolicy) -
 
 
 def _differences(stronger: MetricPolicy, weaker: MetricPolicy) -> Pairs:
-    """Yield one pair for each vector of steps, or single steps where no others can be worse.
+    """Yield one pair for each vector of steps, or only single steps if no others can be worse.
 
-    Single steps decide where the weaker is a sum of steps (p = 1), and where its p is not above
-    the stronger one's at the same scale: `|d|_q <= |d|_p` for q >= p, with equality at single
+    Single steps decide if the weaker policy is a sum of steps (p = 1), or if the scales are equal
+    and its p is not above the stronger one's: `|d|_q <= |d|_p` for q >= p, with equality for single
     steps.
     """
     same_scale = stronger.scale == weaker.scale
@@ -158,7 +158,7 @@ def _differences(stronger: MetricPolicy, weaker: MetricPolicy) -> Pairs:
 
 
 def _farthest_in_blocks(stronger: MetricPolicy, weaker: BlockPolicy) -> Pairs:
-    """Yield, of each block, one pair for each vector of steps between its outermost values."""
+    """Yield, for each block, one pair for each vector of steps between its outermost values."""
     of = weaker.blocks.of_value
     order = np.argsort(of, kind="stable")
     coordinates = np.stack(np.unravel_index(order, stronger.shape), axis=1)
@@ -183,10 +183,10 @@ def _farthest(values: Indices, points: Indices, shape: tuple[int, ...]) -> Pairs
 
 
 def _outermost(points: Indices) -> Indices:
-    """Return places of points among which are the two that any norm puts farthest apart.
+    """Return places of points that include the two farthest apart in any norm.
 
-    A norm is convex: a point between two others on a line along an axis is nearer to any
-    third one than one of these. Points between others are left out until there are none.
+    A norm is convex: a point between two others on a line along an axis is closer to any third
+    point than one of these two. Points between others are dropped until there are none.
     """
     kept = np.arange(len(points))
     while True:

@@ -48,7 +48,7 @@ class Policy(ABC):
         """Yield ordered pairs of different values whose budgets imply those of all others.
 
         By default every pair. A channel that keeps the budgets along a chain of pairs keeps their
-        sum between its ends, so under a shortest-path metric the edges of its graph suffice.
+        sum between the ends, so that the edges of a graph suffice under its shortest-path metric.
         """
         return permutations(range(self.size), 2)
 
@@ -61,10 +61,10 @@ class Policy(ABC):
 
     @abstractmethod
     def describe(self) -> dict[str, Json]:
-        """Return a JSON description: `kind`, `size` and what defines the matrix."""
+        """Return a JSON description: `kind`, `size`, and what determines the matrix."""
 
     def matrix(self) -> NDArray[np.float64]:
-        """Return E as float64 of shape `(k, k)`, `inf` where unprotected; for small k."""
+        """Return E as float64 `(k, k)`, `inf` where unprotected. For small k."""
         k = self.size
         entries = [[self.entry(x, other) for other in range(k)] for x in range(k)]
         return np.array([[math.inf if e is None else float(e) for e in row] for row in entries])
@@ -111,10 +111,10 @@ class BinaryPolicy(Policy):
 
 @dataclass(frozen=True)
 class HighLowPolicy(Policy):
-    """`E[x, x'] = epsilon` for sensitive x and every x', infinity for the others ([CA] Def. 3).
+    """`E[x, x'] = epsilon` for sensitive x and every x', infinity for other x ([CA] Definition 3).
 
-    A report never marks a sensitive value; it may reveal one that is not sensitive. With all values
-    sensitive this is classical LDP.
+    A report never reveals a sensitive value, but it may reveal one that is not sensitive. If all
+    values are sensitive, this is classical LDP.
     """
 
     epsilon: float
@@ -134,24 +134,24 @@ class HighLowPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of pairs that begin with a value that is not sensitive."""
+        """Number of ordered pairs whose first value is not sensitive."""
         return (self.values - len(self.sensitive)) * (self.values - 1)
 
     @property
     def unprotected(self) -> str | None:
-        """Say that values that are not sensitive are unprotected."""
+        """That values that are not sensitive are unprotected, or None if all are sensitive."""
         if len(self.sensitive) == self.values:
             return None
         return "a value that is not sensitive against any other: a report may reveal it"
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256, in hex, of the sensitive values' numbers, ascending, as int32 little-endian."""
+        """SHA-256, in hex, of the sensitive values' indices, ascending, as little-endian int32."""
         listed = np.array(sorted(self.sensitive), dtype="<i4")
         return hashlib.sha256(listed.tobytes()).hexdigest()
 
     def describe(self) -> dict[str, Json]:
-        """Return epsilon, the number of sensitive values, and the digest that says which."""
+        """Return epsilon, the number of sensitive values, and their digest."""
         return {
             "kind": "high-low",
             "size": self.values,
@@ -190,13 +190,13 @@ class BlockPolicy(Policy):
 
     @property
     def unprotected(self) -> str | None:
-        """Say that values in different blocks are unprotected."""
+        """That values in different blocks are unprotected, or None if there is one block."""
         if self.blocks.count == 1:
             return None
         return "values in different blocks: a report reveals the block"
 
     def describe(self) -> dict[str, Json]:
-        """Return epsilon and the blocks' number and extreme sizes; of several also the digest."""
+        """Return epsilon, the number and the extreme sizes of blocks, and the digest of several."""
         sizes, several = self.blocks.sizes, self.blocks.count > 1
         return {
             "kind": "block" if several else "classical",

@@ -20,7 +20,7 @@ class PriorPolicy(Policy):
 
     `prior` holds exact shares above 0 with sum 1. The entries are what this implies for pairs:
     `Q[x, y] <= e^(2 eps) Q[x', y]`, since both rows are within `e^+-eps` of the report's
-    probability. It says more than they do: of the odds against the prior.
+    probability. The policy itself is stronger, because it bounds the odds against the prior.
 
     Raises:
         SpecError: if epsilon is not a finite number above 0, or the prior is not a distribution
@@ -43,7 +43,7 @@ class PriorPolicy(Policy):
 
     @property
     def budget(self) -> Fraction:
-        """Epsilon as the rational that it stands for."""
+        """Epsilon as an exact rational (`dyadic.budget`)."""
         return budget(self.epsilon)
 
     def entry(self, value: int, other: int) -> Fraction:
@@ -61,9 +61,9 @@ class PriorPolicy(Policy):
         return
 
     def worst_ratio(self, column: Sequence[int]) -> tuple[Fraction | None, int]:
-        """Return the largest of `P(x | y)/prior[x]` and its inverse at one report, and its value.
+        """Return the largest `P(x | y)/prior[x]` or inverse of it at one report y, and that x.
 
-        `column` is proportional to `Q[., y]`; None if a value cannot make the report.
+        `column` is proportional to `Q[., y]`. The ratio is None if some x cannot produce y.
         """
         common = self._integers
         mean = sum(p * q for p, q in zip(common, column, strict=True))
@@ -78,12 +78,12 @@ class PriorPolicy(Policy):
 
     @cached_property
     def _integers(self) -> list[int]:
-        """The prior over one denominator, which is their sum."""
+        """The numerators of the prior over one denominator, which is their sum."""
         unit = math.lcm(*(share.denominator for share in self.prior))
         return [int(share * unit) for share in self.prior]
 
     def describe(self) -> dict[str, Json]:
-        """Return epsilon, the extremes of the prior, and what that guarantees in words."""
+        """Return epsilon, the extremes of the prior, and the guarantee in words."""
         return {
             "kind": "lip",
             "size": self.size,

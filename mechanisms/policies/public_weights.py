@@ -1,4 +1,4 @@
-"""The policy of values with a public weight: theirs under one weight, none between two."""
+"""The policy of values with a public weight: values are protected only under the same weight."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,19 +30,19 @@ class PublicWeightPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of ordered pairs of other weights, and of the values' own under each weight."""
+        """Number of unprotected ordered pairs, under each weight and between different weights."""
         across = self.values.size**2 * self.weights * (self.weights - 1)
         return across + self.weights * self.values.unprotected_pairs
 
     @property
     def unprotected(self) -> str:
-        """Say that different weights are unprotected."""
+        """That a report reveals the weight, and which values are unprotected under one weight."""
         own = self.values.unprotected
         across = "values with different weights: a report reveals the weight"
         return across if own is None else f"{across}; {own}"
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Yield the values' pairs under each weight: between two weights there is no budget."""
+        """Yield the values' pairs under each weight; between two weights there is no budget."""
         for value, other in self.values.pairs():
             for weight in range(self.weights):
                 yield value * self.weights + weight, other * self.weights + weight

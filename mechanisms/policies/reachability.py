@@ -1,4 +1,4 @@
-"""How many ordered pairs of a directed graph are joined by a path."""
+"""The number of ordered pairs of a directed graph that a path joins."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,10 +6,10 @@ Successors = Sequence[Collection[int]]
 
 
 def reachable_pairs(successors: Successors) -> int:
-    """Return the number of pairs `(x, x')` with a path from x to x', each x to itself included.
+    """Return the number of pairs `(x, x')` with a path from x to x', including x' = x.
 
-    `successors[x]` are the values that an edge leads to from x. The values that reach one another
-    (strong components) reach the same: one set of bits for each component, from the last on.
+    `successors[x]` are the ends of the edges from x. Values of one strong component reach the same
+    values, so that one bit set for each component suffices, computed from the sinks up.
     """
     component, count = _components(successors)
     members = [0] * count
@@ -20,7 +20,7 @@ def reachable_pairs(successors: Successors) -> int:
     total = 0
     reach = [0] * count
     for c in range(count):
-        # Components are numbered so that edges lead to smaller numbers only.
+        # Edges between components lead to smaller numbers only.
         reach[c] = members[c]
         for later in after[c] - {c}:
             reach[c] |= reach[later]
@@ -29,10 +29,10 @@ def reachable_pairs(successors: Successors) -> int:
 
 
 def _components(successors: Successors) -> tuple[list[int], int]:
-    """Return the strong component of each value, sinks numbered first, and their number.
+    """Return the strong component of each value, sinks numbered first, and how many there are.
 
-    Kosaraju: components are the trees of a search against the edges, begun at the values in the
-    order in which a search along them was done with them, the last one first.
+    Kosaraju's algorithm: components are the trees of a search against the edges that starts from
+    the values in reverse order of their completion in a search along the edges.
     """
     size = len(successors)
     predecessors: list[list[int]] = [[] for _ in range(size)]
@@ -51,12 +51,12 @@ def _components(successors: Successors) -> tuple[list[int], int]:
                         component[before] = count
                         waiting.append(before)
             count += 1
-    # They were found sources first.
+    # They were found from the sources on.
     return [count - 1 - c for c in component], count
 
 
 def _finished(successors: Successors) -> list[int]:
-    """Return the values in the order in which a depth-first search along edges leaves them."""
+    """Return the values in the order in which a depth-first search completes them."""
     seen = [False] * len(successors)
     order: list[int] = []
     for root in range(len(successors)):

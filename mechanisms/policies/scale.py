@@ -1,4 +1,4 @@
-"""The same policy with more or less of every budget."""
+"""Policies with all budgets multiplied by one factor."""
 
 import math
 from dataclasses import replace
@@ -15,10 +15,10 @@ from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, High
 def scaled(policy: Policy, factor: float | Fraction) -> Policy:
     """Return the policy with every budget times a finite factor above 0; infinity stays.
 
-    Budgets that are exact stay so with an exact factor.
+    An exact factor keeps exact budgets exact.
 
     Raises:
-        SpecError: for an invalid factor, or a policy whose budgets are no free parameters.
+        SpecError: if the factor is invalid, or the policy's budgets cannot be chosen freely.
 
     >>> scaled(BinaryPolicy(1.0, math.inf), 0.5)
     BinaryPolicy(first=0.5, second=inf)

@@ -1,4 +1,4 @@
-"""Sensitive values out of a configuration."""
+"""Sensitive values read from a configuration."""
 
 from ldpstream.mechanisms.base.checks import describe
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError

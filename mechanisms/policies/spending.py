@@ -1,9 +1,9 @@
-"""What several reports of one person lose together: policies add up ([CA] Proposition 2).
+"""The joint loss of several reports of one person: policies add up ([CA] Proposition 2).
 
-Reports are drawn independently of each other, so the probability of all of them is a product, and
-the losses of two sequences of values add up: `sum_t E_t[x_t, x'_t]`, report by report. That holds
-whatever the values have to do with each other, and it holds for one value reported again and again,
-where every term is of the same pair. All sums here are exact rationals.
+Reports are drawn independently, so that their joint probability is a product and the losses of two
+sequences of values add up: `sum_t E_t[x_t, x'_t]`. This holds however the values depend on each
+other, and also for one value reported again and again, where every term is of the same pair. All
+sums are exact rationals.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,13 +22,13 @@ from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
 
 
 def largest_loss(policy: Policy) -> Fraction:
-    """Return the largest finite budget of any ordered pair: what one report loses at most.
+    """Return the largest finite budget of any ordered pair: the most that one report loses.
 
-    Pairs without a budget are not protected by one report, nor by any number of them.
+    Pairs without a budget are left out, since they are unprotected by any number of reports.
 
     Raises:
-        SpecError: for more than 1000 values, unless their policy is one of blocks, sensitive
-            values, a metric, or pairs of two.
+        SpecError: for more than 1000 values, unless the policy is one of blocks, sensitive values,
+            a metric or localized information privacy.
 
     >>> largest_loss(MetricPolicy(0.5, (4, 3)))
     Fraction(5, 2)
@@ -65,12 +65,12 @@ def _finite(entry: Fraction | None) -> Fraction:
 
 @dataclass(frozen=True)
 class SumPolicy(Policy):
-    """The sum of policies over the same values, each taken a number of times: `(policy, times)`.
+    """The sum of policies over the same values, as terms `(policy, times)`.
 
-    As `algebra.compose` but without a matrix, so of any number of values.
+    Like `algebra.compose`, but without a matrix, and hence for any number of values.
 
     Raises:
-        SpecError: for no policy, or different numbers of values.
+        SpecError: if there is no policy, or the numbers of values differ.
 
     >>> one_sided = BinaryPolicy(0.5, float("inf"))
     >>> total = SumPolicy(((one_sided, 3), (BinaryPolicy(0.1, 1.0), 1)))
@@ -108,7 +108,7 @@ class SumPolicy(Policy):
     def unprotected_pairs(self) -> int:
         """Number of ordered pairs of different values that some term does not protect.
 
-        Counted pair by pair where several terms leave pairs unprotected.
+        Counted pair by pair if more than one term leaves pairs unprotected.
         """
         open_ones = [policy for policy in self._taken if policy.unprotected_pairs]
         if len(open_ones) < 2:
@@ -122,7 +122,7 @@ class SumPolicy(Policy):
         return "; ".join(dict.fromkeys(said)) or None
 
     def describe(self) -> dict[str, Json]:
-        """Return the terms."""
+        """Return the policy of each term and how many times it counts."""
         terms: list[Json] = [
             {"times": times, "policy": policy.describe()} for policy, times in self.terms
         ]
@@ -130,9 +130,9 @@ class SumPolicy(Policy):
 
 
 def first_beyond(spent: Policy, allowed: Policy) -> tuple[int, int] | None:
-    """Return a pair that one policy protects more than another allows, or None.
+    """Return a pair whose budget in `spent` exceeds that in `allowed`, or None.
 
-    Compared at the pairs that decide over all (`Policy.pairs`).
+    Compares the pairs that imply all others (`Policy.pairs`).
     """
     return next(_beyond(spent, allowed), None)
 

@@ -1,4 +1,4 @@
-"""Epsilon out of a configuration, as the budget of values or of the steps between them."""
+"""Epsilon read from a configuration, as a budget for any two values or for each step."""
 
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
@@ -8,12 +8,12 @@ from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, log_boun
 
 
 def refuse_rounding(domain: Domain, path: str) -> None:
-    """Refuse numbers that are rounded at random: only a budget for each step makes sense of them.
+    """Refuse numbers that are rounded at random, which require a budget for each step.
 
     `path` is the collection's key path.
 
     Raises:
-        SpecError: naming its `domain.rounding`.
+        SpecError: naming `domain.rounding` of the collection.
     """
     if isinstance(domain, RoundedInterval):
         raise SpecError(f"{path}.domain.rounding", "a mechanism with a budget for each step")
@@ -22,12 +22,12 @@ def refuse_rounding(domain: Domain, path: str) -> None:
 def read_step_epsilon(given: object, domain: Domain, path: str) -> float:
     """Return the budget of one index step of an ordered domain, added over steps and dimensions.
 
-    That is `epsilon`; where numbers are rounded at random, `log(1 + epsilon)`, rounded down, so
+    This is `epsilon`; if numbers are rounded at random, it is `log(1 + epsilon)`, rounded down, so
     that numbers u and v are protected by `epsilon |u - v| / width` (docs/theory.md section 5).
     `path` is the key path of epsilon.
 
     Raises:
-        SpecError: if it is not a finite number above 0.
+        SpecError: if epsilon is not a finite number above 0.
     """
     epsilon = read_epsilon(given, path)
     if not isinstance(domain, RoundedInterval):

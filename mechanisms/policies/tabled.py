@@ -1,4 +1,4 @@
-"""Policies as JSON, exactly: what a channel file says that its channel keeps."""
+"""Policies as exact JSON, as a channel file states what its channel keeps."""
 
 import re
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ _FRACTION = re.compile(r"[0-9]+(/[0-9]*[1-9][0-9]*)?")
 
 
 def tabled(policy: Policy) -> Policy:
-    """Return a policy of the same budgets in a form that files hold: matrix, graph or prior.
+    """Return a policy with the same budgets in a form that files hold: matrix, graph or prior.
 
-    A policy whose `pairs` are fewer than all becomes the graph of these pairs.
+    A policy that some of its pairs imply (`Policy.pairs`) becomes the graph of these pairs.
 
     Raises:
-        SpecError: if it has more values than a channel file of its form may.
+        SpecError: if it has more values than a channel file may hold in this form.
     """
     if isinstance(policy, PriorPolicy):
         return _checked(policy, MAX_LIP_VALUES)
@@ -40,10 +40,10 @@ def tabled(policy: Policy) -> Policy:
 
 
 def policy_document(policy: Policy) -> dict[str, Json]:
-    """Return a policy of `tabled` as JSON: budgets are fractions, infinity is "inf".
+    """Return a policy in a form of `tabled` as JSON: budgets are fractions, infinity is "inf".
 
     Raises:
-        TypeError: for any other policy.
+        TypeError: for a policy of another form.
     """
     if isinstance(policy, PriorPolicy):
         prior: list[Json] = [str(share) for share in policy.prior]
@@ -63,8 +63,8 @@ def read_policy_document(given: object) -> Policy:
     """Return the policy of a document that `policy_document` wrote.
 
     Raises:
-        SpecError: for anything else, or more values than a channel file may have; paths begin with
-            `policy`.
+        SpecError: if the document is invalid or has more values than a channel file may hold; paths
+            begin with `policy`.
     """
     if not isinstance(given, Mapping) or given.get("kind") not in ("lip", "graph", "matrix"):
         raise SpecError("policy", "a table of the kind lip, graph or matrix")
@@ -118,7 +118,7 @@ def _fraction(given: object, path: str) -> Fraction | None:
     """Return an exact number of at least 0; None for "inf"."""
     if given == "inf":
         return None
-    # No exponents: "1e999999999" would be a number of a billion digits.
+    # No exponents: "1e999999999" would take a billion digits.
     if isinstance(given, str) and len(given) <= 1000 and _FRACTION.fullmatch(given):
         return Fraction(given)
     raise SpecError(path, f'fractions such as "1/2", got {describe(given)}')

@@ -1,1 +1,1 @@
-"""Every mechanism by its permanent id, and proposals of parameters for a policy."""
+"""All mechanisms by permanent id, and the mechanisms that a planner proposes for a policy."""

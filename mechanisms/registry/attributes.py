@@ -1,8 +1,8 @@
-"""Collections of records: `domain = { attributes = { NAME = { ... } } }` and what each is read by.
+"""Collections of records: `domain = { attributes = { NAME = { ... } } }`.
 
-The table of an attribute holds the keys of its domain and those of its mechanism, which it takes
-from the collection where it names none of its own. `pairs` of attributes become attributes, whose
-mechanisms follow (`registry.pairs`).
+The table of an attribute holds the keys of its domain and of its mechanism. If it names no
+mechanism, it takes the collection's with the collection's keys. `pairs` of attributes become
+further attributes, whose mechanisms follow (`registry.pairs`).
 """
 
 import re
@@ -28,19 +28,21 @@ from ldpstream.mechanisms.registry.pairs import read_pairs
 from ldpstream.mechanisms.registry.registry import build
 
 ATTRIBUTE_KEYS: Final[Mapping[str, str]] = {
-    "mechanism": "Where it is not the collection's, whose keys then do not count for it either",
-    "probability": "With which a report is about it; by default all have the same largest error. "
-    "What these leave of 1 is for the pairs",
+    "mechanism": "The attribute's mechanism, if not the collection's; then only its own keys apply",
+    "probability": "The probability that a report is about the attribute; by default all have the "
+    "same largest error. The rest up to 1 goes to the pairs",
 }
-"""What the table of an attribute holds in addition to the keys of a domain and a mechanism."""
+"""The keys of an attribute's table besides those of a domain and a mechanism."""
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_DIGITS: Final = 3  # of a default weight: machines differ in the last digits of a double
-_SUM: Final = Fraction(1, 1000)  # by which written probabilities may miss 1
+_DIGITS: Final = 3
+"""Digits of a default weight, few enough to be the same on every machine."""
+_SUM: Final = Fraction(1, 1000)
+"""How far the sum of configured probabilities may be from 1."""
 
 
 def has_attributes(domain: object) -> bool:
-    """Return whether a `domain` table is one of records."""
+    """Return whether a `domain` table describes records."""
     return isinstance(domain, dict) and "attributes" in domain
 
 
@@ -107,7 +109,7 @@ def _read(
     try:
         part = build(mechanism, settings)
     except SpecError as error:
-        # Its domain's keys stand in its own table.
+        # The keys of an attribute's domain are in the attribute's own table.
         raise SpecError(error.path.replace(f"{path}.domain", path), error.expected) from None
     if "weights" in own:
         raise SpecError(f"{path}.weights", "no weights with attributes")
@@ -118,31 +120,31 @@ def _read(
 
 
 def default_weights(parts: Sequence[Mechanism]) -> list[Fraction]:
-    """Return in which proportion attributes are drawn by default: for the same largest error.
+    """Return the proportions with which attributes are drawn by default.
 
-    The error of n reports has the variance `v/(n q)`, v being the largest noise that a report adds
-    to a share of the attribute, with that of who reports, at most 1/4; so `q ~ v` levels them.
+    They give all attributes the same largest error. With n reports the variance is `v/(n q)`, where
+    v is the largest noise that a report adds to a share of the attribute, plus at most 1/4 for the
+    sampling of respondents. It is the same for all attributes if `q ~ v`.
     """
     return [Fraction(f"{worst_variance(part):.{_DIGITS - 1}e}") for part in parts]
 
 
 def worst_variance(part: Mechanism) -> float:
-    """Return the largest variance that one report of an attribute has about a single value."""
+    """Return the largest variance that a report of an attribute adds to a single value."""
     return float(np.max(part.decoder().noise_extremes()[1])) + 0.25
 
 
 def _weights(asked: Mapping[str, object], parts: Sequence[Mechanism], path: str) -> list[Fraction]:
-    """Return in which proportion attributes are drawn, and after them pairs.
+    """Return the proportions with which attributes, and after them pairs, are drawn.
 
-    `asked` are the probabilities that attributes were given.
+    `asked` holds the configured probabilities of attributes.
     """
     default = default_weights(parts)
     if all(one is None for one in asked.values()):
         return default
     found = []
     for name, one in asked.items():
-        number = isinstance(one, int | float) and not isinstance(one, bool)
-        if not (number and 0 < float(one) < 1):  # type: ignore[arg-type]  # a number, as checked
+        if isinstance(one, bool) or not isinstance(one, int | float) or not 0 < one < 1:
             got = "none" if one is None else describe(one)
             what = f"a number above 0 and below 1 for each attribute or none, got {got}"
             raise SpecError(f"{path}.{name}.probability", what)

@@ -1,8 +1,8 @@
-"""Pairs of attributes, `domain.pairs = [[NAME, NAME], ...]`: attributes whose mechanisms follow.
+"""Pairs of attributes, `domain.pairs = [[NAME, NAME], ...]`, as further attributes.
 
-A pair hides two of its values by the smaller epsilon of both attributes wherever neither discloses
-a difference. So it loses no more for two records than an attribute does in which they differ, and
-pairs leave the joint policy what it is without them, the largest of the attributes'.
+A pair protects two of its values by the smaller epsilon of its attributes, unless one of them
+discloses the difference. For two records it therefore loses no more than an attribute in which they
+differ, and the joint policy stays the largest of the attributes' policies.
 """
 
 from collections.abc import Mapping
@@ -31,10 +31,10 @@ Known = Mapping[str, tuple[Domain, Mechanism]]
 def read_pairs(
     given: object, known: Known, *, mechanism: object, path: str
 ) -> dict[str, tuple[Domain, Mechanism]]:
-    """Return pairs of known attributes as attributes, by their names `FIRST:SECOND`.
+    """Return pairs of known attributes, as attributes with the names `FIRST:SECOND`.
 
-    They are reported by the collection's `mechanism`, where that is `block-hadamard`,
-    `randomized-response` or `subset-selection`, else by `projective-geometry`.
+    They are reported by the collection's `mechanism` if that is `block-hadamard`,
+    `randomized-response` or `subset-selection`, and otherwise by `projective-geometry`.
 
     Raises:
         SpecError: naming the pair and what was expected.
@@ -85,5 +85,5 @@ def _policy(name: str, part: Mechanism, path: str) -> BlockPolicy:
 
 
 def _product(first: Blocks, second: Blocks) -> Blocks:
-    """Return the blocks of combinations: those of the same block in both."""
+    """Return the blocks of combinations, which agree in the blocks of both attributes."""
     return Blocks((first.of_value[:, None] * second.count + second.of_value).ravel())

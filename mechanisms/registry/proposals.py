@@ -1,9 +1,9 @@
-"""Mechanisms proposed for a policy: what a planner compares.
+"""Mechanisms that a planner compares for a policy.
 
-Each mechanism's proposer says with which parameters it would be used under any policy: those of
-its own form as they are, any other with the largest budgets that satisfy it (`budgets`). Some
-propose what a user would write first although it does not satisfy every policy; the planner decides
-with `policies.order.implies` and names the pair that fails.
+For each mechanism, a proposer chooses parameters for a given policy. A policy of the mechanism's
+own form is used as it is; for any other the budgets are the largest that satisfy it (`budgets`).
+Some proposals are what a user would write first although they may not satisfy the policy; the
+planner checks with `policies.order.implies` and names the pair that fails.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ from ldpstream.mechanisms.policies.policy import Policy
 
 @dataclass(frozen=True)
 class Proposal:
-    """A mechanism for a policy; `variant` distinguishes it from others with its id."""
+    """A mechanism for a policy; `variant` distinguishes proposals with the same id."""
 
     mechanism: Mechanism
     variant: str = ""
@@ -40,20 +40,20 @@ class Proposal:
 
 @dataclass(frozen=True)
 class Unsuited:
-    """A mechanism that has nothing to propose, and what it would need."""
+    """A mechanism that cannot be proposed, and what it would need."""
 
     id: str
     needs: str
 
 
 Proposer = Callable[[Policy, Domain], Iterator[Proposal]]
-"""Yields proposals for a policy over a domain; raises SpecError where it has none."""
+"""Yields proposals for a policy over a domain; raises SpecError if there is none."""
 
 
 def propose(policy: Policy, domain: Domain) -> Iterator[Proposal | Unsuited]:
-    """Yield every registered mechanism's proposals for a policy over a domain of the same size.
+    """Yield the proposals of every mechanism for a policy over a domain of the same size.
 
-    For localized information privacy those for what `budgets.by_entries` puts in its place.
+    For localized information privacy they satisfy the stricter `budgets.by_entries`.
     """
     policy = by_entries(policy)
     for mechanism_id, proposer in PROPOSERS.items():
@@ -102,9 +102,9 @@ def _tree(policy: Policy, domain: Domain) -> Iterator[Proposal]:
 def _on_steps(
     mechanism: Callable[..., Mechanism], policy: Policy, domain: Domain
 ) -> Iterator[Proposal]:
-    """Propose epsilon a step: the policy's own, and the largest that satisfies it.
+    """Propose an epsilon for each step: the policy's own, and the largest that satisfies it.
 
-    The mechanism takes the p of an L^p policy and finds the step itself.
+    For an L^p policy the mechanism takes p and computes the step itself.
     """
     if not domain.ordered:
         raise SpecError("domain", "an ordered domain, got labels")
@@ -120,7 +120,7 @@ def _on_steps(
 
 
 def _matrix(policy: Policy, domain: Domain) -> Iterator[Proposal]:
-    """Propose the built-in strategies with equal scales; on labels only the identity."""
+    """Propose the built-in strategies with equal scales; for labels, only the identity."""
     line = domain.ordered and sum(extent > 1 for extent in domain.shape) <= 1
     for name in STRATEGIES if line else ("identity",):
         yield Proposal(Matrix(policy, Strategy.built_in(name, policy.size)), name)
@@ -140,4 +140,4 @@ PROPOSERS: Mapping[str, Proposer] = MappingProxyType(
         Tree.id: _tree,
     }
 )
-"""By mechanism id: a new mechanism is a line here."""
+"""The proposers by mechanism id; a new mechanism adds a line here."""

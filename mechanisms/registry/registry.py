@@ -1,4 +1,4 @@
-"""The mechanisms by their permanent ids: a new one is a file and a line here."""
+"""The mechanisms by permanent id; a new mechanism adds a file and a line here."""
 
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -50,14 +50,14 @@ MECHANISMS: Mapping[str, type[Mechanism]] = MappingProxyType(
 PUBLIC_WEIGHTS: Mapping[str, type[Mechanism]] = MappingProxyType(
     {mechanism.id: mechanism for mechanism in (L1BitsPublicWeights, L1GeometricPublicWeights)}
 )
-"""Those that take public weights, in their form with weights."""
+"""The mechanisms that take public weights, by id, in their form with weights."""
 
 
 def check_id(given: object, path: str) -> str:
     """Return a mechanism's id; `path` is the collection's key path.
 
     Raises:
-        SpecError: for an unknown one, and for none.
+        SpecError: if it is unknown or absent.
     """
     if not isinstance(given, str) or given not in MECHANISMS:
         known = ", ".join(sorted(MECHANISMS))
@@ -69,7 +69,7 @@ def build(mechanism_id: object, settings: Settings) -> Mechanism:
     """Return the mechanism with this id, configured from a collection's keys.
 
     Raises:
-        SpecError: for an unknown id, or whatever the mechanism refuses.
+        SpecError: if the id is unknown, or the mechanism refuses a key.
     """
     known_id = check_id(mechanism_id, settings.path)
     kind = MECHANISMS[known_id]

@@ -1,1 +1,1 @@
-"""A collection's spec and the bytes of its reports."""
+"""The spec of a collection, and the bytes of its reports."""

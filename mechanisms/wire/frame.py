@@ -1,4 +1,4 @@
-"""The wire: one Kafka message is a frame of reports. docs/wire.md specifies it.
+"""The wire format: one Kafka message is a frame of reports (docs/wire.md).
 
 Little-endian: `u8 version = 1`, `u8 flags = 0`, `u16 runs >= 1`, 8 bytes of fingerprint, then for
 each run `i64 cut time in epoch ms` and `u32 count >= 1`, then `sum(count)` reports of equal length.
@@ -27,8 +27,8 @@ Payload = NDArray[np.uint8]
 class Frame:
     """A decoded frame of R runs and n reports of B bytes.
 
-    `times_ms` int64 `(R,)`, `counts` int64 `(R,)`, `payload` uint8 `(n, B)`: the reports of the
-    first run come first. The payload is a view of the message, not a copy.
+    `times_ms` is int64 `(R,)`, `counts` is int64 `(R,)`, and `payload` is uint8 `(n, B)`, run after
+    run. The payload is a view of the message, not a copy.
     """
 
     times_ms: Times
@@ -42,7 +42,8 @@ def encode_frame(fingerprint: bytes, times_ms: Times, payload: Payload) -> bytes
     Reports are sorted by time (stably), so that equal times share a run.
 
     Raises:
-        ValueError: for no reports, shapes that disagree, or more than 65,535 different times.
+        ValueError: if there are no reports, the shapes disagree, or there are more than 65,535
+            different times.
     """
     n = len(payload)
     if n == 0 or payload.ndim != 2 or np.shape(times_ms) != (n,):
@@ -67,10 +68,10 @@ def encode_frame(fingerprint: bytes, times_ms: Times, payload: Payload) -> bytes
 
 
 def frame_fingerprint(data: bytes) -> bytes:
-    """Return the fingerprint of a frame whose head is sound, before anything else is read.
+    """Return the fingerprint of a frame, after checking its head alone.
 
     Raises:
-        FrameError: "undecodable", for a short head, another version, flags, or no runs.
+        FrameError: "undecodable", if the head is short, or has another version, flags or no runs.
     """
     if len(data) < _HEAD.size:
         raise FrameError("undecodable", f"{len(data)} bytes, shorter than a frame's head")
@@ -87,10 +88,10 @@ def frame_fingerprint(data: bytes) -> bytes:
 def decode_frame(data: bytes, *, fingerprint: bytes, report_bytes: int) -> Frame:
     """Decode a frame of the spec with this fingerprint, whose reports have this length.
 
-    The length must be exact: nothing short, nothing left over.
+    The length must be exact.
 
     Raises:
-        FrameError: "undecodable" or "fingerprint"; nothing else, whatever the bytes.
+        FrameError: "undecodable" or "fingerprint". No bytes raise anything else.
     """
     found = frame_fingerprint(data)
     if found != fingerprint:

@@ -1,9 +1,9 @@
-"""`hold`: a device draws one permanent report an epoch, and its windows' reports follow from it.
+"""`hold`: a device draws one permanent report for each epoch, from which its reports follow.
 
-An epoch is `windows` windows in a row, and each device has epochs of its own: where they begin
-follows from its secret. The first value of an epoch is locked to its end, and the next epoch draws
-afresh, so that the reports of any span lose no more than one permanent draw of each epoch that it
-touches, for every pair of histories (docs/theory.md, section 11). docs/wire.md has the bytes.
+An epoch is `windows` consecutive windows. Each device has its own epochs, whose start follows from
+its secret. The first value of an epoch is kept until its end, and the next epoch draws again. The
+reports of any span therefore lose no more than one permanent draw for each epoch that it overlaps,
+for every pair of histories (docs/theory.md, section 11). docs/wire.md specifies the bytes.
 """
 
 import hmac
@@ -43,9 +43,9 @@ _UNHELD: Final = {
 
 @dataclass(frozen=True)
 class Hold:
-    """Epochs of this many windows, and what draws their permanent reports.
+    """Epochs of this many windows, and the mechanism that draws their permanent reports.
 
-    `chain` is None where the permanent report itself is sent, again and again.
+    `chain` is None if the permanent report itself is sent in every window.
     """
 
     windows: int
@@ -53,7 +53,7 @@ class Hold:
     chain: Chain | None = field(compare=False)
 
     def canonical(self) -> dict[str, Json]:
-        """Return its part of the canonical spec."""
+        """Return the part of the canonical spec."""
         if self.chain is None:
             return {"windows": self.windows}
         return {
@@ -65,32 +65,33 @@ class Hold:
     def epoch(
         self, secret: bytes, fingerprint: bytes, *, start_ms: int, window_ms: int
     ) -> tuple[int, int]:
-        """Return the epoch `[start, end)` of the window that starts then, on this device."""
+        """Return this device's epoch `[start, end)` that holds the window starting at a time."""
         offset = epoch_offset(secret, fingerprint, self.windows)
         number = (start_ms // window_ms + offset) // self.windows
         first_ms = (number * self.windows - offset) * window_ms
         return first_ms, first_ms + self.windows * window_ms
 
     def sent(self, payload: NDArray[np.uint8], entropy: Entropy) -> NDArray[np.uint8]:
-        """Return what a window sends for a permanent report, both uint8 `(1, report_bytes)`."""
+        """Return a window's report for a permanent one, both uint8 `(1, report_bytes)`."""
         if self.chain is None:
             return payload
         reports, _ = self.permanent.decode(payload)
         return self.permanent.encode(self.chain.again(reports, entropy))
 
     def ratio(self, reports: int) -> Fraction | None:
-        """Return the largest ratio of two values, a step apart, at m >= 1 reports of one epoch.
+        """Return the largest ratio of two values one step apart over m >= 1 reports of an epoch.
 
-        None without a chain: then it is that of one report, whatever m is.
+        None without a chain: then it is that of one report for any m.
         """
         return None if self.chain is None else _ratio(self.chain, reports)
 
     def worst_split(self, windows: int) -> dict[int, int]:
-        """Return how many epochs have how many of any `windows` >= 1 in a row, at worst.
+        """Return the split of `windows` >= 1 consecutive windows into epochs that loses most.
 
-        Repeated reports lose most where the windows touch the most epochs. Others do where the
-        product of the epochs' ratios is largest, over all places of the first epoch's end: it need
-        not lie beyond `MOST_COUNTED` windows, from where on an epoch loses no more.
+        The result maps a number of windows to the number of epochs that hold so many. Without a
+        chain, the loss is largest if the windows overlap the most epochs. With one, the product of
+        the epochs' ratios decides, over all places at which the first epoch may end. These need not
+        exceed `MOST_COUNTED` windows, beyond which an epoch loses no more.
         """
         chain = self.chain
         if chain is None:
@@ -111,14 +112,14 @@ class Hold:
         return max(splits, key=beyond_shared)
 
     def loss(self, windows: int, *, steps: int = 1) -> tuple[float, float]:
-        """Return floats between which the logarithm of that product lies, `steps` times.
+        """Return floats `(low, high)` around `steps` times the log of `worst_split`'s product.
 
         Raises:
             ValueError: without a chain.
         """
         if self.chain is None:
             raise ValueError("expected reports that are randomised again")
-        # Beyond those that are counted only an upper bound is known, of what they lose at most.
+        # Beyond MOST_COUNTED reports only an upper bound is known.
         parts = [
             (
                 steps * times,
@@ -129,17 +130,17 @@ class Hold:
             )
             for reports, times in self.worst_split(windows).items()
         ]
-        # Products of floats with whole numbers, summed exactly, are off by their last digits.
+        # fsum is exact, but the products of floats and integers are off in their last digits.
         low = math.fsum(times * ends[0] for times, ends in parts)
         high = math.fsum(times * ends[1] for times, ends in parts)
         return low * (1.0 - _ROUNDING), high * (1.0 + _ROUNDING)
 
     def epochs(self, windows: int) -> int:
-        """Return how many epochs any `windows` >= 1 in a row touch at most."""
+        """Return the most epochs that any `windows` >= 1 consecutive windows overlap."""
         return epochs_touched(windows, self.windows)
 
     def disclosed(self) -> str:
-        """Return what tells the reports of an epoch from others."""
+        """Return what links the reports of an epoch to each other."""
         if self.chain is None:
             return (
                 f"which reports of an epoch of {self.windows:,} windows may be one device's: they "
@@ -159,7 +160,7 @@ def _ratio(chain: Chain, reports: int) -> Fraction:
 def epoch_offset(secret: bytes, fingerprint: bytes, windows: int) -> int:
     """Return by how many windows a device's epochs begin before multiples of their length.
 
-    Uniform in `0..windows-1`: the lowest bits of words, drawn until they fit.
+    It is uniform in `0..windows-1`, by rejection on the lowest bits of words.
 
     >>> epoch_offset(bytes(32), bytes(8), 24)
     23
@@ -175,7 +176,7 @@ def epoch_offset(secret: bytes, fingerprint: bytes, windows: int) -> int:
 
 
 def read_hold(given: object, path: str, mechanism: Mechanism) -> Hold | None:
-    """Return what a collection holds; None if `hold` is absent.
+    """Return the `hold` of a collection, or None if the key is absent.
 
     Raises:
         SpecError: naming the key and what was expected.

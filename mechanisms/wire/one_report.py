@@ -1,11 +1,11 @@
-"""The rule of one report a device and window, and the tokens by which it is kept.
+"""`one_report`: one report for each device and window, enforced by tokens.
 
 Each report carries a token: the first 8 bytes of HMAC-SHA-256, under a secret that never leaves the
-device, of the spec's fingerprint and the start of the report's window. A device has one token a
-window, another one in every window and collection; without the secret nobody knows whether two
-tokens are one device's. The token also says which partition its report goes to, so that who owns a
-partition sees all reports of its tokens. docs/wire.md has the bytes, docs/devices.md what the rule
-does and does not do.
+device, of the spec's fingerprint and the start of the report's window. A device has one token in
+each window of each collection, and without the secret nobody can link two of them. The token also
+determines the partition of its report, so that the owner of a partition sees all reports with the
+same token. docs/wire.md specifies the bytes; docs/devices.md says what the rule does and does not
+do.
 """
 
 import hmac
@@ -23,11 +23,11 @@ from ldpstream.mechanisms.base.times import parse_duration
 
 TOKEN_BYTES: Final = 8
 SECRET_BYTES: Final = 32
-"""How many random bytes a device draws for its secret; at least half as many are taken."""
+"""Number of random bytes that a device draws for its secret; at least half as many are required."""
 DEFAULT_PARTITIONS: Final = 4
 DEFAULT_WINDOW: Final = "1h"
 DISCLOSED: Final = ("a token: which reports of one window are one device's",)
-"""What it adds to what leaves a device in the clear."""
+"""What the rule adds to what is sent in the clear."""
 _PARTITION_BYTES: Final = 4
 _TIME_BYTES: Final = 8
 
@@ -42,14 +42,14 @@ class OneReport:
     partitions: int
 
     def canonical(self) -> dict[str, Json]:
-        """Return its part of the canonical spec."""
+        """Return the part of the canonical spec."""
         return {"window_ms": self.window_ms, "partitions": self.partitions}
 
     def tokens(self, secret: bytes, fingerprint: bytes, times_ms: NDArray[np.int64]) -> Tokens:
-        """Return a device's tokens, uint8 `(n, 8)`, of the windows of n cut times, int64 `(n,)`.
+        """Return a device's tokens, uint8 `(n, 8)`, for the windows of n cut times, int64 `(n,)`.
 
         Raises:
-            ValueError: for a secret of fewer than 16 bytes.
+            ValueError: if the secret has fewer than 16 bytes.
         """
         if len(secret) < SECRET_BYTES // 2:
             raise ValueError(f"expected a secret of at least {SECRET_BYTES // 2} bytes")
@@ -65,21 +65,21 @@ class OneReport:
         return np.frombuffer(b"".join(digests), np.uint8).reshape(-1, TOKEN_BYTES)[place]
 
     def partition(self, tokens: Tokens) -> NDArray[np.int64]:
-        """Return the partitions, int64 `(n,)`, that reports with these tokens, `(n, 8)`, go to."""
+        """Return the partitions, int64 `(n,)`, of reports with these tokens, uint8 `(n, 8)`."""
         first = np.ascontiguousarray(tokens[:, :_PARTITION_BYTES]).view("<u4")[:, 0]
         return first.astype(np.int64) % self.partitions
 
     def by_partition(self, tokens: Tokens) -> Iterator[NDArray[np.int64]]:
-        """Yield the places of the tokens of each partition that has any."""
+        """Yield, for each partition with tokens, the places of its tokens."""
         partition = self.partition(tokens)
         for number in np.unique(partition):
             yield np.flatnonzero(partition == number)
 
     def check(self, tokens: Tokens | None, n: int | None) -> Tokens:
-        """Return the tokens of the n reports of a frame, or of any number of them.
+        """Return the tokens of a frame after checking them; n is the number of reports, if known.
 
         Raises:
-            ValueError: if there is not one for each, or they are of several partitions.
+            ValueError: if there is not one token for each report, or they have several partitions.
         """
         if tokens is None or tokens.dtype != np.uint8 or (n is not None and len(tokens) != n):
             raise ValueError("expected one token of 8 bytes for each report, because of one_report")
@@ -90,13 +90,13 @@ class OneReport:
         return tokens
 
     def frame_partition(self, frame: bytes) -> int:
-        """Return the partition that a frame goes to: its last bytes are a token."""
+        """Return the partition of a frame, whose last bytes are a token."""
         last = np.frombuffer(frame[-TOKEN_BYTES:], np.uint8).reshape(1, TOKEN_BYTES)
         return int(self.partition(last)[0])
 
 
 def token_numbers(tokens: Tokens) -> NDArray[np.uint64]:
-    """Return tokens, uint8 `(n, 8)`, as numbers `(n,)`, the first byte being the highest."""
+    """Return tokens, uint8 `(n, 8)`, as big-endian numbers, uint64 `(n,)`."""
     return np.ascontiguousarray(tokens).view(">u8")[:, 0].astype(np.uint64)
 
 

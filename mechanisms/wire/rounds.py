@@ -1,7 +1,7 @@
-"""The spec of a round: a collection of unknown words, and what it asks about in one window.
+"""The spec of a round: a collection of unknown words with the prefixes of one window.
 
-docs/wire.md has the document. What a device has fixed beforehand is the collection's spec, and so
-epsilon and the number of rounds: a round of any other is refused, whoever serves it.
+docs/wire.md specifies the document. A device fixes the collection's spec beforehand, and with it
+epsilon and the number of rounds; it refuses a round of any other spec, whoever serves it.
 """
 
 from dataclasses import replace
@@ -20,20 +20,20 @@ def words_of(spec: CollectionSpec) -> Words:
     """Return the words of a collection.
 
     Raises:
-        SpecError: where its values are others.
+        SpecError: if its domain is not one of words.
     """
     if not isinstance(spec.domain, Words):
-        raise SpecError(f"collection.{spec.name}.domain", "words, of which rounds can be had")
+        raise SpecError(f"collection.{spec.name}.domain", "words, which alone have rounds")
     return spec.domain
 
 
 def round_number(words: Words, start_ms: int, window_ms: int) -> int:
-    """Return which round a window is: runs begin at multiples of their length since the epoch."""
+    """Return the round of a window; runs begin at multiples of their length since the epoch."""
     return start_ms // window_ms % words.rounds
 
 
 def round_document(spec: CollectionSpec, asked: Round) -> dict[str, Json]:
-    """Return a round as devices read it."""
+    """Return the document of a round, as devices read it."""
     prefixes: list[Json] = list(asked.prefixes)
     return {
         "fingerprint": spec.fingerprint.hex(),
@@ -45,13 +45,13 @@ def round_document(spec: CollectionSpec, asked: Round) -> dict[str, Json]:
 
 
 def in_round(spec: CollectionSpec, document: object) -> CollectionSpec:
-    """Return the spec that a device reports under in the round of a document.
+    """Return the spec with which a device reports in the round of a document.
 
-    It has the fingerprint, the mechanism and the epsilon of the spec that the device has fixed.
+    Fingerprint, mechanism and epsilon stay those of the spec that the device has fixed.
 
     Raises:
-        SpecError: for a round of another spec, beyond the number of rounds, in a window that is not
-            its own, or about prefixes that it cannot have.
+        SpecError: if the round is one of another spec, does not exist, is not that of its window,
+            or has invalid prefixes.
     """
     words = words_of(spec)
     try:

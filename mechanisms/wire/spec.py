@@ -47,8 +47,8 @@ _HOLD_VERSION = 3
 class CollectionSpec:
     """A collection as its devices see it: a domain, a mechanism, a topic, a time precision.
 
-    With `one_report` each report carries a token, and one counts of a device and window. With
-    `hold` devices' ledgers draw once an epoch.
+    With `one_report` each report carries a token, so that one report counts for each device and
+    window. With `hold` a device's ledger draws once for each epoch.
     """
 
     name: str
@@ -63,8 +63,8 @@ class CollectionSpec:
     def from_mapping(cls, name: str, mapping: Mapping[str, object], *, base: Path) -> Self:
         """Return the spec of a `[collection.NAME]` table; files are relative to `base`.
 
-        Reads `mechanism, domain, topic, precision, hold, one_report` (with it `partitions` and
-        `window`) and `MECHANISM_KEYS`, no others.
+        Reads only `mechanism, domain, topic, precision, hold, one_report` (with it `partitions` and
+        `window`) and `MECHANISM_KEYS`.
 
         Raises:
             SpecError: naming the key and what was expected.
@@ -87,10 +87,10 @@ class CollectionSpec:
 
     @cached_property
     def attributes(self) -> Mapping[str, "CollectionSpec"]:
-        """The specs of the attributes of records, by name, each of its own domain and mechanism.
+        """The specs of the attributes of records by name, each with its own domain and mechanism.
 
-        They share the collection's name, topic and fingerprint's place on the wire; none of them is
-        a collection by itself. Empty where values are no records.
+        They share the collection's name and topic, and are not collections by themselves. Empty if
+        values are not records.
         """
         if not isinstance(self.domain, Attributes) or not isinstance(self.mechanism, Sampled):
             return {}
@@ -99,9 +99,9 @@ class CollectionSpec:
 
     @property
     def canonical(self) -> bytes:
-        """The spec as canonical JSON (docs/wire.md): what devices and servers must agree on.
+        """The spec as canonical JSON (docs/wire.md), on which devices and servers must agree.
 
-        The topic is no part of it: the same reports may be carried elsewhere.
+        The topic is not part of it, since the same reports may be carried elsewhere.
         """
         document: dict[str, Json] = {
             "version": VERSION,
@@ -124,23 +124,23 @@ class CollectionSpec:
 
     @cached_property
     def report_bytes(self) -> int:
-        """The length of a report on the wire: the mechanism's, and its token where there is one."""
+        """The length of a report on the wire, in bytes: the mechanism's, and a token if any."""
         return self.mechanism.report_bytes + (0 if self.one_report is None else TOKEN_BYTES)
 
     @property
     def charged(self) -> Policy:
-        """What a ledger charges at a time: a report's policy, or that of an epoch's draw."""
+        """The policy of one charge of a ledger: that of a report, or of an epoch's draw."""
         return (self.mechanism if self.hold is None else self.hold.permanent).policy
 
     def split(self, payload: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], Tokens]:
-        """Return reports as the mechanism encodes them, and their tokens, `(n, 0)` without any."""
+        """Return reports as the mechanism encodes them, and their tokens, `(n, 0)` if none."""
         size = self.mechanism.report_bytes
         return np.ascontiguousarray(payload[:, :size]), payload[:, size:]
 
     def device_document(self) -> dict[str, Json]:
         """Return what a device in any language needs (docs/wire.md, "Device document").
 
-        `canonical` is the canonical JSON as a text, so that its bytes can be hashed as they are.
+        `canonical` is the canonical JSON as a text, so that its bytes can be hashed unchanged.
         """
         return {
             "collection": self.name,
@@ -152,13 +152,13 @@ class CollectionSpec:
     def privatize(
         self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy | None = None
     ) -> Reports:
-        """Randomise n labels into reports, int64 of shape `(n,)`.
+        """Randomise n labels into reports, one a row (`mechanism.Reports`).
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad label, never the label.
         """
         source = entropy or SystemEntropy()
-        # Where a label is placed is a value of the mechanism: there is nothing to check.
+        # A placed label is a value of the mechanism, so that nothing has to be checked.
         return self.mechanism.randomise(self.domain.place(labels, entropy=source), source)
 
     def frame(
@@ -172,17 +172,18 @@ class CollectionSpec:
         """Randomise n >= 1 labels into one message: a frame ready to produce.
 
         `times_ms` are epoch milliseconds, one for each label, by default now; they are cut to the
-        precision before they leave. With `one_report` there is one label, and the device's secret.
+        precision. With `one_report` there is one label, and the device's secret.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first bad label, never the label.
-            ValueError: for no labels, or not one whole number of the years 1 to 9999 for each; for
-                no secret, or several labels, with `one_report`, or a secret without it.
+            ValueError: if there are no labels, or not one integer time within the years 1 to 9999
+                for each; with `one_report`, if there is no secret or more than one label; without,
+                if there is a secret.
         """
         if (secret is None) != (self.one_report is None):
-            raise ValueError("expected a secret where there is one_report, and nowhere else")
+            raise ValueError("expected a secret with one_report, and only with it")
         if secret is not None and len(labels) != 1:
-            raise ValueError("expected one label: one_report takes no more of a device")
+            raise ValueError("expected one label: one_report takes one from a device")
         reports = self.privatize(labels, entropy=entropy)
         if times_ms is None:
             times = np.full(len(reports), time.time_ns() // 1_000_000, dtype=np.int64)
@@ -195,7 +196,7 @@ class CollectionSpec:
         """Return a device's tokens, uint8 `(n, 8)`, for n times, int64 `(n,)`.
 
         Raises:
-            ValueError: without `one_report`, or for a secret of fewer than 16 bytes.
+            ValueError: without `one_report`, or if the secret has fewer than 16 bytes.
         """
         if self.one_report is None:
             raise ValueError("expected a collection with one_report")
@@ -205,15 +206,15 @@ class CollectionSpec:
     def frame_reports(
         self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None
     ) -> bytes:
-        """Frame n >= 1 reports with their times, int64 `(n,)`, cut to the precision here.
+        """Frame n >= 1 reports with their times, int64 `(n,)`, which are cut to the precision.
 
-        Reports of one cut time go in ascending order, with tokens in that of the tokens. As they
-        came, their places would order the events more finely than the precision and, where values
-        came sorted, narrow them down. `tokens`, uint8 `(n, 8)`, are of one partition.
+        Reports with the same cut time are sorted, by token if there are tokens. Their original
+        order would reveal the order of events more finely than the precision, and, if values came
+        sorted, narrow them down. `tokens`, uint8 `(n, 8)`, have one partition.
 
         Raises:
-            ValueError: for no reports, not one time for each, or not the tokens that `one_report`
-                asks for.
+            ValueError: if there are no reports, not one time for each, or not the tokens that
+                `one_report` requires.
         """
         if np.shape(times_ms) != np.shape(reports)[:1]:
             raise ValueError("expected one time for each report")
@@ -236,7 +237,7 @@ class CollectionSpec:
         """Frame one encoded report, uint8 `(1, B)`, such as a ledger releases.
 
         Raises:
-            ValueError: with `one_report`, for no secret or one of fewer than 16 bytes.
+            ValueError: with `one_report`, if the secret is missing or has fewer than 16 bytes.
         """
         times_ms = np.array([time_ms], dtype=np.int64)
         if self.one_report is not None:
@@ -244,7 +245,7 @@ class CollectionSpec:
         return encode_frame(self.fingerprint, times_ms - times_ms % self.precision_ms, payload)
 
     def _sort(self, reports: Reports, cut_ms: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Order by time, then by the report: symbols as numbers, rows as their bytes."""
+        """Return the order by time, then by report: symbols by number, rows by their bytes."""
         if reports.ndim == 1:
             return np.lexsort((reports, cut_ms))
         rows = np.ascontiguousarray(self.mechanism.encode(reports))
@@ -252,7 +253,7 @@ class CollectionSpec:
         return by_bytes[np.argsort(cut_ms[by_bytes], kind="stable")]
 
     def disclosed(self) -> list[str]:
-        """Return what leaves a device in the clear: by the mechanism, and by taking part."""
+        """Return what is sent in the clear, by the mechanism and by taking part."""
         return [
             *self.mechanism.disclosed(),
             f"the event time, cut to {format_duration(self.precision_ms)}",
@@ -265,7 +266,7 @@ class CollectionSpec:
 def _read_mechanism(
     mapping: Mapping[str, object], *, path: str, base: Path
 ) -> tuple[Domain, Mechanism]:
-    """Return the domain of what devices give, and the mechanism of a collection's table."""
+    """Return the domain of the labels that devices give, and the mechanism of a collection."""
     if has_attributes(mapping.get("domain")):
         return build_attributes(mapping, path=path, base=base)
     domain, blocks = parse_domain(mapping.get("domain"), path=f"{path}.domain", base=base)
@@ -278,11 +279,11 @@ def _read_mechanism(
 
 
 def load_spec(path: str | Path, name: str) -> CollectionSpec:
-    """Return the spec of one collection out of a configuration file.
+    """Return the spec of one collection from a configuration file.
 
     Raises:
         SpecError: if the file cannot be read or is not TOML, has no such collection, or a key of
-            the collection is impossible.
+            the collection is invalid.
     """
     file = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""The keys of a collection that are texts: its name, its topic, the precision of its times."""
+"""The text keys of a collection: its name, its topic, the precision of its times."""
 
 import re
 from typing import Final
@@ -28,7 +28,7 @@ def read_precision(given: object, path: str) -> int:
     """Return the precision of times in milliseconds.
 
     Raises:
-        SpecError: if it is not a duration above 0, or one of more than a hundred years.
+        SpecError: if it is not a duration above 0 and at most a hundred years.
     """
     if isinstance(given, str):
         try:

@@ -1,8 +1,8 @@
 """Context-aware local differential privacy for Kafka streams.
 
 Devices privatize one value each (`ldpstream.mechanisms`), Faust agents keep exact windowed
-statistics of the reports (`ldpstream.agents`), and estimates with confidence bounds come out
-(`ldpstream.estimators`)::
+statistics of the reports (`ldpstream.agents`), and estimators turn these into estimates with
+confidence bounds (`ldpstream.estimators`)::
 
     import ldpstream as ldp
 
@@ -10,8 +10,8 @@ statistics of the reports (`ldpstream.agents`), and estimates with confidence bo
     reports = ldp.privatize(modes, ["bus", "train", "bus"])
     ldp.estimate(reports).to_frame()
 
-Importing this package imports nothing else, so that a device that only privatizes pays for numpy
-alone: each name is loaded when it is first used.
+Importing this package imports nothing else: each name is loaded on first use, so that a device that
+only privatizes loads numpy and nothing more.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -72,7 +72,7 @@ _HOMES = {
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> Any:
-        # A submodule that is asked for before it is imported is no name of ours.
+        # Submodules that are not imported yet are not public names.
         if name not in __all__:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
         from ldpstream.mechanisms.base.lazy import handed_on
@@ -86,5 +86,5 @@ if not TYPE_CHECKING:
             raise ImportError(said, name=error.name) from error
 
     def __dir__() -> list[str]:
-        # What completion offers.
+        # For completion in shells.
         return sorted(__all__)

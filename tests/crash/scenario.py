@@ -123,9 +123,8 @@ async def run(
 
 async def _kill(lab: Lab, fleet: list[Worker], rng: random.Random) -> None:
     number = rng.randrange(len(fleet))
-    packs = fleet[number].process.args[3] == "pack"  # type: ignore[index]  # of all we start
     fleet[number].kill()
-    fleet[number] = lab.start_packer() if packs else lab.start_worker()
+    fleet[number] = lab.start_worker(command=fleet[number].command)
     # Now and then it is killed again before it has come up.
     if rng.random() < 0.75:
         await asyncio.to_thread(fleet[number].wait_ready)

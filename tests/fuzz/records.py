@@ -78,8 +78,10 @@ class Format:
             self.decode(data)
         except self.errors:
             return False
-        except Exception as error:  # any other error is the defect looked for
-            raise AssertionError(f"{self.name}: {error!r} of {data[:200]!r}") from error
+        except Exception as error:
+            # Any other error is the defect looked for; it is raised on with what caused it.
+            error.add_note(f"{self.name}: {data[:200]!r}")
+            raise
         return True
 
 

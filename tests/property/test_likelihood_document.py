@@ -11,6 +11,7 @@ from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.bounds.power import CORRELATED
 from tests.property import documents
 from tests.property.documents import collection, totals
@@ -148,7 +149,7 @@ def test_reports_of_one_device_several_times_are_no_sample():
     ],
     ids=["hadamard", "response", "geometry", "subset", "bits", "tree", "grid", "many"],
 )
-def test_what_has_no_likelihood_is_refused_by_name(table: dict[str, Any], method: str):
+def test_what_has_no_likelihood_is_refused_by_name(table: dict[str, Any], method: Method):
     instead = "padded" if method == "profile" else "exact"
     said = (
         f"expected {instead} or another, got {method}, which is for l1-geometric in one dimension "
@@ -158,7 +159,7 @@ def test_what_has_no_likelihood_is_refused_by_name(table: dict[str, Any], method
         collection(table, method=method)
     spec = collection(table).spec
     with pytest.raises(QueryError, match=f"method: {said}"):
-        check_offered(EstimateOptions(method=method), spec)  # type: ignore[arg-type]  # a text
+        check_offered(EstimateOptions(method=method), spec)
     if spec.mechanism.id in CORRELATED:
         with pytest.raises(QueryError, match="project: expected simplex or another, got power"):
             check_offered(EstimateOptions(project="power"), spec)

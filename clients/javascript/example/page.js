@@ -1,5 +1,5 @@
-// One report a day, by a ledger: it is kept before it is sent, and a repeat sends the kept one.
-// Served from the folder above (`python -m http.server -d clients/javascript`), as
+// One report a day, with a ledger: a report is stored before it is sent, and a retry sends the stored
+// one. Serve it from the folder above (`python -m http.server -d clients/javascript`) and open
 // /example/?gateway=http://127.0.0.1:8080&collection=modes&label=bus&label=walk, with the page's origin
 // among gateway.origins.
 
@@ -30,7 +30,7 @@ async function start() {
     const sent = await postOnce(`${address}/reports`, collection, label, { ledger });
     said.textContent = sent ? "Thank you. Come back tomorrow." : "You have answered today.";
   };
-  // What is kept goes again, whatever is answered: so nothing is asked.
+  // A stored report is sent again whatever the user would answer, so do not ask.
   if ((await ledger.kept(collection)) !== null) return answer(null);
   for (const label of asked.getAll("label")) {
     const button = document.createElement("button");

@@ -3,8 +3,8 @@
 import { SpecError } from "./errors.js";
 import { sha256OfNumbers } from "./hash.js";
 
-// Returns for each value its block and its place there, for each block its size. `parameters` are
-// those of the mechanism's `blocks`, `runs` the table of the device document, absent for one block.
+// Returns the block of each value, its place there, and the size of each block. `parameters` are the
+// mechanism's `blocks`; `runs` is the table of the device document, absent if there is one block.
 export async function readBlocks(size, parameters, runs) {
   const ofValue = runs === undefined ? new Array(size).fill(0) : expand(runs, size);
   if ((await sha256OfNumbers(ofValue)) !== parameters.sha256) {
@@ -30,7 +30,7 @@ function expand(runs, size) {
   return ofValue;
 }
 
-// Where each block's outputs start: `orders` outputs a block, one block after the other.
+// The first output of each block; block j has `orders[j]` outputs, one block after the other.
 export function startsOf(orders) {
   let next = 0;
   return orders.map((order) => {
@@ -39,7 +39,7 @@ export function startsOf(orders) {
   });
 }
 
-// The parameters of each different size of block that has any, by size.
+// Parameters by size of block.
 export function bySize(list) {
   return new Map(list.map((entry) => [entry.size, entry]));
 }

@@ -1,6 +1,7 @@
-// What a window sends for a permanent report (docs/wire.md, "Hold"). A chain is `{form, again}`: two
-// mechanisms with the same `form` have the same reports, and `again(keep, permanent)` returns what
-// makes a number out of a permanent one, `(number, entropy) => number`.
+// The reports that windows send for a permanent one (docs/wire.md, "Hold"). A chain is
+// `{form, again}`: two mechanisms with the same `form` have the same reports, and
+// `again(keep, permanent)` returns a function `(number, entropy) => number` that draws a report from
+// the permanent one.
 
 import { bernoulliRational, choose, uniformBelow } from "./entropy.js";
 import { SpecError } from "./errors.js";
@@ -17,7 +18,7 @@ export function readKeep(text) {
   return read;
 }
 
-// Probabilities by a whole number, which each of `wanted` has to have.
+// Probabilities by integer, one for each of `wanted`.
 export function readKeeps(keep, wanted) {
   const kept = new Map(keep.map(([number, text]) => [number, readKeep(text)]));
   if (!wanted.every((number) => kept.has(number))) {
@@ -26,7 +27,7 @@ export function readKeeps(keep, wanted) {
   return kept;
 }
 
-// The same report, or a uniform one of its block.
+// A report stays, or becomes a uniform one of its block.
 export function blockChain({ starts, orders }) {
   return {
     form: JSON.stringify([starts, orders]),
@@ -42,7 +43,7 @@ export function blockChain({ starts, orders }) {
   };
 }
 
-// The same report, or one that is drawn alike for all: `ends` are those of the parts of 0..1.
+// A report stays, or is drawn independently of it; `ends` are the ends of the parts of 0..1.
 export function mixtureChain(form, endsOf) {
   return {
     form,

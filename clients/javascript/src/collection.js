@@ -1,4 +1,4 @@
-// A collection as its devices see it, out of a device document (docs/wire.md).
+// A collection as its devices see it, read from a device document (docs/wire.md).
 
 import { readDomain, sizeOf } from "./domain.js";
 import { SystemEntropy } from "./entropy.js";
@@ -38,8 +38,8 @@ export class Collection {
     this.#precisionMs = precisionMs;
   }
 
-  // Reads a device document and checks all its digests. `fingerprint`, where given, is the one that
-  // this device was built for: a document with another spec is refused, whoever served it.
+  // Reads a device document and checks all its digests. `fingerprint`, if given, is the one for which
+  // this device was built: a document with another spec is refused, whoever served it.
   static async load(document, { fingerprint } = {}) {
     const { canonical, tables = {} } = document ?? {};
     if (typeof canonical !== "string") throw new SpecError("canonical", "a text of JSON");
@@ -87,17 +87,17 @@ export class Collection {
     return Collection.load(document, options);
   }
 
-  // What one report loses at most, as an exact rational `{numerator, denominator}` of BigInts.
+  // The most that one report loses, as an exact rational `{numerator, denominator}` of BigInts.
   largestLoss() {
     return this.#loss();
   }
 
-  // What a ledger charges at a time, likewise: with hold an epoch's permanent draw, else a report.
+  // One charge of a ledger, likewise: for a report, or with hold for an epoch's permanent draw.
   chargedLoss() {
     return this.hold === null ? this.#loss() : this.hold.loss();
   }
 
-  // Draws the permanent report of an epoch whose first value is this label, where there is hold.
+  // With hold, draws the permanent report of an epoch whose first value is this label.
   drawPermanent(label, { entropy = new SystemEntropy() } = {}) {
     return this.hold.permanent.privatize(this.#domain.index([label], entropy), entropy)[0];
   }
@@ -108,15 +108,16 @@ export class Collection {
     return this.#mechanism.privatize(this.#domain.index(labels, entropy), entropy);
   }
 
-  // The token of this device's report in the window of a time, where the collection has one_report.
+  // With one_report, the token of this device's report in the window of a time.
   async token(secret, timeMs = Date.now()) {
     if (this.oneReport === null) throw new RangeError("expected a collection with one_report");
     const cutMs = cutTime(timeMs, this.#precisionMs);
     return makeToken(secret, this.#fingerprint, cutMs, this.oneReport.windowMs);
   }
 
-  // Randomises labels into one frame. `timesMs` are epoch milliseconds, one a label, by default now;
-  // they are cut to the precision here. With one_report `tokens` are one a label, of one partition.
+  // Randomises labels into one frame. `timesMs` are epoch milliseconds, one for each label, by default
+  // now; they are cut to the precision. With one_report there is a token for each label, all of one
+  // partition.
   frame(labels, { timesMs, entropy, tokens } = {}) {
     checkArray(labels);
     const now = Date.now();

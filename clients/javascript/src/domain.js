@@ -1,10 +1,10 @@
-// Labels of a device to numbers of values, 0..k-1; cells of several dimensions in row-major order.
+// Maps a device's labels to indices of values, 0..k-1, in row-major order for several dimensions.
 
 import { SpecError, ValueOutsideDomainError } from "./errors.js";
 import { roundAtRandom } from "./rounding.js";
 
-// Returns `{shape, index(labels, entropy)}` of the canonical spec's domain; only a domain that rounds
-// at random takes words.
+// Returns `{shape, index(labels, entropy)}` for the canonical spec's domain; only a domain that rounds
+// at random uses the entropy.
 export function readDomain(canonical) {
   const { weights, ...own } = canonical;
   const domain = readValues(own);
@@ -24,8 +24,8 @@ function readValues(canonical) {
   return lattice(shape);
 }
 
-// What a record is placed at follows from the mechanism, which draws the attribute. A pair of
-// attributes comes after both: `pair` are their numbers.
+// The mechanism draws the attribute at whose value a record is placed. A pair comes after both of its
+// attributes, whose numbers are `pair`.
 function records(attributes) {
   const parts = [];
   for (const { name, domain } of attributes) {
@@ -74,7 +74,7 @@ function lattice(shape) {
   };
 }
 
-// Bins are half-open, but the last one closed; edges as docs/wire.md computes them.
+// Bins are half-open except for the last; docs/wire.md specifies how edges are computed.
 function interval(bounds, bins) {
   const ranges = bounds.map(([low, high]) => `[${low}, ${high}]`).join(", ");
   const edges = bounds.map(([low, high], axis) => {
@@ -97,14 +97,14 @@ function interval(bounds, bins) {
   };
 }
 
-// The values are the edges, one more than bins: a number goes to one of the two nearest.
+// The values are the edges, one more than bins; a number is rounded to one of the two nearest.
 function rounded(bounds, bins) {
   const numbers = interval(bounds, bins);
   return {
     shape: bins.map((count) => count + 1),
     expected: numbers.expected,
     index(labels, entropy) {
-      numbers.index(labels); // all are inside, before any word is drawn
+      numbers.index(labels); // check that all are inside before drawing any word
       const columns = bounds.map(([low, high], axis) => {
         const points = labels.map((label) => (bounds.length === 1 ? label : label[axis]));
         return roundAtRandom(entropy, points, low, high, bins[axis]);
@@ -140,7 +140,7 @@ function withWeights(values, largest) {
   };
 }
 
-// The labels of `lip` where devices give a prior, a budget or both: `[value, prior, epsilon]`.
+// The labels of `lip` if devices give a prior, a budget or both: `[value, prior, epsilon]`.
 export function withPriors(values, { edges, epsilons }) {
   const others = (edges === null ? 0 : 1) + (epsilons.length > 1 ? 1 : 0);
   if (others === 0) return values;

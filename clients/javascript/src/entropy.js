@@ -1,7 +1,7 @@
-// Uniform 64-bit words as BigInts, and the exact draws that are made of them. No probability is
-// ever a floating-point number: a draw compares whole numbers.
+// Uniform 64-bit words as BigInts, and exact draws from them. No probability is ever a
+// floating-point number: draws compare integers.
 
-const BYTES_A_CALL = 65536; // the most that getRandomValues gives at once
+const BYTES_A_CALL = 65536; // the most that getRandomValues returns at once
 const WORD_BITS = 64;
 
 let generator = globalThis.crypto;
@@ -22,7 +22,7 @@ export class SystemEntropy {
   }
 }
 
-// `thresholds` are BigInts in 0..2^64, one a draw: true with probability threshold / 2^64.
+// `thresholds` are BigInts in 0..2^64, one for each draw: true with probability threshold / 2^64.
 export function bernoulliEach(entropy, thresholds) {
   const words = entropy.words(thresholds.length);
   return thresholds.map((threshold, i) => words[i] < threshold);
@@ -33,9 +33,9 @@ export function bernoulliRational(entropy, probability) {
   return choose(entropy, [probability]) === 0;
 }
 
-// In which part of 0..1 a uniform number falls, exactly: `ends` are rationals that ascend. A word
-// decides by their first 64 binary digits, and where it equals those of some the next one by their
-// next 64.
+// The part of 0..1 in which a uniform number falls, exactly; `ends` are ascending rationals. A word is
+// compared with their first 64 binary digits; if it equals some of them, the next word is compared
+// with their next 64.
 export function choose(entropy, ends) {
   let below = 0;
   let open = ends.map(({ numerator, denominator }) => ({ rest: numerator, denominator }));
@@ -52,7 +52,7 @@ export function choose(entropy, ends) {
   }
 }
 
-// One word for each 64 coins: its bits from the lowest on.
+// Each 64 coins take one word: its bits from the lowest on.
 export function fairCoins(entropy, n) {
   const words = entropy.words(Math.ceil(n / WORD_BITS));
   const coins = new Array(n);
@@ -62,8 +62,8 @@ export function fairCoins(entropy, n) {
   return coins;
 }
 
-// Exactly uniform numbers below each bound (a number in 1..2^53): the lowest bits of a word; what is
-// too large is drawn again, all first words before all second ones.
+// Exactly uniform numbers below each bound (a number in 1..2^53): the lowest bits of a word. Those that
+// are too large are drawn again, all first words before all second ones.
 export function uniformBelowEach(entropy, bounds) {
   const drawn = new Array(bounds.length);
   const masks = bounds.map((bound) => (1n << BigInt(bitLength(bound - 1))) - 1n);
@@ -85,7 +85,7 @@ export function uniformBelow(entropy, bound, n) {
   return uniformBelowEach(entropy, new Array(n).fill(bound));
 }
 
-// Of a whole number in 0..2^53 - 1.
+// The number of binary digits of an integer in 0..2^53 - 1.
 export function bitLength(number) {
   return number === 0 ? 0 : number.toString(2).length;
 }

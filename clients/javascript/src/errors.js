@@ -1,4 +1,4 @@
-// Errors say where something is wrong and what was expected, and never repeat a user's value.
+// Errors say what is wrong and where, and never repeat a private value.
 
 export class SpecError extends Error {
   constructor(path, expected, { cause } = {}) {
@@ -17,7 +17,7 @@ export class ValueOutsideDomainError extends Error {
   }
 }
 
-// `status` is null where nothing answered; `retriable` says that the same bytes may be sent again.
+// `status` is null if nothing answered; `retriable` says that the same bytes may be sent again.
 export class UploadError extends Error {
   constructor(message, { status, retriable, detail = null, retryAfterMs = null, cause }) {
     super(message, { cause });
@@ -29,7 +29,7 @@ export class UploadError extends Error {
   }
 }
 
-// A ledger cannot be used, or a window's report is no longer there.
+// A ledger cannot be used, or a window's report has been forgotten.
 export class LedgerError extends Error {
   constructor(message) {
     super(message);
@@ -37,7 +37,7 @@ export class LedgerError extends Error {
   }
 }
 
-// The ledger spreads its budget, and this window is not one of the device's.
+// The ledger spreads its budget over other windows than this one.
 export class SkippedError extends LedgerError {
   constructor(collection, { reports, windows }) {
     super(`${collection}: expected one of the ${reports} of ${windows} windows that the budget is spread over`);

@@ -1,4 +1,4 @@
-// A frame: one message of one or more reports (docs/wire.md).
+// Frames: messages with one or more reports (docs/wire.md).
 
 const VERSION = 1;
 const FINGERPRINT_BYTES = 8;
@@ -8,7 +8,7 @@ const MAX_RUNS = 0xffff;
 const EARLIEST_MS = -62135596800000;
 const LATEST_MS = 253402300799999;
 
-// Toward the past, also before 1970.
+// Rounds toward the past, also before 1970.
 export function cutTime(timeMs, precisionMs) {
   if (!Number.isInteger(timeMs) || timeMs < EARLIEST_MS || timeMs > LATEST_MS) {
     throw new RangeError("time: expected whole milliseconds since the epoch, of the years 1 to 9999");
@@ -17,10 +17,10 @@ export function cutTime(timeMs, precisionMs) {
   return timeMs - (over < 0 ? over + precisionMs : over);
 }
 
-// `entries` are `{timeMs, report}`, times cut, reports of one length. They are sorted by time and,
-// within a time, by the report: as they came, their places would tell the order of the events.
-// `numbers` says that reports are little-endian numbers; others go by their bytes. Those with tokens
-// (all or none) go by the tokens, which follow the reports.
+// `entries` are `{timeMs, report}` with cut times and reports of one length. They are sorted by time
+// and then by report, because their original order would reveal the order of the events. `numbers`
+// says that reports are little-endian numbers; others are sorted by their bytes. If there are tokens,
+// one for each report, entries are sorted by token, and a token follows its report.
 export function encodeFrame(fingerprint, entries, { numbers }) {
   if (entries.length === 0) throw new RangeError("expected at least one report");
   const compare = numbers ? compareNumbers : compareBytes;

@@ -18,7 +18,7 @@ export async function sha256OfText(text) {
   return sha256(new TextEncoder().encode(text));
 }
 
-// Of whole numbers as i32, little-endian: the digest of blocks and of sensitive values.
+// The SHA-256 of integers as little-endian i32, which is the digest of blocks and sensitive values.
 export async function sha256OfNumbers(numbers) {
   const view = new DataView(new ArrayBuffer(4 * numbers.length));
   numbers.forEach((number, i) => view.setInt32(4 * i, number, true));

@@ -1,5 +1,5 @@
-// `hold`: one permanent report an epoch, from which those of its windows follow (docs/wire.md, "Hold";
-// the vectors are tests/vectors/hold.json).
+// `hold`: one permanent report for each epoch, from which the reports of its windows follow
+// (docs/wire.md, "Hold"; vectors in tests/vectors/hold.json).
 
 import { SpecError } from "./errors.js";
 import { build } from "./mechanisms/index.js";
@@ -7,8 +7,8 @@ import { below, wordsOf } from "./spread.js";
 
 const MAX_HELD_WINDOWS = 1_000_000;
 
-// What a spec holds: `windows` an epoch, `permanent` the mechanism that draws once, `loss` what that
-// draw loses at most, and `send(report, entropy)`, which returns the report of a window.
+// Returns the hold of a spec: the number of `windows` of an epoch, the mechanism `permanent` that draws
+// once, the `loss` of that draw, and `send(report, entropy)`, which returns the report of a window.
 export async function readHold(spec, values, tables, own) {
   const { windows, permanent, keep } = spec.hold;
   if (!Number.isInteger(windows) || windows < 2 || windows > MAX_HELD_WINDOWS) {
@@ -25,7 +25,7 @@ export async function readHold(spec, values, tables, own) {
   return { windows, permanent: mechanism, loss, send: chain.sender(keep, mechanism) };
 }
 
-// The epoch `[startMs, endMs)` of the window that starts then: each device's begin elsewhere.
+// This device's epoch `[startMs, endMs)` that holds the window starting at a time.
 export async function epochOf(secret, fingerprint, startMs, { windows, windowMs }) {
   const offset = await epochOffset(secret, fingerprint, windows);
   const number = Math.floor((startMs / windowMs + offset) / windows);

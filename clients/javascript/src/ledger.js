@@ -1,5 +1,5 @@
-// One person's budget ledger: one report a window, the same one whenever it is asked for again, and no
-// report beyond the budget. What it protects, and what not: docs/devices.md.
+// One person's budget ledger: one report for each window, the same one at every later call, and no
+// report beyond the budget. docs/devices.md says what this protects and what it does not.
 
 import { SystemEntropy } from "./entropy.js";
 import { BudgetError, LedgerError, SkippedError } from "./errors.js";
@@ -14,7 +14,7 @@ import { drawnWindows } from "./spread.js";
 import { deviceSecret } from "./token.js";
 import { post, uploadKey } from "./upload.js";
 
-// Of each storage, what was asked of it last: several ledgers may share one.
+// The last operation on each storage, because several ledgers may share one.
 const last = new WeakMap();
 
 export class Ledger {
@@ -25,14 +25,14 @@ export class Ledger {
   #collections;
   #spread;
 
-  // `storage` is localStorage, a FileStorage (file.js), or anything with getItem and setItem, which
-  // may be asynchronous, and lock(place, run), which runs it while nobody else uses the item: only
-  // where there are Web Locks it may be without. `place` is the name of the item. `collections` are the ones that may report,
-  // each with the length of its windows in milliseconds; `horizonMs` the length of a period, or
-  // null: one period for ever. `budget` is read as the decimal or fraction that was written. With
-  // `spread` it takes part in some windows of each period only, as many as the budget allows, drawn
-  // from its secret; true draws for each period, "rolling" once, so that any stretch as long as a
-  // period keeps the budget.
+  // `storage` is localStorage, a FileStorage (file.js), or any object with getItem and setItem, which
+  // may be asynchronous, and lock(place, run), which calls run while nobody else uses the item. With
+  // Web Locks `lock` is optional. `place` is the name of the item. `collections` are those that may
+  // report, each with the length of its windows in milliseconds. `horizonMs` is the length of a
+  // period, or null for a single period without end. `budget` is read as the decimal or fraction that
+  // was written. With `spread` the ledger takes part in as many windows of each period as the budget
+  // allows, drawn from its secret: true draws for each period, "rolling" draws once, so that any time
+  // span as long as a period keeps the budget.
   constructor({
     storage,
     place = "ldpstream.ledger",
@@ -50,15 +50,15 @@ export class Ledger {
     this.#spread = spread;
   }
 
-  // Resolves to whether the window that holds a time is one of the device's: without spread all are.
-  // What was drawn for a period is kept, and stands; a window that is missed is lost.
+  // Resolves to whether the device takes part in the window of a time; always without spread. The draw
+  // for a period is stored and final; a window that is missed is lost.
   async takesPart(collection, { timeMs = Date.now() } = {}) {
     const { startMs } = this.#window(collection, timeMs);
     return this.#alone(async () => this.#isDrawn(await this.#read(), collection, startMs));
   }
 
-  // What part of which windows a window is drawn from: of rounds that find words one of a run; null
-  // where all take part.
+  // The number of a period's windows in which the device takes part, or null for all of them. In the
+  // discovery of words this is one round of a run.
   #share(collection, startMs) {
     const { windowMs, windows, reports } = this.#known(collection);
     if (collection.words !== null) {
@@ -87,8 +87,8 @@ export class Ledger {
     return state.drawn[key].includes(place < 0 ? place + windows : place);
   }
 
-  // Resolves to the report of the window that holds a time, in a frame with the key of its upload: a
-  // fresh one, or the one that the window has, whatever the label. It is kept before it is given.
+  // Resolves to the report of the window of a time, in a frame with the key of its upload: the stored
+  // one, whatever the label, or a fresh one, which is stored before it is returned.
   async release(collection, label, { timeMs = Date.now(), entropy } = {}) {
     const { cutMs, startMs } = this.#window(collection, timeMs);
     const { fingerprint } = collection;
@@ -111,8 +111,8 @@ export class Ledger {
     });
   }
 
-  // The report of a window: with hold it follows from the permanent one of its epoch, which the
-  // first label of the epoch draws.
+  // Draws the report of a window. With hold it follows from the permanent report of its epoch, which is
+  // drawn for the first label of the epoch.
   async #draw(state, collection, startMs, { label, entropy = new SystemEntropy() }) {
     if (collection.hold === null) return collection.privatize([label], { entropy })[0];
     let epoch = epochWith(state, collection, startMs);
@@ -129,18 +129,18 @@ export class Ledger {
     return collection.hold.send(toBytes(epoch.report), entropy);
   }
 
-  // Resolves to what the window that holds a time has, or to null.
+  // Resolves to the stored report of the window of a time, or to null.
   async kept(collection, { timeMs = Date.now() } = {}) {
     const { startMs } = this.#window(collection, timeMs);
     const before = find(await this.#read(), collection, startMs);
     return before === undefined ? null : given(before, false);
   }
 
-  // Says that a window's report has arrived, so that it need not go again.
+  // Records that a window's report has arrived and need not be sent again.
   async markSent(collection, startMs) {
     return this.#alone(async () => {
       const state = await this.#read();
-      // Also of a window that has been forgotten meanwhile: its report has arrived all the same.
+      // The window may have been forgotten meanwhile; its report has arrived nevertheless.
       const window = state.windows.find(isOf(collection, startMs));
       if (window === undefined || window.sent) return;
       window.sent = true;
@@ -148,7 +148,7 @@ export class Ledger {
     });
   }
 
-  // Drops the reports of windows that have ended by then. They stay charged, and get no second one.
+  // Drops the reports of windows that end before a time. They stay charged and get no second report.
   async forget(collection, { beforeMs }) {
     const { windowMs } = this.#known(collection);
     return this.#alone(async () => {
@@ -165,8 +165,8 @@ export class Ledger {
     });
   }
 
-  // What the period that holds a time has spent, or, without one, what was spent ever: a number that
-  // is not below it, and the exact fraction as a text.
+  // What the period of a time has spent, or, without a time, all that was ever spent: a number rounded
+  // up, and the exact fraction as a text.
   async spent({ timeMs } = {}) {
     const state = await this.#read();
     const total = spentOf(state, timeMs === undefined ? () => true : this.#period(timeMs));
@@ -181,13 +181,13 @@ export class Ledger {
     return known;
   }
 
-  // By the cut time: that is the window in which the report is counted.
+  // The window of the cut time, in which the report is counted.
   #window(collection, timeMs) {
     const cutMs = cutTime(timeMs, collection.precisionMs);
     return { cutMs, startMs: cutTime(cutMs, this.#known(collection).windowMs) };
   }
 
-  // Windows of an earlier configuration may be longer than a period, and count in each they touch.
+  // Windows of an earlier configuration may be longer than a period, and count in all they overlap.
   #period(timeMs) {
     if (this.#horizonMs === null) return () => true;
     const start = cutTime(timeMs, this.#horizonMs);
@@ -215,15 +215,15 @@ export class Ledger {
     state.specs[fingerprint] ??= { name, windowMs, loss: write(loss) };
   }
 
-  // What a new report is added up with: its period, or where the spread is rolling every stretch as
-  // long as one that its window starts in, whatever was charged, under another secret too.
+  // The time spans in which a new report counts: its period, or, if the spread is rolling, every span
+  // as long as a period that holds the start of its window, also with charges under another secret.
   #stretches(state, startMs) {
     if (this.#spread !== "rolling") return [this.#period(startMs)];
     const horizonMs = this.#horizonMs;
     const firsts = state.windows
       .map((window) => window.startMs)
       .filter((start) => start > startMs - horizonMs && start < startMs);
-    // Longer windows, of an earlier configuration, count in all stretches that they touch.
+    // Longer windows, of an earlier configuration, count in all spans that they overlap.
     return [startMs - horizonMs + 1, startMs, ...new Set(firsts)].map(
       (first) => (start, windowMs) =>
         start < first + horizonMs && start + (horizonMs % windowMs === 0 ? 1 : windowMs) > first,
@@ -245,7 +245,8 @@ export class Ledger {
     await this.#storage.setItem(this.#place, JSON.stringify(state));
   }
 
-  // One at a time: of all ledgers here that share the storage, and of all others by its lock.
+  // Runs one operation at a time, among the ledgers here that share the storage and, by its lock, all
+  // others.
   #alone(run) {
     const lock = lockOf(this.#storage);
     const locked = () => lock(this.#place, run);
@@ -255,10 +256,9 @@ export class Ledger {
   }
 }
 
-// Uploads the report that a ledger gives for the window of a time, by default now; resolves to false,
-// and uploads nothing, where it has arrived before, or the ledger spreads its budget and the window is
-// not the device's. After an error, or a reload, the next call sends
-// the same bytes under the same key.
+// Uploads a ledger's report for the window of a time, by default of now. Resolves to false, and uploads
+// nothing, if the report has arrived before, or the ledger spreads its budget over other windows.
+// After an error or a reload, the next call sends the same bytes under the same key.
 export async function postOnce(url, collection, label, { ledger, timeMs, ...options }) {
   let released;
   try {
@@ -274,7 +274,7 @@ export async function postOnce(url, collection, label, { ledger, timeMs, ...opti
   return true;
 }
 
-// The token of the device whose ledger it is, whose secret is drawn at the first one.
+// The token of the ledger's device, whose secret is drawn on first use.
 async function tokensOf(state, collection, cutMs) {
   if (collection.oneReport === null) return undefined;
   state.secret ??= toText(deviceSecret());

@@ -1,4 +1,4 @@
-// What a ledger's state says of windows and epochs: which ones have reports, and what was charged.
+// Reports and charges of windows and epochs in a ledger's state.
 
 import { LedgerError } from "./errors.js";
 import { sum, times } from "./loss.js";
@@ -18,14 +18,14 @@ export function forgotten({ name }) {
   return new LedgerError(`${name}: expected a window whose report has not been forgotten`);
 }
 
-// The epoch of a window, where one has a permanent report.
+// The epoch with a permanent report that holds a window, if any.
 export function epochWith({ held = [] }, { fingerprint }, startMs) {
   return held.find(
     (one) => one.fingerprint === fingerprint && one.startMs <= startMs && startMs < one.endMs,
   );
 }
 
-// Whether an epoch has had a report in a span, which was charged for it then.
+// Whether an epoch has had a report in a span, and hence was charged there.
 export function isCharged({ specs, windows }, { fingerprint, startMs, endMs }, isInside) {
   return windows.some(
     (one) =>

@@ -1,6 +1,6 @@
-// What a ledger keeps, as the text of one item of a storage: reports, which are randomised, with the
-// keys of their uploads, permanent reports of epochs, which are randomised too, what was charged, and
-// the secret of the device's tokens; never a value.
+// The state of a ledger, stored as the text of one item: reports with the keys of their uploads,
+// permanent reports of epochs, charges, and the secret of the device's tokens. Reports are randomised;
+// no value is ever stored.
 
 import { LedgerError } from "./errors.js";
 import { readRational } from "./rational.js";
@@ -11,10 +11,11 @@ const SECRET = /^[A-Za-z0-9+/]{22,}={0,2}$/;
 
 export const EMPTY = Object.freeze({ version: VERSION, specs: {}, windows: [] });
 
-// `windows` are {fingerprint, startMs, frame, key, sent}; frame and key are null where forgotten.
-// `secret` is there only where a collection with oneReport has had a report, or the budget is spread;
-// `drawn` only there: the windows drawn for a fingerprint, period, number of windows and of reports.
-// `held`, only with hold, are {fingerprint, startMs, endMs, report}; report is null where forgotten.
+// `windows` are {fingerprint, startMs, frame, key, sent}; frame and key are null once forgotten.
+// `secret` exists once a collection with oneReport has had a report, or if the budget is spread.
+// `drawn`, only with spread, holds the windows drawn for a fingerprint, period, number of windows and
+// number of reports. `held`, only with hold, are {fingerprint, startMs, endMs, report}; report is null
+// once forgotten.
 export function readState(text, place) {
   if (text === null || text === undefined) return structuredClone(EMPTY);
   let state;
@@ -80,8 +81,8 @@ export function toBytes(text) {
   return Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
 }
 
-// What keeps everybody else from an item of the storage; null where nothing does. Node's own locks
-// hold for the threads of one process: others would not see them.
+// Returns a function that locks an item of the storage, or null if nothing can. Node's own locks are
+// not used, since they only work between threads of one process.
 export function lockOf(storage) {
   if (typeof storage.lock === "function") return (place, run) => storage.lock(place, run);
   const isNode = globalThis.process?.release?.name === "node" && globalThis.document === undefined;

@@ -1,11 +1,11 @@
-// What one report loses at most: the largest finite budget of any ordered pair of values, as an exact
-// rational that is never below it. Pairs without a budget are not protected by any number of reports.
+// The most that one report loses: the largest finite budget of any ordered pair of values, as an exact
+// rational, rounded up where necessary. Pairs without a budget are unprotected and left out.
 
 import { SpecError } from "./errors.js";
 import { ZERO, add, isAbove, multiply, nearest, rational, readRational } from "./rational.js";
 
 const WORD = 1n << 64n;
-// More than the rounding of a few operations on doubles.
+// More than the rounding error of a few operations on doubles.
 const ABOVE = 1 + 1e-12;
 const MAX_COMPARED = 512;
 
@@ -21,13 +21,13 @@ const LOSSES = new Map([
   ["matrix", ({ policy }, rows) => (SAME.has(policy.kind) ? budget(policy.epsilon) : ofRows(rows))],
 ]);
 
-// `known` is what a mechanism of tables has read of them.
+// `known` is what the mechanism has read from its tables.
 export function largestLoss(id, parameters, known) {
   const loss = LOSSES.get(id);
   return loss === undefined ? budget(parameters.epsilon) : loss(parameters, known);
 }
 
-// A double such as 0.1 is not the decimal that was written: the smaller reading is the budget.
+// A double such as 0.1 differs from the decimal that was written; the smaller one is the budget.
 function budget(epsilon) {
   const [exact, decimal] = [rational(epsilon), readRational(String(epsilon))];
   return isAbove(exact, decimal) ? decimal : exact;
@@ -37,13 +37,13 @@ function largest(losses) {
   return losses.reduce((a, b) => (isAbove(b, a) ? b : a), ZERO);
 }
 
-// Opposite corners, in the L^p norm of the steps.
+// The budget of opposite corners, in the L^p norm of the steps.
 function ofMetric({ epsilon, shape, p = 1 }) {
   const steps = shape.map((extent) => extent - 1);
   const step = budget(epsilon);
   if (p === 1) return multiply(step, rational(steps.reduce((a, b) => a + b, 0)));
   if (p === "inf") return multiply(step, rational(Math.max(...steps)));
-  // Beside the longest: powers of lengths are beyond all doubles.
+  // Relative to the longest, because powers of lengths would overflow.
   const longest = Math.max(...steps);
   const norm = longest * steps.reduce((sum, length) => sum + (length / longest) ** p, 0) ** (1 / p);
   return multiply(step, rational(norm * ABOVE));
@@ -55,8 +55,8 @@ function ofLevel(q, r) {
   return rational(Math.max(...logs) * ABOVE);
 }
 
-// Localized information privacy with epsilon implies twice the epsilon against any other value; of
-// budgets the longest shortest path counts.
+// Localized information privacy with epsilon implies twice epsilon against any other value. For
+// budgets of pairs it is the longest of all shortest paths.
 function ofPolicy(policy) {
   if (policy.kind === "lip") return multiply(budget(policy.epsilon), rational(2));
   const size = policy.kind === "graph" ? policy.size : policy.budgets.length;
@@ -83,8 +83,8 @@ function ofPolicy(policy) {
   return rational(finite.reduce((a, b) => Math.max(a, b), 0) * ABOVE);
 }
 
-// What the realised noise loses between any two values that the policy joins: `log(2^64 / T)` for
-// each step of each noisy row. The policy's own budgets allow it, and maybe more.
+// The loss of the realised noise between any two values that the policy joins: `log(2^64 / T)` for
+// each step of each noisy row. The policy's budgets allow at least as much.
 function ofRows({ rows, thresholds, joined }) {
   if (joined.length > MAX_COMPARED) {
     throw new SpecError("mechanism", `at most ${MAX_COMPARED} values to add up what matrix loses`);

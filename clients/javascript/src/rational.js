@@ -1,11 +1,11 @@
-// Exact rationals: `{numerator, denominator}`, BigInts, the denominator above 0.
+// Exact rationals `{numerator, denominator}` of BigInts, with a denominator above 0.
 
 const NUMBER = /^([0-9]+)(?:\.([0-9]+))?(?:e([+-]?[0-9]{1,3}))?$/i;
 const FRACTION = /^([0-9]+)\/([0-9]*[1-9][0-9]*)$/;
 
 export const ZERO = rational(0);
 
-// A double exactly: its 53 bits times a power of two.
+// A double as an exact rational: its 53 bits times a power of two.
 export function rational(number) {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, number);
@@ -20,7 +20,7 @@ export function rational(number) {
     : { numerator: signed, denominator: 1n << BigInt(-power) };
 }
 
-// The number that a text says, "0.3", "1e-3" or "1/3"; null where it says none of at least 0.
+// The number that a text such as "0.3", "1e-3" or "1/3" spells; null if it is not a number >= 0.
 export function readRational(text) {
   const fraction = FRACTION.exec(text);
   if (fraction !== null) return { numerator: BigInt(fraction[1]), denominator: BigInt(fraction[2]) };
@@ -41,7 +41,7 @@ export function add(a, b) {
   );
 }
 
-// Not in lowest terms: it is made for every number that is rounded at random.
+// Not reduced to lowest terms, to be fast for numbers that are rounded at random.
 export function subtract(a, b) {
   return {
     numerator: a.numerator * b.denominator - b.numerator * a.denominator,
@@ -57,20 +57,20 @@ export function isAbove(a, b) {
   return a.numerator * b.denominator > b.numerator * a.denominator;
 }
 
-// In lowest terms, which numbers that were only read are not.
+// In lowest terms, to which numbers that were only read are not reduced.
 export function write(number) {
   const { numerator, denominator } = reduced(number.numerator, number.denominator);
   return denominator === 1n ? String(numerator) : `${numerator}/${denominator}`;
 }
 
-// A double that is not below a number of at least 0, and hardly above it: for showing.
+// A double at or slightly above a number >= 0, for display.
 export function doubleAbove({ numerator, denominator }) {
   const near = Number((numerator << 64n) / denominator) / 2 ** 64;
   if (!isAbove({ numerator, denominator }, rational(near))) return near;
   return (Number((numerator << 64n) / denominator + 1n) / 2 ** 64) * (1 + 2 ** -51);
 }
 
-// A double near a number of at least 0, but for the rounding of its 64 highest bits.
+// A double close to a number >= 0, from its highest 64 bits.
 export function nearest({ numerator, denominator }) {
   const bits = (number) => number.toString(16).length * 4;
   const shift = 70 + bits(denominator) - bits(numerator);

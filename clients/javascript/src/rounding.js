@@ -1,11 +1,10 @@
-// Rounding of numbers to one of the two nearest grid points, at random: a word decides between
-// exact rationals, whose doubles are whole numbers times powers of two.
+// Random rounding of numbers to one of the two nearest grid points, with exact rational probabilities.
 
 import { rational, subtract } from "./rational.js";
 
 const WORD = 1n << 64n;
 
-// Returns the grid points, whole numbers in 0..steps, of doubles in [low, high].
+// Returns the grid points, integers in 0..steps, for doubles in [low, high].
 export function roundAtRandom(entropy, points, low, high, steps) {
   const words = entropy.words(points.length);
   const [lowest, length] = [rational(low), subtract(rational(high), rational(low))];
@@ -19,7 +18,7 @@ export function roundAtRandom(entropy, points, low, high, steps) {
   });
 }
 
-// True with probability rest / denominator: words are the digits of a uniform number below 1.
+// True with probability rest / denominator; words are the digits of a uniform number below 1.
 function isUp(entropy, rest, denominator, first) {
   let [left, word] = [rest, first];
   while (left > 0n) {

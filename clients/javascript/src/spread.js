@@ -1,14 +1,13 @@
-// Which windows a ledger takes part in when it spreads its budget: some of each period, drawn from
-// the device's secret alone (docs/wire.md, "Spread"; the vectors are tests/vectors/spread.json).
+// The windows in which a ledger takes part if it spreads its budget, drawn from the device's secret
+// alone (docs/wire.md, "Spread"; vectors in tests/vectors/spread.json).
 
 import { webCrypto } from "./entropy.js";
 import { SpecError } from "./errors.js";
 
 export const MAX_SPREAD_WINDOWS = 1_000_000;
 
-// The numbers of the windows drawn, ascending: `reports` of 0..windows-1. `startMs` is the start of
-// the period, null for the one set that rolls on. `fingerprint` is 16
-// hexadecimal digits.
+// The numbers of the drawn windows, ascending: `reports` of 0..windows-1. `startMs` is the start of the
+// period, or null for one set for all periods. `fingerprint` is 16 hexadecimal digits.
 export async function drawnWindows(secret, fingerprint, startMs, { windows, reports }) {
   const word = await wordsOf(secret, startMs === null ? "rolling" : "spread", fingerprint, startMs);
   const chosen = new Set();
@@ -19,7 +18,8 @@ export async function drawnWindows(secret, fingerprint, startMs, { windows, repo
   return [...chosen].sort((a, b) => a - b);
 }
 
-// Gives 64-bit words, one a call, that follow from a secret, a name and maybe a time.
+// Resolves to a function that returns, one by one, 64-bit words derived from a secret, a name and,
+// optionally, a time.
 export async function wordsOf(secret, name, fingerprint, startMs = null) {
   if (webCrypto?.subtle === undefined) {
     throw new SpecError("crypto.subtle", "WebCrypto: pages need https or localhost");
@@ -40,7 +40,7 @@ export async function wordsOf(secret, name, fingerprint, startMs = null) {
   };
 }
 
-// A uniform number below a bound: the lowest bits of a word, drawn until they fit.
+// A uniform number below a bound, by rejection on the lowest bits of words.
 export async function below(word, bound) {
   const bits = bound === 1 ? 0 : (bound - 1).toString(2).length;
   for (;;) {
@@ -49,8 +49,8 @@ export async function below(word, bound) {
   }
 }
 
-// In how many windows of a period each collection takes part, at least one; null where that does not
-// fit. All take part in the same share of their windows, the largest that does, rounded down.
+// In how many windows of a period each collection takes part, at least one, or null if that does not
+// fit. All take part in the same fraction of their windows, the largest that fits, rounded down.
 export function sharedOut(windowsMs, horizonMs, fits) {
   const reports = (stretchMs) =>
     windowsMs.map((windowMs) => Math.max(1, Math.floor(stretchMs / windowMs)));

@@ -1,4 +1,5 @@
-// Tokens of collections with one_report: one report a device and window (docs/wire.md, "Tokens").
+// Tokens of collections with one_report: one report for each device and window (docs/wire.md,
+// "Tokens").
 
 import { webCrypto } from "./entropy.js";
 import { SpecError } from "./errors.js";
@@ -7,12 +8,12 @@ import { cutTime } from "./frame.js";
 export const TOKEN_BYTES = 8;
 const SECRET_BYTES = 32;
 
-// The secret of a device, drawn once and kept where it survives a reload. It is sent to nobody.
+// A fresh secret of a device. Draw it once, keep it where it survives a reload, and send it to nobody.
 export function deviceSecret() {
   return webCrypto.getRandomValues(new Uint8Array(SECRET_BYTES));
 }
 
-// The token of the window that holds a cut time.
+// The token of the window of a cut time.
 export async function makeToken(secret, fingerprint, cutMs, windowMs) {
   if (!(secret instanceof Uint8Array) || secret.length < SECRET_BYTES / 2) {
     throw new RangeError(`secret: expected at least ${SECRET_BYTES / 2} bytes`);
@@ -33,7 +34,7 @@ export async function makeToken(secret, fingerprint, cutMs, windowMs) {
   return new Uint8Array(digest).slice(0, TOKEN_BYTES);
 }
 
-// The partition that reports with a token go to.
+// The partition of reports with a token.
 export function partitionOf(token, partitions) {
   return new DataView(token.buffer, token.byteOffset).getUint32(0, true) % partitions;
 }

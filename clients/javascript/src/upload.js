@@ -6,18 +6,18 @@ import { hex } from "./hash.js";
 
 export const FRAME_MEDIA_TYPE = "application/vnd.ldpstream.frame";
 const KEY_BYTES = 16;
-// Timers hold no more than 2^31 ms, and end at once where they are given more.
+// Timers fire at once if they are set to more than 2^31 ms.
 const LONGEST_SECONDS = 86_400;
 const RETRIED = new Set([429, 502, 503, 504]);
 
-// A fresh key of an upload: random, and used for nothing else.
+// A fresh random key for one upload.
 export function uploadKey() {
   return hex(webCrypto.getRandomValues(new Uint8Array(KEY_BYTES)));
 }
 
 // Posts one frame until the gateway has accepted it; resolves to {accepted}. All attempts send the
 // same bytes under the same key, so that they count once. Keep frame and key where they survive a
-// reload, and post them again after one: a report that is drawn again spends budget again.
+// reload, and post them again afterwards: drawing another report would spend budget again.
 export async function post(
   url,
   frame,
@@ -56,7 +56,7 @@ async function postOnce(url, frame, { key, timeoutMs, fetch, signal }) {
       method: "POST",
       body: frame,
       headers: { "Content-Type": FRAME_MEDIA_TYPE, "Idempotency-Key": key },
-      // Nothing that would tell devices apart.
+      // Send nothing that would distinguish devices.
       credentials: "omit",
       referrerPolicy: "no-referrer",
       cache: "no-store",
@@ -80,7 +80,7 @@ async function postOnce(url, frame, { key, timeoutMs, fetch, signal }) {
 function refused(answer, body) {
   const detail = typeof body?.detail === "string" ? body.detail : null;
   const seconds = Number(answer.headers.get("Retry-After") ?? NaN);
-  // A success that says nothing was cut off or is another server's: the same bytes are safe.
+  // A success without a count was cut off or comes from another server; the same bytes can be sent again.
   const retriable = answer.ok || RETRIED.has(answer.status);
   return new UploadError(`the gateway answered ${answer.status}${detail ? `: ${detail}` : ""}`, {
     status: answer.status,

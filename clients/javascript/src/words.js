@@ -1,13 +1,13 @@
-// Unknown words, found over several windows: what a round asks about (docs/wire.md, "Rounds").
+// Discovery of unknown words over several windows: the prefixes of a round (docs/wire.md, "Rounds").
 
 import { SpecError, ValueOutsideDomainError } from "./errors.js";
 
 const KEYS = ["fingerprint", "round", "start_ms", "end_ms", "prefixes"];
 
-// Returns the domain of a canonical spec with words, whose labels are texts, and `rounds`, `startMs`
-// and `endMs` of the round that it is in: null where the document has none, and nothing is placed.
-// `document` is the round's, which has to be of the spec with this fingerprint: of its epsilon and
-// its number of rounds.
+// Returns the domain of a canonical spec with words, whose labels are texts, with the number, `startMs`
+// and `endMs` of its round. Without a round in the document the number is null, and no label can be
+// placed. `document` is the round's; it must belong to the spec with this fingerprint, and hence to its
+// epsilon and number of rounds.
 export function readWords({ bits, kept, rounds }, fingerprint, document = null) {
   const lengths = lengthsOf(bits, kept, rounds);
   const extension = (number) => lengths[number] - (number === 0 ? 0 : lengths[number - 1]);
@@ -36,7 +36,7 @@ export function readWords({ bits, kept, rounds }, fingerprint, document = null) 
   };
 }
 
-// Of how many bits the prefixes are that each round asks about.
+// The number of bits of the prefixes of each round.
 function lengthsOf(bits, kept, rounds) {
   const first = kept.toString(2).length - 1;
   const step = Math.max(1, Math.ceil((bits - first) / (rounds - 1)));
@@ -44,7 +44,7 @@ function lengthsOf(bits, kept, rounds) {
   return [...ahead, bits];
 }
 
-// A lone surrogate has no bytes of its own: two words would be one.
+// Lone surrogates are refused, because different ones would be encoded alike.
 function bytesOf(label) {
   if (typeof label !== "string" || /[\0\p{Surrogate}]/u.test(label)) return null;
   return new TextEncoder().encode(label);

@@ -1,4 +1,4 @@
-"""Linear queries of `block-hadamard`: one fast transform for all blocks of one size."""
+"""Linear queries of `block-hadamard`, by one fast transform for all blocks of the same size."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,17 +12,17 @@ from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 
 class BlockDecoder(DisclosedBlocks):
-    """`h_x(y) = c H[row of x, y]` in the block of x, else 0; 1 there if x is alone in its block.
+    """`h_x(y) = c H[row of x, y]` in the block of x and 0 elsewhere; 1 if x is alone in its block.
 
-    `c = 2^64 / (2 T - 2^64)` belongs to the realised threshold T. Reports are handled in an order
-    in which blocks of one size lie side by side ("slots"), so that one call transforms them all.
-    Nothing is stored for each value beyond the layout.
+    `c = 2^64 / (2 T - 2^64)` for the realised threshold T. Reports are sorted into "slots", where
+    blocks of the same size are adjacent, so that one call transforms them all. Apart from the
+    layout, nothing is stored for each value.
     """
 
     def __init__(self, layout: BlockLayout, threshold: int) -> None:
         self._layout = self.reports = layout
         self._c = WORD / (2 * threshold - WORD)
-        # c^2 - 1 as one quotient of integers: the difference loses its digits at large epsilon.
+        # c^2 - 1 as one quotient of integers: a difference would lose its digits at large epsilon.
         self._own_noise = 4 * threshold * (WORD - threshold) / (2 * threshold - WORD) ** 2
         self._contrast = (2 * threshold - WORD) / WORD
         by_order = np.argsort(layout.orders, kind="stable")
@@ -40,7 +40,7 @@ class BlockDecoder(DisclosedBlocks):
             self.step = 2.0 * self._c
 
     def _transform(self, reports: NDArray[Number]) -> NDArray[Number]:
-        """Return the transforms of all blocks of vectors over reports, each in its place."""
+        """Return vectors over reports with each block replaced by its transform."""
         rows = reports.shape[:-1]
         if len(self._runs) == 1:
             return walsh_hadamard(reports.reshape(*rows, *self._runs[0])).reshape(reports.shape)
@@ -70,7 +70,7 @@ class BlockDecoder(DisclosedBlocks):
         return moments
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return -c and c; for a value alone in its block 0 and 1, since there are others."""
+        """Return -c and c; 0 and 1 for a value alone in its block, since there are other blocks."""
         alone = self._layout.mask == 0
         return np.where(alone, 0.0, -self._c), np.where(alone, 1.0, self._c)
 
@@ -80,7 +80,7 @@ class BlockDecoder(DisclosedBlocks):
         return np.where(alone, 0.0, self._own_noise), np.where(alone, 0.0, self._c**2)
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return the same for some values."""
+        """Return what bounds are computed from, for some values."""
         alone = self._layout.mask[at] == 0
         scale = np.where(alone, 1.0, self._c)
         in_block = decoded.reports[self._layout.blocks.of_value[at]]
@@ -93,9 +93,9 @@ class BlockDecoder(DisclosedBlocks):
         )
 
     def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`: each block's weights in their rows, transformed.
+        """Return `h` with `Q h = weights`: each block's weights, placed in rows and transformed.
 
-        Of several queries at once too: `(..., k)` -> `(..., outputs)`.
+        Takes several queries at once: `(..., k)` -> `(..., outputs)`.
         """
         rows = np.zeros((*weights.shape[:-1], self._layout.outputs))
         for at in parts(weights.shape[-1]):
@@ -108,7 +108,7 @@ class BlockDecoder(DisclosedBlocks):
     def expect(self, function: Floats) -> Floats:
         """Return `(T[0] + t T[row]) / K_j` of each value, T the transform of its block, t = 1/c.
 
-        Of several functions at once too: `(..., outputs)` -> `(..., k)`.
+        Takes several functions at once: `(..., outputs)` -> `(..., k)`.
         """
         transformed = self._transform(np.asarray(function, dtype=np.float64))
         means = np.empty((*transformed.shape[:-1], self._layout.blocks.size))

@@ -2,8 +2,8 @@
 
 The block is reported exactly. Inside block j of k_j values there are `K_j = 2^ceil(log2(k_j + 1))`
 positions; the value at place i reports a uniform position of sign +1 in Sylvester's row i + 1 with
-probability `e^eps / (e^eps + 1)`, of sign -1 otherwise. A block of one value needs no noise:
-K_j = 1. One block is classical local differential privacy.
+probability `e^eps / (e^eps + 1)`, and of sign -1 otherwise. A block of one value needs no noise:
+K_j = 1. With a single block this is classical local differential privacy.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,8 +33,8 @@ class BlockHadamard(BlockSymbols):
     """Hadamard response with budget `epsilon` inside each block of a partition.
 
     Raises:
-        SpecError: as every `BlockMechanism`, and where reports carry no information at so small an
-            epsilon.
+        SpecError: as for every `BlockMechanism`, and if epsilon is so small that reports carry no
+            information.
     """
 
     id: ClassVar[str] = "block-hadamard"
@@ -46,12 +46,12 @@ class BlockHadamard(BlockSymbols):
 
     @cached_property
     def threshold(self) -> int:
-        """Probability of a position with sign +1, in units of 2^-64; rounded toward 1/2."""
+        """Probability of a position with sign +1, in units of 2^-64, rounded toward 1/2."""
         return sign_threshold(budget(self.epsilon))
 
     @cached_property
     def layout(self) -> BlockLayout:
-        """Where each block's positions lie among the reports."""
+        """The numbering of each block's positions among the reports."""
         return BlockLayout(self.blocks)
 
     def parameters(self) -> Mapping[str, Json]:
@@ -76,21 +76,22 @@ class BlockHadamard(BlockSymbols):
     def worst_ratio(self) -> Fraction:
         """Return `threshold / (2^64 - threshold)`.
 
-        Different values of a block have different rows above 0, so each position has one of two
-        probabilities with this ratio, and some position takes it.
+        Different values of a block have different rows above 0, so that each position has one of
+        two probabilities with this ratio, and some position attains it.
         """
         self.layout.check()
         return Fraction(self.threshold, WORD - self.threshold)
 
     def block_blankets(self) -> Collection[Blanket]:
-        """Return the one of all blocks: two rows share a quarter of the positions with sign +1."""
+        """Return the blanket of all blocks: two rows share a quarter of the positions as +1."""
         return [of_supports(self.worst_ratio(), Fraction(1, 2), Fraction(1, 4))]
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        Two words a value: n for the signs, then n for the positions. Sharing one word would leave
-        the sign's probability short of 64 bits. K_j is a power of two, so a mask draws uniformly.
+        Takes two words for each value: n for the signs, then n for the positions. Sharing a word
+        would leave the sign fewer than 64 bits. K_j is a power of two, so that masking a word draws
+        uniformly.
         """
         signs, positions = entropy.words(2 * len(values)).reshape(2, -1)
         wanted = signs < np.uint64(self.threshold)
@@ -99,7 +100,7 @@ class BlockHadamard(BlockSymbols):
         return layout.offset[values] + move_to_sign(layout.row[values], drawn, wanted)
 
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
-        """Return the mechanism of a permanent draw, and how reports follow from it."""
+        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
         orders = {order for order in self.layout.orders.tolist() if order > 1}
         blends = {
@@ -114,7 +115,7 @@ class BlockHadamard(BlockSymbols):
         return high, low - high
 
     def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries, by fast transforms of all blocks of one size."""
+        """Return the decoder of linear queries, by fast transforms."""
         return self._decoder
 
     @cached_property

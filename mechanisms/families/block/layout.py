@@ -1,4 +1,4 @@
-"""Where the positions of each block lie among the reports of `block-hadamard`."""
+"""How the reports of blocks are numbered, and the tables of `block-hadamard`."""
 
 import numpy as np
 
@@ -18,15 +18,15 @@ class ReportLayout:
 
     @property
     def apart(self) -> bool:
-        """Whether no two blocks share a report, by the tables as they are."""
+        """Whether the tables give no report to two blocks."""
         return bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))
 
 
 class BlockLayout(ReportLayout):
-    """The tables that draw and decode reports: `orders` are `K_j`.
+    """The tables with which reports are drawn and decoded; `orders` are the `K_j`.
 
     For each value, int64 `(k,)`: `offset` is its block's first report, `row` its row of Sylvester's
-    matrix (0 where it is alone in its block), `mask` is `K_j - 1`.
+    matrix (0 if it is alone in its block), and `mask` is `K_j - 1`.
     """
 
     def __init__(self, blocks: Blocks) -> None:

@@ -1,7 +1,7 @@
-"""What mechanisms over a partition into blocks share ([CA] Section 6; docs/theory.md section 3).
+"""Base classes of mechanisms inside blocks ([CA] Section 6; docs/theory.md section 3).
 
-The block is reported exactly; inside it the value is protected by epsilon. One block is classical
-local differential privacy.
+The block is reported exactly; inside it the value is protected by epsilon. A single block is
+classical local differential privacy.
 """
 
 from abc import abstractmethod
@@ -46,11 +46,11 @@ class BlockMechanism(Mechanism):
     def __post_init__(self) -> None:
         read_epsilon(self.epsilon, "epsilon")
         if self.blocks.sizes.max() < 2:
-            raise SpecError("domain.blocks", "a block of two values or more: none is protected now")
+            raise SpecError("domain.blocks", "a block of two or more values: none is protected now")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys; without blocks there is one."""
+        """Build the mechanism from a collection's keys; without `blocks` all values are in one."""
         settings.only(cls.id, "epsilon", "blocks")
         epsilon = settings.read_epsilon()
         blocks = settings.blocks or Blocks.one(settings.domain.size)
@@ -70,12 +70,12 @@ class BlockMechanism(Mechanism):
         return BlockPolicy(self.epsilon, self.blocks)
 
     def tables(self) -> Mapping[str, Json]:
-        """Return the block of every value, as runs of neighbours, where there are several."""
+        """Return the block of every value as runs of neighbours; nothing if there is one block."""
         return block_tables(self.blocks)
 
     @abstractmethod
     def worst_ratio(self) -> Fraction:
-        """Return the largest ratio of two values of a block at any report, by construction.
+        """Return the largest ratio of two values of a block that the construction can produce.
 
         Raises:
             ValueError: if the tables are not what the construction assumes.
@@ -87,9 +87,9 @@ class BlockMechanism(Mechanism):
         return self.size <= ENUMERATION_LIMIT
 
     def certify(self) -> Certificate:
-        """Prove the realised loss: by enumeration where the channel is small, else by structure.
+        """Prove the realised loss: by enumeration if the channel is small, else by structure.
 
-        Structure: blocks own disjoint reports, and inside one see `worst_ratio`.
+        By structure: blocks own disjoint reports, and `worst_ratio` covers the inside of a block.
         """
         if self.listable:
             return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
@@ -97,7 +97,7 @@ class BlockMechanism(Mechanism):
         return certify_by_structure(self.id, self.policy, ratios, self.disclosed())
 
     def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
-        """Return the blankets of two values of a block, by epsilon alone."""
+        """Return the blankets of two values of a block, under the one budget epsilon."""
         return {budget(self.epsilon): self.block_blankets()}
 
     def block_blankets(self) -> Collection[Blanket]:
@@ -105,7 +105,7 @@ class BlockMechanism(Mechanism):
         return [any_channel(self.worst_ratio())]
 
     def disclosed(self) -> list[str]:
-        """Return that the block is disclosed, and the values that are alone in theirs."""
+        """Return that the block is disclosed, and which values are alone in theirs."""
         if self.blocks.count == 1:
             return []
         phrases = [f"the value's block, one of {self.blocks.count}"]
@@ -116,12 +116,12 @@ class BlockMechanism(Mechanism):
 
 
 class BlockSymbols(BlockMechanism, SymbolMechanism):
-    """Those whose report is one symbol, of which each block owns some in a row."""
+    """Block mechanisms whose report is a symbol; each block owns consecutive symbols."""
 
     @property
     @abstractmethod
     def layout(self) -> ReportLayout:
-        """Where each block's reports lie."""
+        """The numbering of each block's reports."""
 
     @abstractmethod
     def row(self, value: int) -> dict[int, Fraction]:
@@ -129,7 +129,7 @@ class BlockSymbols(BlockMechanism, SymbolMechanism):
 
     @cached_property
     def outputs(self) -> int:
-        """Number of reports of all blocks."""
+        """Number of reports of all blocks together."""
         return self.layout.outputs
 
     def channel(self) -> Channel:

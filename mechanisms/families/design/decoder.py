@@ -1,4 +1,4 @@
-"""Linear queries of symmetric designs inside blocks: two-valued decoders, one transform."""
+"""Linear queries of symmetric designs inside blocks, by one transform and two-valued decoders."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -25,14 +25,14 @@ _FEW = 1 << 31
 
 
 class DesignDecoder(DisclosedBlocks, MassDecoder):
-    """`h_x` is `high` at the reports of x's block that support x, `low` at its others, 0 elsewhere.
+    """`h_x` is `high` at reports that support x, `low` at the rest of x's block, 0 elsewhere.
 
-    The value at place i of a block has the number i among the block's reports; `incidences` holds
-    one for each design of the layout.
+    The value at place i of a block has number i among the block's reports. `incidences` holds one
+    incidence for each design of the layout.
     """
 
     def __init__(self, layout: DesignLayout, incidences: Sequence[Incidence]) -> None:
-        # What the transforms of designs other than the trivial one take.
+        # Only designs other than randomised response need memory for their transforms.
         self.scratch = 2.0 if all(d.inside == 1 for d in layout.designs) else 8.0
         self._layout = self.reports = layout
         self._to_values: list[Sums] = [one.to_values for one in incidences]
@@ -45,15 +45,15 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
             self.step = float(self._tables.step[0])
 
     def _kind(self, at: slice | Integers) -> Indices:
-        """Return the number of the design of each of these values."""
+        """Return the number of each value's design."""
         return self._layout.kinds[self._layout.blocks.of_value[at]]
 
     def _slot(self, at: slice | Integers) -> Indices:
-        """Return the report that has each of these values' place in its block."""
+        """Return the report with the same place in its block as each value."""
         return self._layout.offset[at] + self._place[at]
 
     def _batches(self, each: Sequence[Sums]) -> Iterator[tuple[Sums, Indices, int]]:
-        """Yield each transform, the first reports of the blocks that it takes, and their order."""
+        """Yield each transform with the first reports of its blocks, and their order."""
         layout = self._layout
         for kind, (design, sums) in enumerate(zip(layout.designs, each, strict=True)):
             starts = layout.starts[layout.kinds == kind]
@@ -62,7 +62,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
                 yield sums, starts[first : first + step], design.order
 
     def _sum(self, each: Sequence[Sums], vector: NDArray[Number]) -> NDArray[Number]:
-        """Return the sums of all blocks, those of each design by its own transform."""
+        """Return the sums of all blocks, each by the transform of its design."""
         if self.step is not None:
             (alone,) = each[0](vector[None])
             return np.asarray(alone)
@@ -77,7 +77,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return out
 
     def _in_block(self, sums: NDArray[Number], at: slice | Integers) -> NDArray[Number]:
-        """Return the entry of each of these values' blocks: `(blocks,)` -> `(q,)`."""
+        """Return the entry of each value's block: `(blocks,)` -> `(q,)`."""
         return sums[self._layout.blocks.of_value[at]]
 
     def totals(self, statistic: Statistic) -> Floats:
@@ -103,7 +103,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return self._tables.single_values(self._kind(every), found, of_block).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return the same for some values: their shares tell S_x, without another transform."""
+        """Return what bounds are computed from; S_x follows from shares without a transform."""
         kinds, in_block = self._kind(at), self._in_block(decoded.reports, at)
         supporting = self._tables.supporting(kinds, decoded.shares[at], in_block)
         return self._tables.single_values(kinds, supporting, in_block)
@@ -114,7 +114,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return self._tables.low[kinds], self._tables.high[kinds]
 
     def decode_each(self, weights: Floats) -> Floats:
-        """Return `decode` of each row; of one block by one transform of all, without the step."""
+        """Return `decode` of each row; a single block takes one transform for all rows."""
         if self.step is None:
             return super().decode_each(weights)
         whole = _whole(weights)
@@ -125,7 +125,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return decoded
 
     def expect_each(self, functions: Floats) -> Floats:
-        """Return `expect` of each row; of one block by one transform of all."""
+        """Return `expect` of each row; a single block takes one transform for all rows."""
         if self.step is None:
             return super().expect_each(functions)
         supporting = self._to_values[0](functions)[:, : self._place.size]
@@ -134,7 +134,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return means
 
     def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`: the weights supported, scaled, and moved by `low`."""
+        """Return `h` with `Q h = weights`, from the weights that each report supports and all."""
         layout = self._layout
         if self.step is not None:
             (alike,) = self.decode_each(weights[None])
@@ -150,7 +150,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return decoded
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`: the sum over the block, and again over the reports that support."""
+        """Return `Q f`, from the sums over each block and over the reports that support a value."""
         reports = np.asarray(function, dtype=np.float64)
         if self.step is not None:
             (alike,) = self.expect_each(reports[None])
@@ -165,10 +165,10 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return means
 
     def output_mass(self, ones: Floats) -> Floats:
-        """Return the sum of the two probabilities of each report, by how many values support it."""
+        """Return each report's mass, from the number of values that it supports."""
         layout, tables = self._layout, self._tables
         kinds, sizes = layout.kinds, layout.blocks.sizes
-        # `ones` is low + step for each value that supports, and low for each other.
+        # `ones` is low + step for each value that the report supports, and low for each other.
         each = self._excess[kinds] / tables.step[kinds]
         least: Floats = (self._unlikely[kinds] - each * tables.low[kinds]) * sizes
         if self.step is not None:
@@ -178,12 +178,12 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         return np.repeat(least, layout.orders) + np.repeat(each, layout.orders) * ones
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return the smaller and the larger of the own user's noise and a neighbour's."""
+        """Return the smaller and the larger of the noise of the value's own users and of others."""
         return self._tables.noise_extremes(self._kind(slice(None)))
 
 
 def _whole(weights: Floats) -> NDArray[Any]:
-    """Return weights as whole numbers of half the memory, where they are such and add up to few."""
+    """Return weights as int32, which takes half the memory, if they are whole with small sums."""
     if weights.min() < 0.0 or weights.sum(axis=1).max() >= _FEW:
         return weights
     whole = weights.astype(np.int32)

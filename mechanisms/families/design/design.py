@@ -1,9 +1,9 @@
-"""Symmetric designs inside blocks, and where their reports lie.
+"""Symmetric designs inside blocks, and the numbering of their reports.
 
-In a block there are `order` reports, `inside` of them support each value, and `overlap` support
-both of any two. A report supports its user's value with probability `T / 2^64`, and is uniform over
-the reports that do, or over those that do not. Randomised response is the design `(k, 1, 0)`,
-projective geometry response that of points and hyperplanes (docs/theory.md section 8).
+A block has `order` reports, of which `inside` support each value and `overlap` support both of any
+two values. A report supports its user's value with probability `T / 2^64`, and is uniform over the
+reports that do, or over those that do not. Randomised response is the design `(k, 1, 0)`;
+projective geometry response is that of points and hyperplanes (docs/theory.md section 8).
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class SymmetricDesign:
 
     @cached_property
     def support(self) -> Support:
-        """How often a report supports a value: its own user's, and another's."""
+        """How often a report supports its user's value, and any other value."""
         if self.outside == 0:
             return ALONE
         own = Fraction(self.threshold, WORD)
@@ -51,12 +51,12 @@ class SymmetricDesign:
 
     @property
     def unlikely(self) -> Fraction:
-        """Probability of each other report; 0 if there is none."""
+        """Probability of each report that does not support it; 0 if there is none."""
         return Fraction(WORD - self.threshold, WORD * max(1, self.outside))
 
     @property
     def ratio(self) -> Fraction:
-        """The largest ratio of two values' probabilities of one report."""
+        """The largest ratio of the probabilities of a report for two values."""
         return self.likely / self.unlikely
 
 
@@ -65,11 +65,12 @@ SINGLE = SymmetricDesign(order=1, inside=1, overlap=0, threshold=WORD)
 
 
 class DesignLayout(ReportLayout):
-    """The tables that draw and decode reports.
+    """The tables with which reports are drawn and decoded.
 
-    `designs` are the different ones, by ascending size of their blocks. For each block, int64
-    `(blocks,)`: `kinds` numbers its design; `thresholds`, uint64, is T (2^64 - 1 for a value alone,
-    never compared). For each value, int64 `(k,)`: `offset` is its block's first report.
+    `designs` are the different designs, by ascending size of block. For each block, `kinds`, int64
+    `(blocks,)`, is the number of its design, and `thresholds`, uint64 `(blocks,)`, its T (2^64 - 1
+    for a value alone, where it is never used). For each value, `offset`, int64 `(k,)`, is its
+    block's first report.
     """
 
     def __init__(self, blocks: Blocks, of_size: Mapping[int, SymmetricDesign]) -> None:

@@ -1,14 +1,14 @@
-"""Points of a finite projective space and the hyperplanes that they stand for.
+"""Points of a finite projective space, and the hyperplanes orthogonal to them.
 
-The space of dimension t over the integers modulo a prime q has `K = (q^t - 1)/(q - 1)` points:
-vectors of t coordinates, the first that is not 0 being 1. A point's number is
-`sum_i (c_i + 1) q^i` over the coordinates `c_i` after that leading 1, counted from the last: points
-with one number of such coordinates follow those with fewer, in lexicographic order.
+The space with t coordinates over the integers modulo a prime q has `K = (q^t - 1)/(q - 1)` points:
+vectors of t coordinates whose first nonzero coordinate is 1. A point's number is
+`sum_i (c_i + 1) q^i` over the coordinates `c_i` after that leading 1, counted from the last. Points
+with fewer such coordinates come first; those with equally many are in lexicographic order.
 
-Reports y and values x are both points, and y is *orthogonal* to x where
-`sum_i x_i y_(t+1-i) = 0 mod q`: the coordinates of x are read backward, so that its last one
-that is not 0 is 1. Feldman et al. 2022 read both forward; this only renames the values, keeps the
-relation symmetric, and lets an orthogonal point be completed without a division.
+Reports y and values x are both points, and y is *orthogonal* to x if
+`sum_i x_i y_(t+1-i) = 0 mod q`: the coordinates of x are read backward, so that its last nonzero
+one is 1. Feldman et al. 2022 read both forward. Reading one backward only renames the values; it
+keeps the relation symmetric, and an orthogonal point can be completed without a division.
 """
 
 from dataclasses import dataclass
@@ -22,9 +22,9 @@ from ldpstream.mechanisms.base.arrays import Integers
 
 @dataclass(frozen=True)
 class Geometry:
-    """The projective space of dimension t >= 2, so of t coordinates, over the integers modulo q.
+    """The projective space with t = `dimension` >= 2 coordinates over the integers modulo q.
 
-    q is prime, and `t q^2` below 2^63.
+    q is prime, and `t q^2` is below 2^63.
     """
 
     q: int
@@ -62,24 +62,24 @@ class Geometry:
         return digits
 
     def numbers(self, vectors: Integers) -> Integers:
-        """Return the numbers of points by their coordinates, int64 `(n, t)` -> `(n,)`."""
+        """Return the numbers of points given by coordinates, int64 `(n, t)` -> `(n,)`."""
         after = self.dimension - 1 - np.argmax(vectors > 0, axis=1)
         out: Integers = vectors @ self._powers[::-1] + (self._firsts - self._powers)[after]
         return out
 
     def orthogonal(self, values: Integers, reports: Integers) -> NDArray[np.bool_]:
-        """Return which reports are orthogonal to their values, element by element: bool `(n,)`."""
+        """Return whether each report is orthogonal to its value: bool `(n,)`."""
         products = self.vectors(values)[:, ::-1] * self.vectors(reports)
         out: NDArray[np.bool_] = products.sum(axis=1) % self.q == 0
         return out
 
     def complete(self, values: Integers, lower: Integers) -> Integers:
-        """Return the points orthogonal to values, by their numbers `0..inside-1`: `(n,)`, `(n,)`.
+        """Return, for each value, the orthogonal point number `lower` in `0..inside-1`: `(n,)`.
 
-        A bijection for each value. `lower` is a point of one dimension less: its coordinates are
-        those of the result but for the one where the value, read backward, has its last 1. That one
-        follows from the others before it; where they are all 0 so is it, so the result leads with
-        1 as it is.
+        For each value this is a bijection. `lower` is a point with one coordinate less. The result
+        has its coordinates, and one more at the place where the value, read backward, has its last
+        nonzero coordinate. That one follows from the coordinates before it and is 0 if they all
+        are, so that the result still has a leading 1.
         """
         forward = self.vectors(values)
         pivot = self.dimension - 1 - np.argmax(forward > 0, axis=1)[:, None]
@@ -93,7 +93,7 @@ class Geometry:
 
     @cached_property
     def _hyperplane(self) -> "Geometry":
-        """The points of a hyperplane: a space of one coordinate less (a single point for one)."""
+        """The points of a hyperplane: the space with one coordinate less."""
         return Geometry(self.q, self.dimension - 1)
 
 

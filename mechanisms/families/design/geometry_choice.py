@@ -1,12 +1,13 @@
-"""Which projective space serves a block of k values best.
+"""Choice of the projective space for a block of k values.
 
-Feldman et al. 2022 (Section 3) take a prime near `e^eps + 1` and at least three coordinates.
-Here every prime is tried with the fewest coordinates, from two, that give k points, and the
-variance of the realised channel decides: the mean over uniform users of the block, exact.
-Two coordinates are randomised response on `q + 1` points, best in small blocks. Of the spaces
-within 3% of the least variance the one with the fewest points is taken: the statistic counts
-points, and the best prime may need q times as many for a variance that is hardly smaller. None may
-have more than 32 times as many points as the block has values.
+Feldman et al. 2022 (Section 3) take a prime near `e^eps + 1` and at least three coordinates. Here
+every prime is tried with the fewest coordinates, two or more, that give k points. The exact
+variance of the realised channel decides, averaged over uniform users of the block. With two
+coordinates a space is randomised response on `q + 1` points, which is best in small blocks.
+
+Of the spaces within 3% of the least variance, the one with the fewest points is chosen: the
+statistic counts points, and the best prime may need q times as many for hardly less variance. No
+space may have more than 32 times as many points as the block has values.
 """
 
 from fractions import Fraction
@@ -20,10 +21,10 @@ from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry import Geometry
 
 _MOST_POINTS = 32
-"""For each value of the block; two coordinates or q = 2 always need fewer."""
+"""Most points for each value of the block; two coordinates or q = 2 always need fewer."""
 _TOLERANCE = Fraction(103, 100)
 _LARGEST_BUDGET = 64
-# Float variances order the candidates; whatever is nearer than this is decided in rationals.
+# Variances in floats order the candidates; those closer than this are compared in rationals.
 _SCREEN = 1e-9
 
 
@@ -36,15 +37,15 @@ def realise(epsilon: Fraction, geometry: Geometry) -> SymmetricDesign:
 
 @lru_cache(maxsize=1024)
 def choose(epsilon: Fraction, size: int) -> Geometry:
-    """Return the space for a block of `size` >= 2 values: see above. The same on every machine."""
+    """Return the space for a block of `size` >= 2 values, the same on every machine."""
     primes = primes_up_to(2 * size)
-    # With two coordinates the first prime that gives size points is the best of all larger ones.
+    # With two coordinates, no prime is better than the first that gives `size` points.
     primes = primes[: int(np.searchsorted(primes, size - 1)) + 1]
     dimensions, points = _fewest_coordinates(primes, size)
     allowed = points <= _MOST_POINTS * size
     primes, dimensions, points = primes[allowed], dimensions[allowed], points[allowed]
     if exp_floor(epsilon) == 1:
-        return _geometry(primes, dimensions, 0)  # as where nothing within reach carries information
+        return _geometry(primes, dimensions, 0)  # the caller refuses such an epsilon
     noise = _mean_noise(epsilon, size, primes, points)
     order = np.lexsort((points, noise))
     best = noise[order[0]]
@@ -55,7 +56,7 @@ def choose(epsilon: Fraction, size: int) -> Geometry:
         geometry = _geometry(primes, dimensions, i)
         if _exact(epsilon, size, geometry) <= limit * _TOLERANCE:
             return geometry
-    # Nothing within reach carries information: the caller refuses such an epsilon.
+    # No candidate carries information: the caller refuses such an epsilon.
     return _geometry(primes, dimensions, int(order[0]))
 
 
@@ -77,14 +78,14 @@ def _fewest_coordinates(
 
 def _exact(epsilon: Fraction, size: int, geometry: Geometry) -> Fraction:
     support = realise(epsilon, geometry).support
-    # No number is worse than one that carries no information.
+    # A channel without information is worse than any other.
     return support.mean_noise(size) if support.gap > 0 else Fraction(1 << 1000)
 
 
 def _mean_noise(
     epsilon: Fraction, size: int, primes: NDArray[np.int64], points: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """Return `Support.mean_noise` of the unrounded channels in floating point."""
+    """Return `Support.mean_noise` of the unrounded channels, in floating point."""
     favour = exp_floor(min(epsilon, Fraction(_LARGEST_BUDGET)))
     e, gain = float(favour), float(favour - 1)
     q, K = primes.astype(np.float64), points.astype(np.float64)

@@ -1,10 +1,10 @@
 """Sums over the hyperplanes of a projective space, one coordinate at a time.
 
-For every point x the sum of a vector over all points y orthogonal to it, in `O(K q t)` steps, or
-`O(K t log q)` for large q, and exact in integers, where the direct product takes `K^2`. As in
-Feldman et al. 2022, tables run over a part of y, a part of x and what these must add up to. Here
-the points whose leading 1 is at one place are an array over all their other coordinates, so that
-each step adds whole slices, for all places of x's last 1 at once.
+Computes, for every point x, the sum of a vector over all points y orthogonal to it, in `O(K q t)`
+steps, or `O(K t log q)` for large q, and exactly in integers; the direct product takes `K^2`. As in
+Feldman et al. 2022, tables run over a part of y, a part of x, and what the remaining products must
+add up to. Here the points with the leading 1 at the same place form an array over all their other
+coordinates, so that each step adds whole slices, for all places of x's last 1 at once.
 """
 
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.design.geometry import Geometry, count_points
 
 _DIRECT_PRIMES = 60
-"""Up to here a sum over each line of a plane takes less time than Fourier transforms."""
+"""Up to this prime, sums over the lines of a plane take less time than Fourier transforms."""
 _SHORT = 8
-"""Fourier transforms take less time where slices are shorter than q less this many."""
+"""Fourier transforms take less time if slices are shorter than q minus this."""
 _EXACT_TOTAL = 1 << 40
 _NARROW_TOTAL = 1 << 31
-"""Counts that add up to less are added in half the memory."""
+"""Counts with a smaller sum are added as int32, in half the memory."""
 _LARGE = 1 << 17
-"""Vectors of this many entries go one by one: what lies between them and their sums is as large."""
+"""Vectors of this many entries are transformed one by one, since temporaries are as large."""
 _TOGETHER = 16
-"""Vectors: from this many on, each entry's of all of them lie in a row."""
+"""From this many vectors on, the same entry of all vectors is stored contiguously."""
 
 Table = NDArray[Any]
 
@@ -39,16 +39,17 @@ def hyperplane_sums(
 ) -> NDArray[Number]:
     """Return, for every point, the sum over the points orthogonal to it: `(g, K)` -> `(g, K)`.
 
-    Or for the first `points` of them, and for others anything; of few counts as int32.
+    With `points`, only the first `points` entries of the result are meaningful. Small counts return
+    int32.
 
-    Points x whose vector, read backward, ends with `t - 1 - m` zeros do not see the last
-    coordinates of y: they are the points of a space of `m + 1` coordinates, over sums of y.
-    Points y that are 0 in all coordinates that x sees are orthogonal to it.
+    Points x whose vector, read backward, ends with `t - 1 - m` zeros do not depend on the last
+    coordinates of y: they are points of a space with `m + 1` coordinates, over sums of y. Points y
+    that are 0 in all coordinates on which x depends are orthogonal to it.
 
-    Points y with coordinates `(y_1 .. y_m, z)` are orthogonal to `x = (x_1 .. x_m, 1)` where
-    `z = -sum_i x_i y_i`. Where the leading 1 is `y_j`, that is `-x_j` and what the coordinates
-    after it add up to; the coordinates before it do not matter. Those of one x_m are the points of
-    a space without this coordinate, over sums of y along a line.
+    A point y with coordinates `(y_1 .. y_m, z)` is orthogonal to `x = (x_1 .. x_m, 1)` if
+    `z = -sum_i x_i y_i`. If the leading 1 is `y_j`, the sum is x_j plus the terms after it, and the
+    coordinates of x before it do not matter. The points x with one given x_m are the points of a
+    space without this coordinate, over sums of y along a line.
     """
     q, t, g = geometry.q, geometry.dimension, len(values)
     counts = np.issubdtype(values.dtype, np.integer) and values.min() >= 0
@@ -76,9 +77,9 @@ def hyperplane_sums(
 def _seen(
     q: int, t: int, tables: "_Tables", points: Table, lines: int
 ) -> tuple[Table, list[Table], Table]:
-    """Return what x sees, and `(.., 1)` the sums that it does not see, by descending m.
+    """Return the sums on which x depends, and those on which it does not, by descending m.
 
-    First those of all coordinates, for the first `lines` of x_m: `_lines_of`.
+    The first result is for all coordinates, and for the first `lines` values of x_m (`_lines_of`).
     """
     along = _lines_of(q, tables, points, lines)
     spaces = []
@@ -93,9 +94,9 @@ def _seen(
 
 
 def _put(q: int, m: int, out: Table, sums: Table) -> None:
-    """Write sums by x_1 to x_m, those of one more digit after each other: `(c g, q^m)`.
+    """Write sums that are indexed by x_1 to x_m, `(c g, q^m)`, in the order of the points.
 
-    In the points' numbers x_m is the first of these digits.
+    In the numbers of points, x_m is the first of these digits.
     """
     g, front, back = len(out), q ** (m // 2), q ** (m - m // 2)
     ordered = sums.reshape(-1, g, front, back)
@@ -107,25 +108,28 @@ def _put(q: int, m: int, out: Table, sums: Table) -> None:
 
 @lru_cache(maxsize=64)
 def _reversed(q: int, digits: int) -> Integers:
-    """Return the numbers of this many digits, each read backward."""
+    """Return the numbers with this many base-q digits, each read backward."""
     return np.arange(q**digits).reshape((q,) * digits).transpose().ravel()
 
 
 @dataclass(frozen=True)
 class _Tables:
-    """How tables `(b, ...)` of b vectors lie in memory: each entry's of all in a row, or apart."""
+    """The memory layout of tables `(b, ...)` of b vectors.
+
+    With `in_rows` the same entry of all vectors is contiguous, otherwise each vector is.
+    """
 
     dtype: np.dtype[Any]
     in_rows: bool
 
     def empty(self, shape: tuple[int, ...]) -> Table:
-        """Return a new table, whose entries are not set."""
+        """Return a new table with unset entries."""
         if not self.in_rows:
             return np.empty(shape, dtype=self.dtype)
         return np.moveaxis(np.empty((*shape[1:], shape[0]), dtype=self.dtype), -1, 0)
 
     def of(self, vectors: Table) -> Table:
-        """Return vectors as such a table: themselves where they are one."""
+        """Return vectors in this layout, without a copy if they already have it."""
         if not self.in_rows:
             return vectors.astype(self.dtype, copy=False)
         return self.join([vectors])
@@ -140,7 +144,7 @@ class _Tables:
 def _lines_of(q: int, tables: _Tables, points: Table, lines: int) -> Table:
     """Sum along the lines of the first x_m: `(g, K)` -> `(lines g, q, points of a hyperplane)`.
 
-    What is left of y are `(.. y_(m-1), z)`, and z comes first; what leads with z is not used.
+    Of y the coordinates `(.. y_(m-1), z)` remain, with z first; points that lead with z are unused.
     """
     g = len(points)
     table = points[:, 1 + q :].reshape(g, -1, q, q)
@@ -164,7 +168,7 @@ def _sum_last(q: int, points: Table) -> Table:
 
 
 def _all_led_sums(q: int, m: int, tables: _Tables, parts: Sequence[Table]) -> Table:
-    """Return `_led_sums` of the vectors of all parts."""
+    """Return `_led_sums` of all parts, vector by vector if they are large."""
     size = q**m
     if tables.in_rows or size < _LARGE:
         return _led_sums(q, m, tables, parts)
@@ -175,10 +179,11 @@ def _all_led_sums(q: int, m: int, tables: _Tables, parts: Sequence[Table]) -> Ta
 
 
 def _led_sums(q: int, m: int, tables: _Tables, parts: Sequence[Table]) -> Table:
-    """Sum points `(1, y_2 .. y_m, z)` over those orthogonal to x: `(b, q, q^(m-1))`, z first.
+    """Sum over the points `(1, y_2 .. y_m, z)` orthogonal to x: `(b, q, q^(m-1))`, z first.
 
-    The result is by x_1, then by x_2 to x_m. Each step replaces one y_i by x_i where it is. Slices
-    are as long as what follows it: so the last half of the coordinates comes first in its turn.
+    The result is indexed by x_1, then by x_2 to x_m. Each step replaces one y_i by x_i in place and
+    works on slices as long as the coordinates after it. To keep these long, the two halves of the
+    coordinates are swapped in between.
     """
     b = sum(len(part) for part in parts)
     back = 0 if tables.in_rows else (m - 1) // 2
@@ -203,9 +208,9 @@ def _led_sums(q: int, m: int, tables: _Tables, parts: Sequence[Table]) -> Table:
 
 
 def _sum_lines(q: int, tables: _Tables, table: Table, lines: int) -> Table:
-    """Replace a coordinate w of y by x's: `(b, z, l, w, r)` -> `(b, z, l, x, r)`.
+    """Replace a coordinate w of y by the one of x: `(b, z, l, w, r)` -> `(b, z, l, x, r)`.
 
-    `new[z, .., x] = sum_w old[z - x w, .., w]`, for the first `lines` of x.
+    `new[z, .., x] = sum_w old[z - x w, .., w]`, for the first `lines` values of x.
     """
     b, _, left, _, right = table.shape
     if table.size == 0:
@@ -217,7 +222,7 @@ def _sum_lines(q: int, tables: _Tables, table: Table, lines: int) -> Table:
     new = tables.empty((b, q, left, lines, right))
     turned = table
     if lines > 1:
-        # All z, and all but the last again: a slice for each shift.
+        # All z, then all but the last again, so that each shift is one slice.
         turned = tables.empty((b, 2 * q - 1, left, q, right))
         turned[:, :q] = table
         turned[:, q:] = table[:, : q - 1]
@@ -231,10 +236,11 @@ def _sum_lines(q: int, tables: _Tables, table: Table, lines: int) -> Table:
 
 
 def _lines_by_fourier(q: int, table: Table) -> Table:
-    """Return the same in `q^2 log q` steps: z's frequency f of line x is table's at `(x f, f)`.
+    """Do the same as `_sum_lines` in `q^2 log q` steps, by Fourier transforms.
 
-    Rounded to whole numbers where the table holds such: the error stays below `n log(q^2)` units of
-    double precision, n being the table's total, hence far below 1/2.
+    Frequency f of line x is the table's frequency `(x f, f)`. Results for integer tables are
+    rounded: with n the total of the table, the error stays below `n log(q^2)` units of double
+    precision, far below 1/2.
     """
     frequencies = np.fft.rfft2(table.transpose(0, 2, 4, 3, 1))
     f = np.arange(frequencies.shape[4])

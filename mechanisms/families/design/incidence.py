@@ -1,7 +1,7 @@
-"""Which reports of a block support which of its values, and sums over these.
+"""Which reports of a block support which of its values, and sums over them.
 
-Vectors lie in rows, `(g, order)` -> `(g, order)`, the value of place i in the i-th column. Sums are
-exact in integers; of few counts they are int32.
+Vectors are rows, `(g, order)` -> `(g, order)`; the value at place i has column i. Sums of integers
+are exact; small counts give int32.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
 
 _MOST_LISTED: Final = 1 << 13
-"""Points times reports that support each: so few are added up one by one."""
+"""Up to this many points times supporting reports, sums are taken point by point."""
 
 
 class Sums(Protocol):
-    """One of the two sums."""
+    """The signature of `Incidence.to_values` and `Incidence.to_reports`."""
 
     def __call__(self, vectors: NDArray[Number], /) -> NDArray[Number]:
-        """Return the sums."""
+        """Return the sums, `(g, order)` -> `(g, order)`."""
         ...
 
 
@@ -36,7 +36,7 @@ class Incidence(Protocol):
         ...
 
     def to_values(self, vectors: NDArray[Number], /) -> NDArray[Number]:
-        """Sum over the reports that support each value; places without a value hold anything."""
+        """Sum over the reports that support each value; columns without a value are undefined."""
         ...
 
     def to_reports(self, vectors: NDArray[Number], /) -> NDArray[Number]:
@@ -45,14 +45,14 @@ class Incidence(Protocol):
 
 
 class Own:
-    """Each report supports the value of its number alone."""
+    """Each report supports only the value with its number."""
 
     def supporting(self, place: int) -> Indices:
         """Return the value's own report."""
         return np.array([place], dtype=np.int64)
 
     def to_values(self, vectors: NDArray[Number], /) -> NDArray[Number]:
-        """Return the reports themselves."""
+        """Return the vectors unchanged."""
         return vectors
 
     to_reports = to_values
@@ -63,7 +63,7 @@ OWN: Final = Own()
 
 @dataclass(frozen=True)
 class Hyperplanes:
-    """The first `values` points of a space; a report supports those that it is orthogonal to."""
+    """The first `values` points of a space; a report supports the points orthogonal to it."""
 
     geometry: Geometry
     values: int
@@ -74,7 +74,7 @@ class Hyperplanes:
         return self.geometry.complete(np.full_like(numbers, place), numbers)
 
     def to_values(self, vectors: NDArray[Number], /) -> NDArray[Number]:
-        """Sum over hyperplanes, for the values alone."""
+        """Sum over hyperplanes, for the values only."""
         return hyperplane_sums(self.geometry, vectors, self.values)
 
     def to_reports(self, vectors: NDArray[Number], /) -> NDArray[Number]:
@@ -84,7 +84,7 @@ class Hyperplanes:
 
 @dataclass(frozen=True)
 class ListedHyperplanes(Hyperplanes):
-    """The same of small spaces, added up point by point."""
+    """Hyperplanes of small spaces, summed point by point."""
 
     @cached_property
     def _listed(self) -> Indices:
@@ -100,6 +100,6 @@ class ListedHyperplanes(Hyperplanes):
 
 
 def hyperplanes(geometry: Geometry, values: int) -> Hyperplanes:
-    """Return the faster way to add up over the hyperplanes of a space."""
+    """Return the faster of the two ways to sum over the hyperplanes of a space."""
     few = geometry.points * geometry.inside <= _MOST_LISTED
     return (ListedHyperplanes if few else Hyperplanes)(geometry, values)

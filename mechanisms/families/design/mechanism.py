@@ -1,4 +1,4 @@
-"""What mechanisms that realise a symmetric design inside each block share."""
+"""Base class of mechanisms that realise a symmetric design inside each block."""
 
 from abc import abstractmethod
 from collections.abc import Collection, Iterable
@@ -22,21 +22,21 @@ from ldpstream.mechanisms.interface.decoder import CountDecoder
 
 @dataclass(frozen=True)
 class DesignMechanism(BlockSymbols):
-    """A design for each size of block; a block of one value needs no noise: it has one report.
+    """A mechanism with one design for each size of block; a value alone has one report, no noise.
 
     Raises:
-        SpecError: as every `BlockMechanism`, and where epsilon is so small that the reports of a
-            block would carry no information at the resolution of 2^-64.
+        SpecError: as for every `BlockMechanism`, and if epsilon is so small that, at the resolution
+            of 2^-64, the reports of a block would carry no information.
     """
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if any(design.support.gap <= 0 for design in self.layout.designs):
-            raise SpecError("epsilon", "a larger number: at this one reports say nothing")
+            raise SpecError("epsilon", "a larger number: at this one reports carry no information")
 
     @abstractmethod
     def design(self, size: int) -> SymmetricDesign:
-        """Return the design of blocks of this many values, two or more."""
+        """Return the design for blocks of this many values, two or more."""
 
     @abstractmethod
     def incidence(self, size: int, /) -> Incidence:
@@ -49,7 +49,7 @@ class DesignMechanism(BlockSymbols):
 
     @cached_property
     def layout(self) -> DesignLayout:
-        """Where each block's reports lie."""
+        """The numbering of each block's reports."""
         of_size = {size: self.design(size) if size > 1 else SINGLE for size in self.sizes}
         return DesignLayout(self.blocks, of_size)
 
@@ -67,14 +67,14 @@ class DesignMechanism(BlockSymbols):
     def worst_ratio(self) -> Fraction:
         """Return the largest `likely / unlikely` of the designs.
 
-        Every value of a block gives each report one of these two probabilities, and reports that
-        support one value and not another take their ratio.
+        Every value of a block gives each report one of these two probabilities, and a report that
+        supports one value but not another attains their ratio.
         """
         self.layout.check()
         return max(design.ratio for design in self.layout.designs if design.outside)
 
     def block_blankets(self) -> Collection[Blanket]:
-        """Return those of the different designs; of too many the one that hides least."""
+        """Return the blankets of the different designs; of too many, one that bounds them all."""
         designs = [design for design in self.layout.designs if design.outside]
         if len(designs) > MOST_BLANKETS:
             return super().block_blankets()
@@ -88,7 +88,7 @@ class DesignMechanism(BlockSymbols):
         return replace(self, epsilon=epsilon)
 
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
-        """Return the mechanism of a permanent draw, and how reports follow from it."""
+        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         permanent = self.stronger(read_larger(epsilon, self.epsilon))
         pairs = zip(self.layout.designs, permanent.layout.designs, strict=True)
         return permanent, BlockChain(self.layout.starts, self.layout.orders, blends_of(pairs))
@@ -103,7 +103,7 @@ class DesignMechanism(BlockSymbols):
 
 
 def blends_of(pairs: Iterable[tuple[SymmetricDesign, SymmetricDesign]]) -> dict[int, Blend]:
-    """Return what makes reports out of permanent ones, by order: of designs with other budgets."""
+    """Return, by order, the blends of `(once, held)` designs that differ only in their budgets."""
     return {
         once.order: blend_of((once.order, once.inside), (held.likely, held.unlikely), once.likely)
         for once, held in pairs

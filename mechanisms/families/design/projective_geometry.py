@@ -1,12 +1,13 @@
 """Projective geometry response inside blocks (docs/theory.md section 8).
 
 Feldman, Nelson, Nguyen, Talwar 2022, *Private Frequency Estimation via Projective Geometry*. The
-block is reported exactly; its values and reports are points of a projective space (`geometry`), and
-with probability `T / 2^64` a report is uniform over the points orthogonal to the value's, else over
-all others. Nearly the least variance that epsilon allows, in `log2 K` bits, K a little above k.
+block is reported exactly; its values and reports are points of a projective space (`geometry`).
+With probability `T / 2^64` a report is uniform over the points orthogonal to the value's, otherwise
+over all others. The variance is close to the least that epsilon allows, in `log2 K` bits, with K a
+little above k.
 
-Where we differ: the space is chosen by the exact variance of the realised channel
-(`geometry_choice`) instead of a prime near `e^eps + 1`; values' coordinates are read backward.
+Two differences from the paper: the space is chosen by the exact variance of the realised channel
+(`geometry_choice`) instead of a prime near `e^eps + 1`, and values' coordinates are read backward.
 """
 
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ class ProjectiveGeometry(DesignMechanism):
     id: ClassVar[str] = "projective-geometry"
 
     def geometry(self, size: int) -> Geometry:
-        """Return the space of blocks of this many values, two or more."""
+        """Return the space for blocks of this many values, two or more."""
         return choose(budget(self.epsilon), size)
 
     def design(self, size: int) -> SymmetricDesign:
@@ -73,7 +74,7 @@ class ProjectiveGeometry(DesignMechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        n words decide who reports an orthogonal point. Then, by ascending size of the blocks, the
+        n words decide which reports are orthogonal points. Then, by ascending size of block, the
         points of all values in blocks of that size are drawn.
         """
         layout, block = self.layout, self.blocks.of_value[values]
@@ -91,22 +92,22 @@ class ProjectiveGeometry(DesignMechanism):
 
 @dataclass(frozen=True)
 class Stronger(ProjectiveGeometry):
-    """The spaces of another budget: what permanent draws have in common with their reports."""
+    """The mechanism of a permanent draw: a larger budget with the spaces of `like`."""
 
     like: ProjectiveGeometry
 
     def geometry(self, size: int) -> Geometry:
-        """Return the space of the other one."""
+        """Return the space of `like`."""
         return self.like.geometry(size)
 
 
 def draw_points(
     geometry: Geometry, source: Entropy, values: Reports, wanted: NDArray[np.bool_]
 ) -> Reports:
-    """Return for each value a uniform point, orthogonal where wanted, not orthogonal elsewhere.
+    """Return a uniform point for each value, orthogonal to it where `wanted`, else not.
 
-    The former by its number in the hyperplane; the latter by rejection, round by round: at least
-    half of all points are not orthogonal to a given one.
+    The former are drawn by number in the hyperplane, the latter by rejection, round by round: at
+    least half of all points are not orthogonal to a given one.
     """
     points = np.empty_like(values)
     inside = np.flatnonzero(wanted)

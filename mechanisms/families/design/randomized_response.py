@@ -1,9 +1,9 @@
 """Randomised response among all values of a block (docs/theory.md section 8).
 
-The block is reported exactly, and inside it the value itself with probability `T / 2^64`, each
-other value of the block equally likely: k-ary randomised response (Kairouz, Bonawitz, Ramage 2016,
-Section 2), with `T / (2^64 - T) * (k_j - 1) <= e^eps`. Best where blocks are small against
-`e^eps`; a block of two values is Warner's channel.
+The block is reported exactly. Inside it the value itself is reported with probability `T / 2^64`,
+and the other values of the block are equally likely: k-ary randomised response (Kairouz, Bonawitz,
+Ramage 2016, Section 2), with `T / (2^64 - T) * (k_j - 1) <= e^eps`. It is best if blocks are small
+compared with `e^eps`; a block of two values is Warner's channel.
 """
 
 from collections.abc import Mapping
@@ -32,11 +32,11 @@ class RandomizedResponse(DesignMechanism):
     id: ClassVar[str] = "randomized-response"
 
     def design(self, size: int) -> SymmetricDesign:
-        """Return the design in which each report supports one value."""
+        """Return the design in which each report supports only its own value."""
         return SymmetricDesign(size, 1, 0, set_threshold(budget(self.epsilon), 1, size - 1))
 
     def incidence(self, _: int, /) -> Own:
-        """Return the same for every size: reports are values."""
+        """Return `OWN` for every size, since reports are values."""
         return OWN
 
     def parameters(self) -> Mapping[str, Json]:
@@ -55,8 +55,8 @@ class RandomizedResponse(DesignMechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        n words decide who reports the own value; n more, and again one for each that is rejected,
-        draw one of the other values of the block.
+        n words decide which reports are the value itself; n more, and another one for each
+        rejection, draw one of the other values of the block.
         """
         layout, block = self.layout, self.blocks.of_value[values]
         own = bernoulli_each(entropy, layout.thresholds[block])

@@ -1,11 +1,10 @@
-"""Reports that support values: what a two-valued decoder needs to know of its channel.
+"""Pure protocols: how often reports support values, and the decoders that follow.
 
-In a *pure* protocol (Wang, Blocki, Li, Jha 2017, Section 3) each report supports a set of values,
-the value's own user supports it with probability `own`, and every other user it could be confused
-with supports it with probability `other`. Then `h_x(y) = (1{y supports x} - other)/(own - other)`
-is the unbiased decoder of x, and all that a user adds to its variance is
-`a (1 - a)/(own - other)^2`, a = own for the value's own user, a = other for the rest
-(docs/theory.md section 8).
+In a *pure* protocol (Wang, Blocki, Li, Jha 2017, Section 3) each report supports a set of values:
+its user's value with probability `own`, and any other value of the block with probability `other`.
+Then `h_x(y) = (1{y supports x} - other)/(own - other)` is the unbiased decoder of x, and a user
+adds `a (1 - a)/(own - other)^2` to its variance, where a = own for users of x and a = other for the
+rest (docs/theory.md section 8).
 """
 
 from collections.abc import Callable, Sequence
@@ -21,14 +20,14 @@ from ldpstream.mechanisms.interface.decoder import SingleValues, Statistic
 
 @dataclass(frozen=True)
 class Support:
-    """The exact probabilities; `own > other` where the channel carries information."""
+    """The two exact probabilities; `own > other` if the channel carries information."""
 
     own: Fraction
     other: Fraction
 
     @property
     def gap(self) -> Fraction:
-        """`own - other`: what is left of a value in its reports."""
+        """`own - other`, which is 0 if reports carry no information."""
         return self.own - self.other
 
     @property
@@ -38,7 +37,7 @@ class Support:
 
     @property
     def low(self) -> Fraction:
-        """`h_x` at the others: `-other/(own - other)`."""
+        """`h_x` at other reports: `-other/(own - other)`."""
         return -self.other / self.gap
 
     @property
@@ -52,7 +51,7 @@ class Support:
         return self.other * (1 - self.other) / self.gap**2
 
     def mean_noise(self, size: int) -> Fraction:
-        """Return the noise in one value's estimate, averaged over the users of `size` values."""
+        """Return the noise of one value's estimate, averaged over uniform users."""
         return (self.own_noise + (size - 1) * self.other_noise) / size
 
 
@@ -62,9 +61,10 @@ ALONE = Support(Fraction(1), Fraction(0))
 
 @dataclass(frozen=True)
 class SupportTables:
-    """What decoders need of each kind of `Support`, float64 `(kinds,)` each.
+    """The properties of each kind of `Support` as float64 `(kinds,)`.
 
-    `step` is `1/(own - other) = high - low`, from the exact gap: a difference would lose digits.
+    `step` is `1/(own - other) = high - low`, computed from the exact gap, as the difference would
+    lose digits.
     """
 
     high: Floats
@@ -89,18 +89,19 @@ class SupportTables:
         )
 
     def totals(self, kinds: Integers, supporting: Statistic, in_block: Statistic) -> Floats:
-        """Return `step S + low N` of values of these kinds, out of `supporting` and `in_block`.
+        """Return `step S + low N` of values of these kinds, float64 `(q,)`.
 
-        S is the number of reports that support a value, N that of its block: int64 `(q,)` each.
+        S, `supporting`, is the number of reports that support a value; N, `in_block`, is that of
+        its block: int64 `(q,)` each.
         """
         sums: Floats = self.step[kinds] * supporting + self.low[kinds] * in_block
         return sums
 
     def supporting(self, kinds: Integers, shares: Floats, in_block: Statistic) -> Statistic:
-        """Return S out of these shares: it is whole, and they are off by far less than a half.
+        """Return the integer S from shares, float64 `(q,)`.
 
-        So it is below 2^48 reports of a block, since each of the two products is rounded by less
-        than 2^-52 of `step N`.
+        Rounding recovers it exactly for fewer than 2^48 reports in a block, since each of the two
+        products in a share is rounded by less than 2^-52 of `step N`.
         """
         found = (shares - self.low[kinds] * in_block) / self.step[kinds]
         return np.rint(found).astype(np.int64)
@@ -108,12 +109,12 @@ class SupportTables:
     def single_values(
         self, kinds: Integers, supporting: Statistic, in_block: Statistic
     ) -> SingleValues:
-        """Return what bounds of values are made of: `high^2 S + low^2 (N - S)`, and constants."""
+        """Return what bounds are computed from: `high^2 S + low^2 (N - S)` and constants."""
         high, low = self.high[kinds], self.low[kinds]
         moments = high**2 * supporting + low**2 * (in_block - supporting)
         return SingleValues(moments, low, high, *self.noise_extremes(kinds))
 
     def noise_extremes(self, kinds: Integers) -> tuple[Floats, Floats]:
-        """Return the smaller and the larger of the own user's noise and a neighbour's."""
+        """Return the smaller and the larger of `own_noise` and `other_noise` of each value."""
         pair = self.own_noise, self.other_noise
         return np.minimum(*pair)[kinds], np.maximum(*pair)[kinds]

@@ -1,4 +1,4 @@
-"""Rows of bits that are flipped again out of a permanent row, each bit by itself."""
+"""Rows of bits that are drawn from a permanent row by flipping each bit independently."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from ldpstream.mechanisms.interface.chain import Chain
 
 @dataclass(frozen=True, eq=False)
 class BitChain(Chain):
-    """M of `l1-bits`: a bit stays, or is a fair coin, which flips it half as often.
+    """The chain of `l1-bits`: each bit stays, or is replaced by a fair coin.
 
-    `blend` is that of one bit, `used` marks the bits of a report, uint8 `(report_bytes,)`, and
+    `blend` describes one bit, `used` marks the bits of a report, uint8 `(report_bytes,)`, and
     `steps` is their number: opposite corners differ in all of them.
     """
 
@@ -25,24 +25,24 @@ class BitChain(Chain):
 
     @property
     def stay(self) -> Fraction:
-        """The probability with which a bit is that of the permanent row."""
+        """The probability that a bit equals that of the permanent row."""
         return (1 + self.blend.keep) / 2
 
     def again(self, reports: Bytes, entropy: Entropy) -> Bytes:
-        """Return what is sent for permanent reports, uint8 `(n, report_bytes)` both."""
+        """Return the reports that are sent for permanent ones, uint8 `(n, report_bytes)` both."""
         return flip(reports, self.stay, self.used, entropy)
 
     def canonical(self) -> Sequence[Json]:
-        """Return the probability with which a bit stays, as an exact fraction."""
+        """Return the probability that a bit stays, as an exact fraction."""
         return [str(self.stay)]
 
     def ratio(self, reports: int) -> Fraction:
-        """Return the largest ratio of two values of which one bit differs, exactly."""
+        """Return the exact largest ratio of two values that differ in one bit."""
         return self.blend.ratio(reports)
 
 
 def flip(rows: Bytes, keep: Fraction, used: Bytes, entropy: Entropy) -> Bytes:
-    """Return rows, uint8 `(n, size)`, of whose used bits each stays with a probability below 1."""
+    """Return rows, uint8 `(n, size)`, whose used bits stay with probability `keep` < 1 each."""
     kept = packed_bernoulli(entropy, keep, rows.size).reshape(rows.shape)
     flipped: Bytes = rows ^ (~kept & used)
     return flipped

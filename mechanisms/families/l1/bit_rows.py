@@ -1,4 +1,4 @@
-"""Rows of bits, eight a byte: positions of a step, and independent coins.
+"""Rows of bits, packed eight to a byte: step functions, and independent coins.
 
 Bit i of a row is bit `i mod 8`, counted from the lowest, of byte `i div 8`; bits beyond the row's
 width are 0.
@@ -13,7 +13,7 @@ from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 
 Bytes = NDArray[np.uint8]
 
-# From bit s of a byte on, s = 0..8.
+# Bytes whose bits from s on are 1, for s = 0..8.
 _FROM = np.array([0xFF << s & 0xFF for s in range(9)], dtype=np.uint8)
 
 
@@ -39,13 +39,13 @@ def unpack(rows: Bytes, width: int) -> Bytes:
 
 
 def packed_bernoulli(entropy: Entropy, probability: Fraction, n: int) -> Bytes:
-    """Return `n` bytes of independent bits, each 1 with exactly this probability, below 1.
+    """Return `n` bytes of independent bits, each 1 with exactly this probability < 1.
 
-    Each bit compares a uniform number with the probability, binary digit by digit from the highest:
-    a digit below the probability's decides for 1, one above it for 0, and so do all that are left
-    once it has ended, which it has after a multiple of 64. Half of the bits are decided by every
-    digit, so 64 of them cost some 8 words instead of 64. A word holds one digit of 64 bits; only
-    those of which a bit is undecided draw another.
+    Each bit compares a uniform number with the probability, digit by digit from the highest. A
+    digit below the probability's decides for 1, a digit above it for 0. Bits that are still
+    undecided once the probability's digits have ended, after a multiple of 64, are 0. A word holds
+    one digit for each of 64 bits, and another is drawn only while one of the 64 is undecided. Since
+    each digit decides half of them, 64 bits take some 8 words instead of 64.
     """
     count = -(-n // 8)
     ones = np.zeros(count, dtype=np.uint64)

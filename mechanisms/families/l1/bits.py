@@ -1,9 +1,9 @@
-"""One noisy bit a position on ordered domains ([ML] Section IV; docs/theory.md section 5).
+"""One noisy bit for each position of an ordered domain ([ML] Section IV; docs/theory.md section 5).
 
-In each dimension of m values, x is the vector `b = (-1, .., -1, +1, .., +1)`, +1 from entry x on:
-neighbours differ in one entry, which is flipped with probability `1/(e^epsilon + 1)`. Products of
-entries over the dimensions sum up to all ranges. Where the paper flips and sends the last entry
-too, here it is always +1, so it costs nothing, has no noise, and every marginal comes
+In each dimension of m values, x becomes the vector `b = (-1, .., -1, +1, .., +1)` with +1 from
+entry x on. Neighbours differ in one entry, which is flipped with probability `1/(e^epsilon + 1)`.
+Sums of products of entries over the dimensions give all ranges. The paper flips and sends the last
+entry too. It is always +1, so that here it is not sent and has no noise, and every marginal comes
 for free.
 """
 
@@ -52,9 +52,9 @@ class L1Bits(StepMechanism):
     after the other, 1 for +1, the unused bits of the last byte 0 (`bit_rows`).
 
     Raises:
-        SpecError: as `StepMechanism`, and where epsilon is so small that reports carry no
-            information or that decoders leave the range of floats, or its reports or its statistic
-            would be too large.
+        SpecError: as for `StepMechanism`, and if epsilon is so small that reports carry no
+            information or decoders exceed the range of floats, or if reports or statistics would be
+            too large.
     """
 
     id: ClassVar[str] = "l1-bits"
@@ -63,7 +63,7 @@ class L1Bits(StepMechanism):
         super().__post_init__()
         if 2 * self.threshold <= WORD:
             raise SpecError("epsilon", f"a number of at least {SMALLEST_EPSILON}")
-        # Sums of noise queries hold 1/t once for each dimension, on top of the noise's own 1/t^2.
+        # The noise of sums has a factor 1/t for each dimension, besides its own 1/t^2.
         if 3 * len(self.extents) * -math.log(self.contrast) > math.log(_LARGEST_SUM):
             raise SpecError("epsilon", f"a larger number in {len(self.extents)} dimensions")
 
@@ -85,7 +85,7 @@ class L1Bits(StepMechanism):
             )
 
     def sum_out(self, table: Statistic) -> Statistic:
-        """Return the sums with the last weight's entry, which is 1."""
+        """Return the sums with the entry of the last weight, which is 1."""
         return table[:, -1].copy()
 
     @cached_property
@@ -145,11 +145,11 @@ class L1Bits(StepMechanism):
         return Channel(tuple(rows), len(reports))
 
     def certify(self) -> Certificate:
-        """Prove the realised loss: by enumeration where values and reports can be listed.
+        """Prove the realised loss: by enumeration if values and reports are few, else by structure.
 
-        Structure otherwise: entries are independent, and one step of one coordinate changes the
-        plain sign of exactly one of them, whose two probabilities have the ratio
-        `T / (2^64 - T)`. Steps add up as in `step_certificate`.
+        By structure: entries are independent, and one step of one coordinate changes the sign of
+        exactly one of them, whose two probabilities have the ratio `T / (2^64 - T)`. Steps add up
+        as in `step_certificate`.
         """
         policy, ratio = self.policy, Fraction(self.threshold, WORD - self.threshold)
         if self.size <= ENUMERATION_LIMIT and self.report_bits <= _MOST_LISTED_BITS:
@@ -159,7 +159,7 @@ class L1Bits(StepMechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)`, into reports, uint8 `(n, report_bytes)`.
 
-        A report's coins, 1 where an entry is kept, come from `bit_rows.packed_bernoulli`, over many
+        The coins, 1 for an entry that is kept, come from `bit_rows.packed_bernoulli`, for many
         reports at once.
         """
         keep = Fraction(self.threshold, WORD)
@@ -171,10 +171,10 @@ class L1Bits(StepMechanism):
         return reports
 
     def chain(self, epsilon: object) -> tuple[Self, BitChain]:
-        """Return the mechanism of a permanent draw, and how reports follow from it.
+        """Return the mechanism of a permanent draw, and the chain from it to reports.
 
-        Each bit is flipped again, by itself. A step of one coordinate changes one bit, so two
-        values lose what their steps do together, exactly.
+        Each bit is flipped again independently. A step of one coordinate changes one bit, so that
+        the loss of two values is exactly the sum over their steps.
         """
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
         held = Fraction(permanent.threshold, WORD)
@@ -182,7 +182,7 @@ class L1Bits(StepMechanism):
         return permanent, BitChain(blend, self._used, self.report_bits)
 
     def _plain(self, values: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Return the rows of values before any flip: ones from the coordinate on, by dimension."""
+        """Return the rows of values without noise: ones from the coordinate on, by dimension."""
         rows = np.zeros((len(values), self.report_bytes), dtype=np.uint8)
         ends = np.cumsum([extent - 1 for extent in self.extents])
         rest = values
@@ -214,7 +214,7 @@ class L1Bits(StepMechanism):
     def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
-        """Add the products, each as often as `times` says, int64 `(n,)` in 0..2^24, in place."""
+        """Add the products of report i `times[i]` times, int64 `(n,)` in 0..2^24, in place."""
         add_products(statistic, reports, self.extents, times)
 
     def decoder(self) -> LinearDecoder:

@@ -1,16 +1,17 @@
-"""Linear queries of `l1-bits`: differences along one dimension after the other.
+"""Linear queries of `l1-bits`, by differences along each dimension.
 
-With `Rt[j]` an entry over t where it is noisy and 1 for the last one, and `Rt[-1] = -1`, the value
-x of a dimension is decoded by `(Rt[x] - Rt[x - 1]) / 2`; in D dimensions by the product, so weights
-`w` by `h = sum_j g[j] prod_d Rt[d, j_d]`, g being w with differences taken along every dimension.
-Entries are independent, `E[Rt] = b`, and noisy ones have the variance `u = 1/t^2 - 1`. So
+Let `Rt[j]` be entry j divided by t if it is noisy, 1 for the last entry, and `Rt[-1] = -1`. The
+value x of a dimension is decoded by `(Rt[x] - Rt[x - 1]) / 2`, and in D dimensions by the product.
+Weights `w` are decoded by `h = sum_j g[j] prod_d Rt[d, j_d]`, where g is w with differences taken
+along every dimension. Entries are independent with `E[Rt] = b`, and noisy ones have the variance
+`u = 1/t^2 - 1`. Therefore
 
     (Q h^2)[x] = sum over subsets S of the dimensions of
                  u^|S| sum over noisy j_S of (D_S w)[j_S, x_rest]^2,
 
-`D_S` taking half the differences of neighbours along the dimensions of S only: along the others the
-signs b of x undo them. S empty is `w^2`; the rest is the noise, a sum of squares without any
-cancellation. It has 2^D terms where the general form has k.
+where `D_S` takes half the differences of neighbours along the dimensions of S only; along the
+others, the signs b of x undo them. The term of the empty S is `w^2`; the rest is the noise, a sum
+of squares without cancellation. It has 2^D terms, and the general form has k.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,13 +25,13 @@ from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.interface.decoder import Chain, ChainDecoder, Statistic
 
 Pair = tuple[Floats, Floats]
-"""The least and the largest of something."""
+"""Least and largest values."""
 
 
 class L1BitsDecoder(ChainDecoder):
-    """Decodes sums of products of signs, kept with probability `threshold / 2^64`.
+    """Decodes sums of products of signs that are kept with probability `threshold / 2^64`.
 
-    `extents` are the sizes of the dimensions of two values or more: others add nothing.
+    `extents` are the sizes of the dimensions with two values or more; others add nothing.
     """
 
     def __init__(self, threshold: int, extents: Sequence[int]) -> None:
@@ -47,18 +48,18 @@ class L1BitsDecoder(ChainDecoder):
     def second_moments(self, statistic: Statistic) -> Floats:
         """Return the estimates of the sums of `prod_d (v_d + 1{x_d is the value's})`.
 
-        v is the noise of a dimension's decoder: u/4 for each end that is noisy. The last sum along
-        a dimension has a factor of 1 there.
+        v is the noise of a dimension's decoder: u/4 for each noisy end. The last sum along a
+        dimension has the factor 1 there.
         """
         return self._each(
             statistic, lambda sums: self._share(sums) + self._ends(sums) * sums[..., -1:]
         )
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return the extremes of products of one decoder a dimension."""
+        """Return the extremes of products with one decoder for each dimension."""
         low = high = np.ones(())
         for extent in self._shape:
-            # One end of the line is exact, and both ends are inside of it elsewhere.
+            # A value at an end of the line has one exact end; for all others both ends are noisy.
             least, largest = np.full(extent, -self._inverse), np.full(extent, self._inverse)
             least[[0, -1]] = (1.0 - self._inverse) / 2.0
             largest[[0, -1]] = (1.0 + self._inverse) / 2.0
@@ -66,7 +67,7 @@ class L1BitsDecoder(ChainDecoder):
         return low.ravel(), high.ravel()
 
     def noise(self, weights: Floats) -> Floats:
-        """Return the sum over all subsets but the empty one; exactly 0 where w is constant."""
+        """Return the sum over all nonempty subsets, exactly 0 if w is constant."""
         table = weights.reshape(self._shape)
         out: Floats = np.ascontiguousarray(self._subsets(table, (), 0)).reshape(-1)
         return out
@@ -74,7 +75,7 @@ class L1BitsDecoder(ChainDecoder):
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the noise of one user in each single value's estimate, least and largest.
 
-        `prod(v_d + 1{x_d}) - prod(1{x_d})`: least where all coordinates differ, largest for the
+        `prod(v_d + 1{x_d}) - prod(1{x_d})`: least if all coordinates differ, largest for the
         value's own users.
         """
         least, largest = np.ones(()), np.zeros(())
@@ -94,10 +95,11 @@ class L1BitsDecoder(ChainDecoder):
         return float((self._each(weights, self._coefficients) * statistic).sum())
 
     def span(self, weights: Floats) -> tuple[float, float]:
-        """Return the extremes of `h`: exact on a line and for products of one factor a dimension.
+        """Return the extremes of `h`.
 
-        Such as boxes. Otherwise the constant entry's coefficient, less and plus the sum of the
-        others' sizes.
+        They are exact on a line and for products of one factor for each dimension, such as boxes.
+        Otherwise they are the constant entry's coefficient, minus and plus the sum of the absolute
+        values of the others.
         """
         factors = _factors(weights.reshape(self._shape))
         if factors is None:
@@ -109,20 +111,20 @@ class L1BitsDecoder(ChainDecoder):
         return float(low), float(high)
 
     def deviation(self, weights: Floats) -> float:
-        """Return on a line what one sign moves: they are independent."""
+        """Return, on a line, the most that one sign moves the query; signs are independent."""
         if len(self._shape) != 1:
             return super().deviation(weights)
         step = float(np.abs(np.diff(weights)).max(initial=0.0))
         return step * (1.0 + self._inverse) / 2.0
 
     def value_deviations(self) -> Floats | None:
-        """Return the same of every single value."""
+        """Return `deviation` of every single value on a line."""
         if len(self._shape) != 1:
             return None
         return np.full(self._shape, (1.0 + self._inverse) / 2.0)
 
     def chain(self, positions: Integers) -> Chain | None:
-        """Return the prefixes of one dimension: each has one noisy end, the last one none."""
+        """Return the prefixes of one dimension: each has one noisy end, and the last has none."""
         for axis, extent in enumerate(self._shape):
             along = np.arange(extent).reshape(-1, *[1] * (len(self._shape) - axis - 1))
             if np.array_equal(np.broadcast_to(along, self._shape).reshape(-1), positions):
@@ -143,7 +145,7 @@ class L1BitsDecoder(ChainDecoder):
         return shares
 
     def _coefficients(self, weights: Floats) -> Floats:
-        """Return g, the transposed of `_share`."""
+        """Return g: the transpose of `_share`."""
         out: Floats = np.empty_like(weights)
         np.subtract(weights[..., :-1], weights[..., 1:], out=out[..., :-1])
         out[..., :-1] *= self._inverse / 2.0
@@ -177,14 +179,14 @@ class L1BitsDecoder(ChainDecoder):
         return np.array(table).reshape(-1)
 
     def _reach(self, coefficients: Floats) -> tuple[float, float]:
-        """Return what a sum of products of entries lies within: the last coefficient's is 1."""
+        """Return bounds on a sum of products of entries, of which the last is always 1."""
         flat = coefficients.reshape(-1)
         centre, reach = float(flat[-1]), float(np.abs(flat[:-1]).sum())
         return centre - reach, centre + reach
 
 
 def _factors(table: Floats) -> list[Floats] | None:
-    """Return factors whose outer product is the table, one a dimension, or None."""
+    """Return factors, one for each dimension, whose outer product is the table, or None."""
     peak = [int(i) for i in np.unravel_index(int(np.abs(table).argmax()), table.shape)]
     lines = []
     for axis in range(table.ndim):

@@ -1,9 +1,10 @@
 """Two-sided geometric noise on ordered domains, clamped (docs/theory.md sections 8 and 9).
 
-A report has the same form as a value: each coordinate is moved by independent two-sided geometric
-noise and clamped to its dimension. Same policy as [ML] Section IV, `E = epsilon * |x - x'|_1` per
-index step, with `log2(k)` bits where the paper sends the sum of all sizes, and less noise unless
-epsilon times the sizes is small. `E = epsilon * |x - x'|_p` is kept with less for each step.
+A report has the form of a value: independent two-sided geometric noise is added to each coordinate,
+which is then clamped to its dimension. The policy is that of [ML] Section IV,
+`E = epsilon * |x - x'|_1`. A report takes `log2(k)` bits, and the paper's takes one bit for each
+position; the noise is smaller unless epsilon times the sizes is small. `E = epsilon * |x - x'|_p`
+is kept with a smaller budget for each step.
 """
 
 import math
@@ -44,11 +45,11 @@ _LARGEST_MOMENT = 1e240
 class L1Geometric(StepMechanism, SymbolMechanism):
     """Geometric noise in every coordinate; see `StepMechanism` for the fields.
 
-    Reports count in row-major order, as values do; a dimension of one value carries no information.
+    Reports are in row-major order, like values. A dimension of one value carries no information.
 
     Raises:
-        SpecError: as `StepMechanism`, and where epsilon is so small that reports carry no
-            information or that decoders leave the range of floats.
+        SpecError: as for `StepMechanism`, and if epsilon is so small that reports carry no
+            information or decoders exceed the range of floats.
     """
 
     id: ClassVar[str] = "l1-geometric"
@@ -78,14 +79,15 @@ class L1Geometric(StepMechanism, SymbolMechanism):
 
     @cached_property
     def axes(self) -> tuple[GeometricAxis, ...]:
-        """The channel of each of these."""
+        """The channel of each dimension of two values or more."""
         return tuple(GeometricAxis(self.threshold, length) for length in self.extents)
 
     def channel(self) -> Channel:
         """Return the realised channel in exact rationals.
 
         Raises:
-            ValueError: if its `k^2` probabilities, which grow with the diameter, are too large.
+            ValueError: if its `k^2` probabilities, whose length grows with the diameter, are too
+                many or too long.
         """
         refuse_large(self.size, self.size**2 * (1 + self.policy.diameter))
         tables = [_exact(self.threshold, length) for length in self.extents]
@@ -98,14 +100,14 @@ class L1Geometric(StepMechanism, SymbolMechanism):
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration up to 64 values, by structure at any size.
 
-        Structure: a report's probability is a product over the dimensions, and in a dimension two
-        neighbouring values give each output probabilities whose ratio is alpha or 1/alpha, ends
-        included (`s_y alpha^|x - y|` with `|x - y|` one more or less). So one step realises
-        `2^64 / threshold`, and the losses of all steps between two values add up. The
-        enumeration compares all neighbours at every output, which is all that the L1 metric needs.
+        By structure: a report's probability is a product over the dimensions. In a dimension, two
+        neighbouring values give each output, the ends included, probabilities whose ratio is alpha
+        or 1/alpha (`s_y alpha^|x - y|` with `|x - y|` one more or less). One step therefore
+        realises `2^64 / threshold`, and the losses of all steps between two values add up. The
+        enumeration compares all neighbours at every output, which suffices for the L1 metric.
 
-        For other p the enumeration compares all pairs with no value between them; by structure see
-        `step_certificate`.
+        For other p the enumeration compares all pairs with no value between them, and
+        `step_certificate` gives the proof by structure.
         """
         policy, ratio = self.policy, Fraction(WORD, self.threshold)
         if self.size <= ENUMERATION_LIMIT:
@@ -130,7 +132,7 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         return TwoSidedGeometric((self.threshold,), max(self.extents))
 
     def chain(self, epsilon: object) -> tuple[Self, GeometricChain]:
-        """Return the mechanism of a permanent draw, and how reports follow from it."""
+        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
         if permanent.threshold >= self.threshold:
             raise too_near()
@@ -148,7 +150,7 @@ class L1Geometric(StepMechanism, SymbolMechanism):
 
 
 def _exact(threshold: int, length: int) -> list[list[Fraction]]:
-    """Return one dimension's channel, rows by value; see `GeometricAxis` for its formula."""
+    """Return the channel of one dimension, a row for each value (formula: `GeometricAxis`)."""
     alpha = Fraction(threshold, WORD)
     ends = [alpha**d / (1 + alpha) for d in range(length)]
     inner = [(1 - alpha) * end for end in ends]

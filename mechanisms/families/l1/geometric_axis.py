@@ -1,10 +1,10 @@
 """One dimension of the clamped two-sided geometric channel, and its inverse.
 
-With m values, `a = alpha`: `Q[x, y] = s_y a^|x - y|`, `s_y = (1 - a)/(1 + a)`, at both ends
-`1/(1 + a)` (docs/theory.md section 8). The inverse is tridiagonal: row y adds
-`w_y (2 f_y - f_(y-1) - f_(y+1))`, at the ends `w_y (f_y - its neighbour)`, to `f_y`, where
-`w_y = a/(1 - a)^2`, at the ends `a/(1 - a)`. Written with differences, constants decode to
-themselves without rounding. No m x m matrix is ever built.
+With m values and `a = alpha`, `Q[x, y] = s_y a^|x - y|`, where `s_y = (1 - a)/(1 + a)`, and
+`1/(1 + a)` at both ends (docs/theory.md section 8). The inverse is tridiagonal: row y adds
+`w_y (2 f_y - f_(y-1) - f_(y+1))` to `f_y` with `w_y = a/(1 - a)^2`, and at the ends
+`w_y (f_y - its neighbour)` with `w_y = a/(1 - a)`. Since it is written with differences, constants
+decode to themselves without rounding. No m x m matrix is built.
 """
 
 from collections.abc import Iterator
@@ -22,10 +22,10 @@ Pair = tuple[float, float]
 
 @dataclass(frozen=True)
 class GeometricAxis:
-    """`length` values, m >= 2, and `alpha = threshold / 2^64`; methods work along the last axis.
+    """A dimension with `length` >= 2 values and `alpha = threshold / 2^64`.
 
-    Those about values take their places along the dimension, int64 of any shape, and return as
-    many numbers.
+    Methods on functions work along the last axis. Methods on values take places along the
+    dimension, int64 of any shape, and return float64 of that shape.
     """
 
     threshold: int
@@ -38,7 +38,7 @@ class GeometricAxis:
 
     @property
     def beta(self) -> float:
-        """The same subtracted from 1, with all its digits."""
+        """`1 - alpha` without loss of digits."""
         return (WORD - self.threshold) / WORD
 
     @property
@@ -61,18 +61,18 @@ class GeometricAxis:
 
     @property
     def peak(self) -> float:
-        """The largest entry of the inverse, without its arrays: what a device can afford."""
+        """The largest entry of the inverse, computed without arrays for devices."""
         stop = WORD - self.threshold
         if self.length == 2:
             return WORD / stop
         return (WORD**2 + self.threshold**2) / stop**2
 
     def _at(self, pair: Pair, places: Integers) -> Floats:
-        """Return what holds at places: the first of the pair inside, the second at both ends."""
+        """Return the first of the pair at places inside, the second at both ends."""
         return np.where((places == 0) | (places == self.length - 1), pair[1], pair[0])
 
     def _times(self, pair: Pair, function: Floats) -> Floats:
-        """Return a function times what holds at each place: no table as long as the dimension."""
+        """Return a function times the first of the pair inside, the second at both ends."""
         out: Floats = pair[0] * function
         for end in (0, -1):
             out[..., end] = pair[1] * function[..., end]
@@ -91,7 +91,7 @@ class GeometricAxis:
         return sums
 
     def solve_squared_transposed(self, counts: Floats) -> Floats:
-        """Return the same with every entry of the inverse squared."""
+        """Return `solve_transposed` with every entry of the inverse squared."""
         beside = self._times(_squares(self._weights), counts)
         out = self._times(_squares(self._own), counts)
         out[..., :-1] += beside[..., 1:]
@@ -99,7 +99,7 @@ class GeometricAxis:
         return out
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`: both one-sided sums `sum a^d f`, by doubling the reach d; all terms add."""
+        """Return `Q f` from both one-sided sums `sum a^d f`, doubling the distance in each step."""
         scaled = self._times(self._scales, function)
         before, after = scaled.copy(), scaled.copy()
         reach, power = 1, self.alpha
@@ -122,7 +122,7 @@ class GeometricAxis:
     def own_noise(self, places: Integers) -> Floats:
         """Return `(Q h_i^2)[i] - 1` of each value i.
 
-        As the variance of `h_i` for a user of i, whose mean is 1: a sum without cancellation.
+        Computed as the variance of `h_i` for a user of i, a sum without cancellation.
         """
         a, m = self.alpha, self.length
         beyond = a**2 / (1.0 + a) * ((places >= 2).astype(float) + (places <= m - 3))
@@ -137,7 +137,8 @@ class GeometricAxis:
     def others(self, places: Integers) -> tuple[Floats, Floats]:
         """Return the least and the largest `(Q h_i^2)[x]` over users of x, not i, of each value i.
 
-        Falls with the distance of x, so the neighbours and the ends of the dimension decide.
+        It falls with the distance of x from i, so that neighbours and the ends of the dimension
+        decide.
         """
         i = places
         least, largest = np.full(i.shape, np.inf), np.zeros(i.shape)
@@ -149,7 +150,7 @@ class GeometricAxis:
         return least, largest
 
     def _beside(self, places: Integers) -> Iterator[tuple[Integers, NDArray[np.bool_]]]:
-        """Yield the places before and after, with whether there are any; outside any place."""
+        """Yield the places before and after, clipped to the dimension, and whether they exist."""
         for y in (places - 1, places + 1):
             yield np.clip(y, 0, self.length - 1), (y >= 0) & (y < self.length)
 
@@ -170,13 +171,13 @@ def _squares(pair: Pair) -> Pair:
 
 
 def _bend(function: Floats) -> Floats:
-    """Return how much each entry lies above its neighbours, `2 f_y - f_(y-1) - f_(y+1)`.
+    """Return the negative second difference `2 f_y - f_(y-1) - f_(y+1)` of each entry.
 
-    An entry that has no neighbour on a side counts as its own.
+    An entry without a neighbour on one side counts as its own neighbour there.
     """
     slopes = np.diff(function, axis=-1)
     out = np.zeros_like(function)
-    # Saves an array if nothing else refers to it.
+    # Frees the array early if nothing else refers to it.
     del function
     out[..., 1:] += slopes
     out[..., :-1] -= slopes

@@ -1,8 +1,8 @@
-"""Clamped geometric noise that is drawn again out of a permanent draw, each coordinate by itself.
+"""Clamped geometric noise that is drawn from a permanent draw, each coordinate independently.
 
-With `a = e^-s`, s a step's budget of a report, and `a1` that of the permanent draw, each rounded to
-64 bits: a coordinate stays with probability `(a1/a) ((1-a)/(1-a1))^2`, at an end `(a1/a)
-(1-a)/(1-a1)`, else the report's noise moves it. Then `Q1 M = Q`, whatever the length
+Let `a = e^-s` for the budget s of a step of a report, and `a1` likewise for the permanent draw,
+each rounded to 64 bits. A coordinate stays with probability `(a1/a) ((1-a)/(1-a1))^2`, at an end
+with `(a1/a) (1-a)/(1-a1)`; otherwise it gets the noise of a report. Then `Q1 M = Q` for any length
 (docs/theory.md, section 11).
 """
 
@@ -23,10 +23,10 @@ from ldpstream.mechanisms.interface.chain import Chain
 
 @dataclass(frozen=True, eq=False)
 class GeometricChain(Chain):
-    """M of `l1-geometric`: `alpha` and `larger`, which is below it, are `a` and `a1`.
+    """The chain of `l1-geometric`: `alpha` is `a`, and `larger` is `a1`, of the larger budget.
 
-    `extents` are the lengths of the dimensions, two or more each, `noise` that of a report. `steps`
-    is how far opposite corners are apart.
+    `extents` are the lengths of the dimensions, two or more each, and `noise` is that of a report.
+    `steps` is the number of steps between opposite corners.
     """
 
     exact: ClassVar[bool] = False
@@ -38,16 +38,16 @@ class GeometricChain(Chain):
 
     @property
     def keep(self) -> tuple[Fraction, Fraction]:
-        """The probabilities with which a coordinate stays: inside, and at an end."""
+        """The probabilities that a coordinate stays, inside and at an end."""
         less = (1 - self.alpha) / (1 - self.larger)
         end = self.larger / self.alpha * less
         return end * less, end
 
     def again(self, reports: Integers, entropy: Entropy) -> Integers:
-        """Return what is sent for permanent reports, int64 `(n,)` both.
+        """Return the reports that are sent for permanent ones, int64 `(n,)` both.
 
-        First all coordinates inside decide whether they stay, then all at ends; then all are moved,
-        those that stay for nothing.
+        First all coordinates inside decide whether they stay, then all at ends. Then noise is drawn
+        for all of them, also for those that stay.
         """
         coordinates = np.stack(np.unravel_index(reports, self.extents), axis=1).ravel()
         last = np.tile(np.array(self.extents, dtype=np.int64) - 1, len(reports))
@@ -67,25 +67,27 @@ class GeometricChain(Chain):
         return [str(keep) for keep in self.keep]
 
     def ratio(self, reports: int) -> Fraction:
-        """Return what two neighbours' ratio never exceeds at m >= 1 reports, at any length.
+        """Return a bound on the ratio of two neighbours over m >= 1 reports, for any length.
 
-        It is exact for one report, and the least upper bound of all lengths for several; values s
-        steps apart have at most its s-th power. Of x and x + 1, `f[z] = prod M[z, y_i]`, the ratio
-        is `(A/a1 + a1 B)/(A + B)`, A being the sum of `Q1[x+1, z] f[z]` over z <= x and B over
-        z > x: largest where A/B is. All y > x may be replaced by x, which grows A more than B; for
-        y <= x, `M[z, y]` with z > x is the same function of z up to a constant, so by Hoelder all y
-        are one. Then A, in units of `(c a^(x+1-y))^m`, follows `A' = s (A + c1 u)`, `s = a1/a^m`,
-        from each x to the next, and is monotone in y from 1 on, as B is in the number of values
-        above x: their extremes are those of an end, of its neighbour, and of no end near.
+        It is exact for one report, and the least upper bound over all lengths for several. Values s
+        steps apart have at most its s-th power.
+
+        Proof: for x and x + 1, and `f[z] = prod M[z, y_i]`, the ratio is `(A/a1 + a1 B)/(A + B)`,
+        where A is the sum of `Q1[x+1, z] f[z]` over z <= x and B that over z > x. It is largest if
+        A/B is. Replacing all y > x by x increases A more than B. For y <= x, `M[z, y]` with z > x
+        is the same function of z up to a constant, so that all y are equal by Hoelder's inequality.
+        Then A, in units of `(c a^(x+1-y))^m`, follows `A' = s (A + c1 u)` with `s = a1/a^m` from
+        each x to the next, and is monotone in y from 1 on; so is B in the number of values above x.
+        Their extremes are those of an end, of its neighbour, and far from any end.
         """
         a, a1 = self.alpha, self.larger
         slope, decay = a1 / a**reports, a1 * a**reports
         if reports > MOST_COUNTED or slope >= 1:
-            # A grows without limit. (Of one report it does not: a > a1.)
+            # A grows without limit. (For one report it does not, since a > a1.)
             return 1 / a1
         inside, end = self.keep
         u, v = (1 - inside) ** reports, (1 - end) ** reports
-        # Of Q1 the constants of a value inside, and of one at an end.
+        # The constants of Q1 for a value inside, and for one at an end.
         c, e = (1 - a1) / (1 + a1), 1 / (1 + a1)
         own = ((1 - inside + inside * (1 + a) / (1 - a)) / a) ** reports
         largest = max(

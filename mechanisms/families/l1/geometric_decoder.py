@@ -1,4 +1,4 @@
-"""Linear queries of `l1-geometric`: one dimension after the other, never a k x k matrix."""
+"""Linear queries of `l1-geometric`, along one dimension after the other, without a k x k matrix."""
 
 from collections.abc import Callable, Sequence
 from functools import reduce
@@ -11,9 +11,9 @@ from ldpstream.mechanisms.families.l1.geometric_axis import GeometricAxis
 from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoded, SingleValues, Statistic
 
 Pair = tuple[Floats, Floats]
-"""The least and the largest of something."""
+"""Least and largest values."""
 Places = Sequence[Integers]
-"""Of values, along each dimension: arrays that broadcast to one shape."""
+"""The places of values along each dimension: arrays that broadcast to one shape."""
 
 _ENDS = (np.minimum, np.maximum)
 
@@ -21,7 +21,7 @@ _ENDS = (np.minimum, np.maximum)
 class L1GeometricDecoder(CountDecoder):
     """The inverse of a product of channels is the product of their tridiagonal inverses.
 
-    `axes` are the dimensions of two values or more: others add nothing.
+    `axes` are the dimensions with two values or more; others add nothing.
     """
 
     def __init__(self, axes: Sequence[GeometricAxis]) -> None:
@@ -33,11 +33,11 @@ class L1GeometricDecoder(CountDecoder):
         return self._each(statistic, GeometricAxis.solve_transposed)
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return the same with the inverse's entries squared: these are products too."""
+        """Return `totals` with the entries of the inverse squared, which are products too."""
         return self._each(statistic, GeometricAxis.solve_squared_transposed)
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return the extremes of products of one decoder a dimension."""
+        """Return the extremes of products with one decoder for each dimension."""
         least, largest = self._extremes(self._every())
         return least.ravel(), largest.ravel()
 
@@ -50,7 +50,7 @@ class L1GeometricDecoder(CountDecoder):
         return low, high
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return what bounds of some values are made of."""
+        """Return what bounds are computed from, for some values."""
         if isinstance(at, slice):
             return super().single_values(decoded, at)
         places = np.unravel_index(at, self._shape)
@@ -72,8 +72,8 @@ class L1GeometricDecoder(CountDecoder):
     def noise_extremes(self) -> tuple[Floats, Floats]:
         """Return the least and the largest noise of one user in each single value's estimate.
 
-        The second moment is a product over the dimensions. A user of another value differs in one
-        dimension at least: the extremes over which one it is, the others being free.
+        The second moment is a product over the dimensions. A user of another value differs in at
+        least one dimension: the extremes are over which one, with all others free.
         """
         least, largest = self._noise_extremes(self._every())
         return least.ravel(), largest.ravel()

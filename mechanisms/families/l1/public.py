@@ -1,4 +1,4 @@
-"""The mechanisms that take public weights."""
+"""`l1-bits` and `l1-geometric` with public weights."""
 
 from typing import ClassVar
 

@@ -1,4 +1,4 @@
-"""Exact sums of products of signs: what `l1-bits` keeps of its reports.
+"""Exact sums of products of signs, which are the statistic of `l1-bits`.
 
 A report is a row of bits, 1 standing for +1 and 0 for -1, the entries `0..m_d - 2` of one dimension
 after the other; the last entry of every dimension is +1 and not sent. The statistic is the tensor
@@ -16,8 +16,8 @@ from ldpstream.mechanisms.interface.mechanism import Statistic
 
 Signs = NDArray[np.float32]
 
-# Products of float32 signs add up exactly to whole numbers below 2^24; with repetitions up to 2^24
-# each, those of float64 do below 2^53.
+# Sums of float32 signs are exact below 2^24, and sums of float64 ones, with up to 2^24 repetitions
+# each, below 2^53.
 _MOST_ROWS = 1 << 16
 _CHUNK_ENTRIES = 1 << 22
 
@@ -30,8 +30,8 @@ def add_products(
 ) -> None:
     """Add the products of n reports, uint8 `(n, bytes)`, to the statistic of sizes `extents`.
 
-    Each once, or as often as `times` says, int64 `(n,)` in 0..2^24. One matrix product of the
-    entries of the first dimensions with those of the others, split where both are smallest.
+    Report i counts once, or `times[i]` times, int64 `(n,)` in 0..2^24. This is one matrix product
+    of the entries of the first dimensions with those of the others, split where both are smallest.
     """
     split = min(range(len(extents)), key=lambda d: prod(extents[:d]) + prod(extents[d:]))
     entries = prod(extents[:split]) + prod(extents[split:])
@@ -61,7 +61,7 @@ def _signs(rows: Bytes, extents: Sequence[int]) -> Iterator[Signs]:
 
 
 def _products(signs: Sequence[Signs], n: int) -> Signs:
-    """Return n reports' products over some dimensions, float32 `(n, product of their sizes)`."""
+    """Return the products of n reports over some dimensions, float32 `(n, product of sizes)`."""
     table = np.ones((n, 1), dtype=np.float32)
     for following in signs:
         table = (table[:, :, None] * following[:, None, :]).reshape(n, -1)

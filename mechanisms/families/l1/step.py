@@ -1,7 +1,7 @@
-"""What mechanisms on ordered domains share: a budget for each index step, and private weights.
+"""Base class of mechanisms with a budget for each index step, and of their private weights.
 
 Their policy is `E = epsilon * |x - x'|_p` (docs/theory.md sections 5 and 8). A private weight
-is one more dimension (`weights.private`), which the sums of the values alone leave out again.
+is one more dimension (`weights.private`), which is summed out for estimates of the values alone.
 """
 
 import math
@@ -28,15 +28,15 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy
 class StepMechanism(Mechanism):
     """Budget `epsilon` for each index step, in dimensions of `shape` values.
 
-    With a `p` above 1 the budget is epsilon times the L^p distance, kept by `lp_norm.l1_epsilon` a
-    step. Values count in row-major order. `widths` are those of the bins of an interval, one a
-    dimension, and `rounded` says that numbers are rounded at random to the edges: both only serve
-    to say what the policy means for real numbers. `weighted` says that the last dimension is a
+    With a `p` above 1 the budget is epsilon times the L^p distance, which `lp_norm.l1_epsilon` for
+    each step keeps. Values are in row-major order. `widths` are the widths of an interval's bins,
+    one for each dimension, and `rounded` says that numbers are rounded at random to the edges; both
+    only serve to state the policy for real numbers. `weighted` says that the last dimension is a
     weight.
 
     Raises:
-        SpecError: if epsilon is not a finite number above 0, the shape is not a domain, or p is no
-            whole number in 1..64 or infinity.
+        SpecError: if epsilon is not a finite number above 0, the shape is not a domain, or p is
+            neither a whole number in 1..64 nor infinity.
     """
 
     epsilon: float
@@ -54,7 +54,7 @@ class StepMechanism(Mechanism):
 
     @classmethod
     def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
-        """Refuse domains that are too large; by default none.
+        """Refuse domains that are too large; by default no domain is.
 
         Raises:
             SpecError: naming the path and the reason.
@@ -81,7 +81,7 @@ class StepMechanism(Mechanism):
             raise error.within(settings.path) from None
 
     def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain, with the weights after the values where there are any."""
+        """Return the domain, followed by the weights if there are any."""
         return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain
 
     def marginal(self, statistic: Statistic) -> tuple[Self, Statistic] | None:
@@ -93,7 +93,7 @@ class StepMechanism(Mechanism):
 
     @abstractmethod
     def sum_out(self, table: Statistic) -> Statistic:
-        """Return the statistic of the values alone, of one given as rows by value."""
+        """Return the statistic of the values alone, from a table with one row for each value."""
 
     @property
     def size(self) -> int:
@@ -108,15 +108,15 @@ class StepMechanism(Mechanism):
     @property
     @abstractmethod
     def threshold(self) -> int:
-        """The realised probability that a step's budget calls for, in units of 2^-64."""
+        """The realised probability for the budget of a step, in units of 2^-64."""
 
     @cached_property
     def extents(self) -> tuple[int, ...]:
-        """The sizes of the dimensions of two values or more: others have nothing to send."""
+        """The sizes of the dimensions with two values or more; others have nothing to send."""
         return tuple(length for length in self.shape if length > 1)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold, the shape, and p where it is not 1."""
+        """Return epsilon, the realised threshold, the shape, and p if it is not 1."""
         return {
             "epsilon": float(self.epsilon),
             "threshold": hex(self.threshold),
@@ -125,17 +125,17 @@ class StepMechanism(Mechanism):
         }
 
     def disclosed(self) -> list[str]:
-        """Return nothing: any value can give any report."""
+        """Return nothing, since any value can produce any report."""
         return []
 
 
 def read_metric(settings: Settings, mechanism: str) -> MetricPolicy:
-    """Return epsilon times the L1 distance or, where a `policy` names one, another L^p distance.
+    """Return epsilon times the L1 distance, or times the L^p distance that a `policy` names.
 
-    A mechanism that runs with `MetricPolicy.step` for each index step keeps either.
+    A mechanism with the budget `MetricPolicy.step` for each index step keeps either.
 
     Raises:
-        SpecError: for a domain without order, or a policy that is not an unscaled L^p metric.
+        SpecError: if the domain is not ordered, or the policy is not an unscaled L^p metric.
     """
     domain, path = settings.domain, settings.path
     if not domain.ordered:

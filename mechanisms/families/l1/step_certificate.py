@@ -14,9 +14,9 @@ def certify_steps(
     """Prove a policy without a scale from the ratio of two values one step apart.
 
     Under the L1 metric the losses of all steps between two values add up, and so do the budgets.
-    For other p a step's ratio is within `e^s`, s being `policy.step`, and `s |d|_1 <= epsilon
-    |d|_p` (Hoelder's inequality, checked exactly); shown are the losses of one step and of a step
-    in every dimension, the tightest.
+    For other p a step's ratio is within `e^s` for s = `policy.step`, and `s |d|_1 <= epsilon |d|_p`
+    (Hoelder's inequality, checked exactly). The certificate then lists the losses of one step and
+    of a step in every dimension, which is the tightest.
     """
     dimensions = sum(extent > 1 for extent in policy.shape)
     if policy.p == 1 or dimensions == 1:

@@ -1,4 +1,4 @@
-"""Linear queries of `lip`: one binary channel a level."""
+"""Linear queries of `lip`, which has one binary channel for each level."""
 
 from collections.abc import Sequence
 
@@ -13,9 +13,8 @@ from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
 class LipDecoder(CountDecoder):
     """`h_1(y) = (1{y = 1} - q)/(r - q)`, `h_0 = 1 - h_1` in each level; 0 at other levels' reports.
 
-    Prior-free: whatever the priors were, estimates are unbiased over the channel. Values and
-    outputs are numbered `2 * level + bit`. `thresholds` are the realised `(q, r)` in units of
-    2^-64.
+    Estimates are unbiased over the channel whatever the priors are. Values and outputs are numbered
+    `2 * level + bit`. `thresholds` are the realised `(q, r)` in units of 2^-64.
     """
 
     def __init__(self, thresholds: Sequence[tuple[int, int]]) -> None:
@@ -27,7 +26,7 @@ class LipDecoder(CountDecoder):
             ]
         )
         self._q = np.array([[[(WORD - t) / WORD, t / WORD] for t in (q, r)] for q, r in thresholds])
-        # h is affine in the report: both values see the Bernoulli variance over the squared gap.
+        # h is affine in the report, so that its variance is a Bernoulli one over the squared gap.
         noise = np.array([[t * (WORD - t) / (r - q) ** 2 for t in (q, r)] for q, r in thresholds])
         self._quietest, self._noisiest = noise.min(axis=1), noise.max(axis=1)
 
@@ -45,14 +44,14 @@ class LipDecoder(CountDecoder):
         return sums
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return the least and largest decoder of each value; 0 elsewhere, where there is one."""
+        """Return the extremes of each value's decoder, which is 0 at reports of other levels."""
         least, largest = self._h.min(axis=2).ravel(), self._h.max(axis=2).ravel()
         if len(self._h) > 1:
             return np.minimum(least, 0.0), np.maximum(largest, 0.0)
         return least, largest
 
     def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`: float64 `(k,)` -> float64 `(k,)`, as many outputs."""
+        """Return `h` with `Q h = weights`: float64 `(k,)` -> `(k,)`, as there are k outputs."""
         rows = np.asarray(weights, dtype=np.float64).reshape(-1, 2, 1)
         decoded: Floats = (self._h * rows).sum(axis=1).ravel()
         return decoded

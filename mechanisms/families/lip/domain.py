@@ -1,4 +1,4 @@
-"""Values together with the device's own prior, its chosen budget, or both."""
+"""Values together with the device's prior, its chosen budget, or both."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -23,9 +23,9 @@ _PRIOR_EXPECTED = "a prior above 0 and below 1"
 class PriorDomain(Domain):
     """Labels `[value, prior]`, `[value, epsilon]` or `[value, prior, epsilon]`.
 
-    `values` is the collection's domain of two values. What accompanies the value says which level
-    it is in: its own index is `2 * level + value`. A device's prior must be above 0 and below 1,
-    its epsilon one of those on offer. Lines of text have the same columns.
+    `values` is the collection's domain of two values. Prior and epsilon determine the level, and a
+    label's index is `2 * level + value`. A prior must be above 0 and below 1, and an epsilon one of
+    `epsilons`. Lines of text have the same columns.
     """
 
     ordered: ClassVar[bool] = False
@@ -54,7 +54,7 @@ class PriorDomain(Domain):
 
     @property
     def expected(self) -> str:
-        """Describe what a value must be, and what accompanies it."""
+        """What a label must hold, for error messages."""
         others = [_PRIOR_EXPECTED] * self.prior.local
         others += [self._epsilon_expected] * (len(self.epsilons) > 1)
         return f"{self.values.expected}, with {' and '.join(others)}"
@@ -76,7 +76,7 @@ class PriorDomain(Domain):
         """Return the indices of n labels, int64 of shape `(n,)`.
 
         Raises:
-            TypeError: for a single text, whose characters would pass for labels.
+            TypeError: for a single text, whose characters would be taken for labels.
             ValueOutsideDomainError: naming the position of the first bad label, and what was
                 expected: the value, the prior or the epsilon.
         """
@@ -101,13 +101,13 @@ class PriorDomain(Domain):
         return self._joined(levels, self.values.parse_columns(values))
 
     def _joined(self, levels: "_Levels", values: Indices) -> Indices:
-        """Return the pairs' indices; a bad level counts where all values before are good."""
+        """Return the indices of labels; a bad level raises if all values before it are good."""
         if levels.expected is not None:
             raise ValueOutsideDomainError(levels.good, levels.expected)
         return self.values.size * np.array(levels.found, dtype=np.int64) + values
 
     def _levels_of(self, others: Sequence[Sequence[object]]) -> "_Levels":
-        """Return the level of each row, up to the first that has none, and what it should have."""
+        """Return the level of each row up to the first bad one, and what was expected there."""
         found: list[int] = []
         for given in others:
             numbers = [real_number(entry) for entry in given]
@@ -126,7 +126,7 @@ class PriorDomain(Domain):
         return _Levels(found, None)
 
     def label(self, index: int) -> Json:
-        """Return `[value, [low, high] of its prior's level]`, with the epsilon, as far as given."""
+        """Return the value, `[low, high]` of its prior's level, and the epsilon, if given."""
         level, value = divmod(index, self.values.size)
         of_prior, place = divmod(level, len(self.epsilons))
         label: list[Json] = [self.values.label(value)]
@@ -137,13 +137,13 @@ class PriorDomain(Domain):
         return label
 
     def canonical(self) -> Json:
-        """Return the values' domain: levels and budgets are among the mechanism's parameters."""
+        """Return the values' domain; the mechanism's parameters hold levels and budgets."""
         return self.values.canonical()
 
 
 @dataclass(frozen=True)
 class _Levels:
-    """The levels of the rows before the first bad one, and what was expected there, if any is."""
+    """The levels of the rows before the first bad one, and what was expected of that one."""
 
     found: list[int]
     expected: str | None

@@ -1,9 +1,10 @@
 """Two values under localized information privacy ([LIP]; docs/theory.md section 7).
 
-A report tells the level, of prior and epsilon, in the clear, and one bit through the level's
-channel: the best one that keeps eps-LIP at every prior of the level, rounded to multiples of
-2^-64. [LIP] Theorem 2 gives another channel, `q0 = P/e^eps`, `q1 = (1 - P)/e^eps`, which violates
-the bound for most priors (P = 0.01, epsilon 1: 4.15); where it keeps it, both are the same.
+A report holds the level, of prior and epsilon, in the clear, and one bit sent through the level's
+channel: the best one that keeps eps-LIP at every prior of the level, rounded to multiples of 2^-64.
+[LIP] Theorem 2 gives another channel, `q0 = P/e^eps`, `q1 = (1 - P)/e^eps`, which violates the
+bound for most priors (P = 0.01 with epsilon 1 loses 4.15); where it keeps the bound, both are
+equal.
 """
 
 import math
@@ -44,14 +45,14 @@ from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 
 @dataclass(frozen=True)
 class Lip(SymbolMechanism):
-    """One prior or levels of priors, and one budget or several to choose from.
+    """The mechanism `lip`: one prior or levels of priors, and one budget or several to choose from.
 
-    Values and reports are (level, bit), numbered `2 * level + bit`; the level is
-    `prior level * len(epsilons) + place of the budget`, and P(bit = 1) the prior.
+    Values and reports are (level, bit), numbered `2 * level + bit`. The level is
+    `prior level * len(epsilons) + place of the budget`, and P(bit = 1) is the prior.
 
     Raises:
-        SpecError: if a budget is not a finite number above 0, given twice or so small that reports
-            say nothing, or there are more than 8,192 levels.
+        SpecError: if a budget is not a finite number above 0, is given twice or is so small that
+            reports carry no information, or there are more than 8,192 levels.
     """
 
     id: ClassVar[str] = "lip"
@@ -81,19 +82,19 @@ class Lip(SymbolMechanism):
             raise error.within(settings.path) from None
 
     def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain of values with their prior and budget, where devices give any."""
+        """Return the domain, with prior and budget if devices give them."""
         if not self.prior.local and len(self.epsilons) == 1:
             return domain
         return PriorDomain(domain, self.prior, self.epsilons)
 
     @property
     def size(self) -> int:
-        """Number of values: two a level."""
+        """Number of values: two for each level."""
         return 2 * (len(self.prior.edges) - 1) * len(self.epsilons)
 
     @property
     def outputs(self) -> int:
-        """Number of reports: two a level."""
+        """Number of reports: two for each level."""
         return self.size
 
     @cached_property
@@ -108,7 +109,7 @@ class Lip(SymbolMechanism):
 
     @property
     def policy(self) -> LipPolicy:
-        """Levels disclosed, eps-LIP in each."""
+        """Eps-LIP inside each level; levels are disclosed."""
         return LipPolicy(self.levels, self.thresholds)
 
     def parameters(self) -> Mapping[str, Json]:
@@ -123,7 +124,7 @@ class Lip(SymbolMechanism):
         }
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals: two rows a level."""
+        """Return the realised channel in exact rationals: two rows for each level."""
         rows = tuple(
             {2 * level: Fraction(WORD - t, WORD), 2 * level + 1: Fraction(t, WORD)}
             for level, pair in enumerate(self.thresholds)
@@ -137,13 +138,14 @@ class Lip(SymbolMechanism):
 
     @cached_property
     def _table(self) -> NDArray[np.uint64]:
-        """The thresholds by value: all are above 0 and below 2^64."""
+        """The threshold of each value; all are above 0 and below 2^64."""
         return np.array([t for pair in self.thresholds for t in pair], dtype=np.uint64)
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        One word a value: bit 1 where it is below the value's threshold. The level stays.
+        Takes one word for each value: the bit is 1 if it is below the value's threshold. The level
+        stays.
         """
         words = entropy.words(len(values))
         ones = words < self._table[values]
@@ -154,7 +156,7 @@ class Lip(SymbolMechanism):
         return LipDecoder(self.thresholds)
 
     def disclosed(self) -> list[str]:
-        """Return what a report tells in the clear: the level."""
+        """Return what a report sends in the clear: the level."""
         said = []
         if self.prior.local and len(self.prior.edges) > 2:
             said.append(f"the level of the device's prior, one of {len(self.prior.edges) - 1}")
@@ -166,9 +168,9 @@ class Lip(SymbolMechanism):
 def certify_lip(mechanism: str, policy: LipPolicy, disclosed: list[str]) -> Certificate:
     """Prove or refute `e^-eps <= P(X = x | y)/P(X = x) <= e^eps`, exactly.
 
-    At both values and both reports of every level, for every prior of its interval: `worst_leak`
-    looks at the interval's two ends, which suffices. `losses` holds the largest ratio (or inverse)
-    of each budget on offer. The violation named is that with the largest excess.
+    Checks both values and both reports of every level, for every prior of its interval; the two
+    ends that `worst_leak` computes suffice. `losses` holds the largest ratio (or inverse) for each
+    budget. The certificate names the violation with the largest excess.
     """
     worst: dict[Fraction, Fraction] = {}
     floors = {e: exp_floor(e) for e in {level.epsilon for level in policy.levels}}

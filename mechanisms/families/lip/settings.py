@@ -10,17 +10,17 @@ from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.lip import MAX_LEVELS, Level, interval_around, level_edges
 
 MAX_CHANNELS = 1 << 13
-"""Most levels of prior and epsilon together: a device prepares them in a third of a second."""
+"""Most levels of prior and epsilon together, which a device prepares in a third of a second."""
 
 
 @dataclass(frozen=True)
 class Prior:
-    """One prior for everybody, or levels of the priors that devices bring along.
+    """One prior for all devices, or a number of levels for the priors that devices give.
 
     Exactly one of the two is given. `value` is P, the probability of the domain's second value.
 
     Raises:
-        SpecError: for a prior that is not above 0 and below 1, or an impossible number of levels.
+        SpecError: if the prior is not above 0 and below 1, or the number of levels is invalid.
     """
 
     value: float | None = None
@@ -40,12 +40,12 @@ class Prior:
 
     @property
     def local(self) -> bool:
-        """Whether each device brings its own prior."""
+        """Whether each device gives its own prior."""
         return self.levels is not None
 
     @cached_property
     def edges(self) -> tuple[float, ...]:
-        """The edges of the levels, ascending; the one prior twice."""
+        """The edges of the levels, ascending; a single prior is listed twice."""
         if self.value is not None:
             return (self.value, self.value)
         return level_edges(self.levels or 1)
@@ -59,7 +59,7 @@ class Prior:
         return halves[1::2]
 
     def channels(self, epsilons: tuple[float, ...]) -> tuple[Level, ...]:
-        """Return every pair of a prior's level and a budget, the budget running fastest."""
+        """Return every pair of a level of priors and a budget, the budget varying fastest."""
         return tuple(
             Level(*interval_around(low, high), budget(epsilon))
             for low, high in pairwise(self.edges)
@@ -92,7 +92,7 @@ def read_prior(given: object, path: str) -> Prior:
 
 
 def read_epsilons(given: object, path: str) -> tuple[float, ...]:
-    """Return the budgets on offer: one number, or a list of different ones.
+    """Return the budgets to choose from: one number, or a list of different ones.
 
     Raises:
         SpecError: naming the entry.

@@ -1,4 +1,4 @@
-"""The channel of noisy rows in exact rationals: products over the rows, for few of them."""
+"""The channel of noisy rows in exact rationals, as products over a few rows."""
 
 from fractions import Fraction
 from itertools import product
@@ -14,7 +14,8 @@ from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
 def channel_of_rows(rows: LaplaceRows, group: NDArray[np.int64], groups: int) -> Channel:
     """Return the channel of values in disclosed groups, `group` int64 `(k,)` in `0..groups-1`.
 
-    Outputs count groups first, then the combinations of the rows' numbers, the last row's fastest.
+    Outputs are numbered by group, then by the combination of the rows' numbers, the last row
+    varying fastest.
 
     Raises:
         ValueError: if its probabilities are too many or too long.

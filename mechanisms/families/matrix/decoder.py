@@ -1,10 +1,10 @@
 """Linear queries from sums of noisy rows: weighted least squares (docs/theory.md section 4).
 
-A user of value x adds `A[:, x]` plus noise of variances `v_j` to the sums, and 1 to the number of
-reports of its group, which is exact. A query `w` is answered by `c . row + d`, with
-`A^T c + d = w` on the group's values and the least `sum_j c_j^2 v_j`: the generalised least squares
-estimate, in which the exact numbers are constraints. [ML] use `W = BA` for any B; this is the B of
-least error for the same noise.
+A user of value x adds `A[:, x]` plus noise of variances `v_j` to the sums, and 1 to the exact
+number of reports of its group. A query `w` is answered by `c . row + d` with `A^T c + d = w` on the
+group's values and the least `sum_j c_j^2 v_j`. This is the generalised least squares estimate with
+the exact numbers as constraints. [ML] allow any B with `W = BA`; this one has the least error for
+the noise.
 """
 
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ class MatrixDecoder(LinearDecoder):
         return self.totals(statistic) + self.group_reports(statistic)[self.group] * self._own_noise
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return the extremes over all reports: every row on its own reaches both ends."""
+        """Return the extremes over all reports; each row reaches both ends independently."""
         low, high = self.rows.low[:, None] * self.gains, self.rows.high[:, None] * self.gains
         least = np.minimum(low, high).sum(axis=0) + self.offsets
         largest = np.maximum(low, high).sum(axis=0) + self.offsets
@@ -52,12 +52,12 @@ class MatrixDecoder(LinearDecoder):
         return least, largest
 
     def noise(self, weights: Floats) -> Floats:
-        """Return `sum_j c_j^2 v_j` of each value's group: the same whatever the value in it."""
+        """Return `sum_j c_j^2 v_j` of each value's group, which is the same for all its values."""
         squares = (self._coefficients(weights)[0] ** 2 * self.rows.variances).sum(axis=1)
         return np.asarray(squares[self.group])
 
     def noise_each(self, weights: Floats) -> Floats:
-        """Return the same of each row, by one product a group."""
+        """Return `noise` of each row, by one matrix product for each group."""
         out = np.empty_like(weights)
         for members, gains in zip(self._members, self._group_gains, strict=True):
             here = weights[:, members]
@@ -67,7 +67,7 @@ class MatrixDecoder(LinearDecoder):
         return out
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return the noise of each single value's estimate, twice: it is constant in a group."""
+        """Return the noise of each single value's estimate twice: it is constant in a group."""
         return self._own_noise.copy(), self._own_noise.copy()
 
     def groups(self) -> Integers | None:
@@ -85,9 +85,9 @@ class MatrixDecoder(LinearDecoder):
         return float((coefficients * sums).sum() + (constants * reports).sum())
 
     def span(self, weights: Floats) -> tuple[float, float]:
-        """Return the extremes of `h_w`: wide, as the ranges hold all but 2^-64 of the noise.
+        """Return the extremes of `h_w`, which are wide: the ranges hold all but 2^-64 of the noise.
 
-        Tails are far below that: `deviation`.
+        `deviation` gives much tighter tail bounds.
         """
         coefficients, constants = self._coefficients(weights)
         low, high = self.rows.low * coefficients, self.rows.high * coefficients
@@ -96,12 +96,12 @@ class MatrixDecoder(LinearDecoder):
         return float(least.min()), float(largest.max())
 
     def deviation(self, weights: Floats) -> float:
-        """Return that of the row whose noise moves the query most."""
+        """Return the deviation of the row whose noise moves the query most."""
         moved = np.abs(self._coefficients(weights)[0]) * self.rows.deviations
         return float(moved.max())
 
     def value_deviations(self) -> Floats:
-        """Return the same of every single value."""
+        """Return `deviation` of every single value, float64 `(k,)`."""
         moved: Floats = (np.abs(self.gains) * self.rows.deviations[:, None]).max(axis=0)
         return moved
 
@@ -109,7 +109,8 @@ class MatrixDecoder(LinearDecoder):
         """Return `b_j = (B^T B)[j, j]` of a workload W with the decoder `B = W H^T`: `(m,)`.
 
         `gram` is `W^T W`, float64 `(k, k)` (`workload`). A user adds `sum_j b_j v_j` to the total
-        variance of its estimates ([ML] III). With several groups, that of the mean over all values.
+        variance of the workload's estimates ([ML] III). With several groups, this is the mean over
+        all values.
         """
         out = np.zeros(self.rows.count)
         for at in self._members:
@@ -134,7 +135,7 @@ class MatrixDecoder(LinearDecoder):
     def _coefficients(self, weights: Floats) -> tuple[Floats, Floats]:
         """Return c of each group, `(G, m)`, and d, `(G,)`.
 
-        Where a query is constant on a group its decoder is that constant, without noise.
+        A query that is constant on a group is decoded as that constant, without noise.
         """
         coefficients, constants = np.zeros((self.count, self.rows.count)), np.empty(self.count)
         for group in range(self.count):
@@ -148,7 +149,7 @@ class MatrixDecoder(LinearDecoder):
 
     @cached_property
     def _group_gains(self) -> list[Floats]:
-        """The columns of `gains` of each group, not copied at every query."""
+        """The columns of `gains` of each group, cached so that queries need not copy them."""
         if self.count == 1:
             return [self.gains]
         return [np.ascontiguousarray(self.gains[:, at]) for at in self._members]
@@ -176,20 +177,20 @@ class MatrixDecoder(LinearDecoder):
             if solved is None:
                 raise ValueError("expected a strategy that answers every query")
             gains[:, members] = solved
-            # d of value x is what the first value of the group lacks.
+            # The constant of value x corrects its decoder at the first value of the group.
             offsets[members] = -entries[:, 0] @ solved
             offsets[members[0]] += 1.0
         return gains, offsets
 
 
 def least_squares(entries: Floats, deviations: Floats) -> Floats | None:
-    """Return the coefficients of least noise of every value: float64 `(m, k)`.
+    """Return the coefficients of least noise for every value, float64 `(m, k)`, or None.
 
-    `entries` is A, `(m, k)`; `deviations` the noise's standard deviation of each row, `(m,)`. With
-    one value as the reference the constant drops out, and the columns' differences D from it
-    remain: `D^T c = w - w_0`, of least norm in units of the deviations, by QR decomposition. None
-    where differences depend on each other (or nearly: beyond 1e-6 in double precision), so that
-    some query has no answer.
+    `entries` is A, `(m, k)`; `deviations` are the standard deviations of the rows' noise, `(m,)`.
+    With one value as the reference the constant drops out and the differences D of the columns from
+    it remain: `D^T c = w - w_0`, solved for least norm in units of the deviations by QR
+    decomposition. None if the differences are linearly dependent, or nearly so (a residual of 1e-6
+    in double precision), so that some query has no answer.
     """
     size = entries.shape[1]
     solved = np.zeros(entries.shape)

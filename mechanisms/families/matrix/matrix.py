@@ -1,9 +1,9 @@
-"""Linear counting under any policy: rows of a strategy with noise ([ML] Section III).
+"""Linear counting under any policy: the rows of a strategy with noise ([ML] Section III).
 
-A report is the value's column of the strategy A, each row with two-sided geometric noise and
-clamped to a range that it all but never leaves. Where the paper adds continuous Laplace noise,
-which leaks through the rounding of floats, integer rows take the discrete one: the same condition
-on the scales, and slightly less noise (docs/theory.md section 4).
+A report is the value's column of the strategy A. Each row gets two-sided geometric noise and is
+clamped to a range that it almost never leaves. The paper adds continuous Laplace noise, which leaks
+through the rounding of floats; for integer rows the discrete noise needs the same condition on the
+scales and is slightly smaller (docs/theory.md section 4).
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,17 +44,17 @@ _MAX_STATISTIC = 1 << 24
 
 @dataclass(frozen=True)
 class Matrix(Mechanism):
-    """The rows of a strategy over the values of a policy, with the same noise or with `scales`.
+    """The matrix mechanism: the rows of a strategy with noise that keeps the policy `target`.
 
-    `scales` holds one number for each row of the strategy, s_j of the noise; by default all rows
-    share the smallest that keeps the policy. Rows of one entry carry nothing and are left out; rows
-    that distinguish only what the policy does not protect at all are exact: a report discloses the
-    group of values that they are the same for.
+    `scales` holds the scale s_j of the noise of each row; by default all rows share the smallest
+    one that keeps the policy. Constant rows carry no information and are left out. Rows that
+    distinguish only values that the policy does not protect are exact: a report discloses the group
+    of values on which they agree.
 
     Raises:
-        SpecError: if the policy is one of another number of values, protects nothing, or has a
-            budget of 0 between values that the strategy distinguishes; where scales break the
-            policy; where the noise is beyond 2^30; where some query has no answer.
+        SpecError: if the policy has another number of values, protects nothing, or has a budget of
+            0 between values that the strategy distinguishes; if scales violate the policy, the
+            noise could exceed 2^30, or some query has no answer.
     """
 
     id: ClassVar[str] = "matrix"
@@ -95,7 +95,7 @@ class Matrix(Mechanism):
 
     @cached_property
     def pairs(self) -> ProtectedPairs:
-        """The pairs of values that decide over the policy."""
+        """The pairs of values that decide whether the policy is kept."""
         return ProtectedPairs.of(self.target)
 
     @cached_property
@@ -109,7 +109,7 @@ class Matrix(Mechanism):
 
     @property
     def noised(self) -> NDArray[np.bool_]:
-        """Which rows of the strategy are the noisy ones, bool of shape `(rows,)`."""
+        """Which rows of the strategy get noise, bool of shape `(rows,)`."""
         return self._realised.noised
 
     @property
@@ -118,19 +118,19 @@ class Matrix(Mechanism):
 
     @cached_property
     def _codec(self) -> RowCodec:
-        """Ranges of a report's numbers: the group where there are several, then the rows."""
+        """The encoding of a report's numbers: the group if there are several, then the rows."""
         ends = np.array([[0], [self._groups - 1]] if self._groups > 1 else [[], []], dtype=np.int64)
         low, high = np.concatenate([ends, np.stack([self.rows.low, self.rows.high])], axis=1)
         return RowCodec(low, high)
 
     @property
     def report_bytes(self) -> int:
-        """Length of a report: each number in the fewest bytes that hold its range."""
+        """Length of a report, with each number in the fewest bytes that hold its range."""
         return self._codec.bytes
 
     @property
     def statistic_size(self) -> int:
-        """Of each group the sums of the noisy rows, and the number of reports."""
+        """Length of the statistic: for each group the sums of the noisy rows and a report count."""
         return self._groups * (self.rows.count + 1)
 
     def parameters(self) -> Mapping[str, Json]:
@@ -154,7 +154,7 @@ class Matrix(Mechanism):
         return out
 
     def tables(self) -> Mapping[str, Json]:
-        """Return what a device needs to know of policy and strategy, except the parameters."""
+        """Return the tables of the policy and of a strategy from a file."""
         return policy_tables(self.target) | strategy_tables(self.strategy)
 
     def channel(self) -> Channel:
@@ -166,7 +166,7 @@ class Matrix(Mechanism):
         return channel_of_rows(self.rows, self._realised.group, self._groups)
 
     def possible_reports(self) -> Reports:
-        """Return every report: groups, and in each all combinations of the rows' ranges.
+        """Return every report: for each group, all combinations of the rows' ranges.
 
         Raises:
             ValueError: if they are too many to list.
@@ -178,9 +178,9 @@ class Matrix(Mechanism):
         )
 
     def certify(self) -> Certificate:
-        """Prove the realised loss: by enumeration where the channel is small, else by structure.
+        """Prove the realised loss: by enumeration if the channel is small, else by structure.
 
-        Structure: see `proof`. Only the policy's pairs are compared, which is all it needs.
+        By structure: see `proof`. Only the policy's pairs are compared, which suffices.
         """
         if self.size <= ENUMERATION_LIMIT:
             try:
@@ -201,7 +201,7 @@ class Matrix(Mechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports, int64 `(n, width)`.
 
-        The group comes first where there are several, then the noisy rows.
+        The group comes first if there are several, then the noisy rows.
         """
         noisy = self.rows.privatize(values, entropy)
         if self._groups == 1:
@@ -217,7 +217,7 @@ class Matrix(Mechanism):
         return self._codec.decode(payload)
 
     def accumulate(self, statistic: Statistic, reports: Reports) -> None:
-        """Add n reports: the rows' sums, and their number, in each report's group."""
+        """Add n reports to the sums and counts of their groups, in place."""
         table = statistic.reshape(self._groups, -1)
         if self._groups == 1:
             table[0, :-1] += reports.sum(axis=0, dtype=np.int64)
@@ -235,7 +235,7 @@ class Matrix(Mechanism):
         return MatrixDecoder(self.rows, self._realised.group, self._groups)
 
     def disclosed(self) -> list[str]:
-        """Return the group of the value if exact rows distinguish groups."""
+        """Return that the group of the value is disclosed, if exact rows distinguish groups."""
         if self._groups == 1:
             return []
         return [f"which of {self._groups} groups the value is in: the policy does not hide it"]
@@ -247,8 +247,8 @@ _TIE: Final = 1e-6
 def least_error(decoders: Sequence[MatrixDecoder], workload: str, *, size: int) -> int:
     """Return the place of the decoder with the least predicted error for a workload.
 
-    `size` is the number of values. Of equally good ones, up to 1e-6, the first: floats decide
-    nothing that rounding could turn. The chosen strategy is part of the fingerprint.
+    `size` is the number of values. The chosen strategy is part of the fingerprint, so that rounding
+    must not decide: of decoders whose errors agree to 1e-6 it is the first.
     """
     gram = WORKLOADS[workload](size)
     best, least = 0, decoders[0].total_error(gram)

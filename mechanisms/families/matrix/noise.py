@@ -2,7 +2,7 @@
 
 Row j of value x is `clamp(A[j, x] + D)`, `P(D = d) = (1 - a)/(1 + a) a^|d|`, `a = e^(-1/s_j)` as a
 multiple of 2^-64: the discrete Laplace, or two-sided geometric, distribution (`exact.geometric`).
-The range reaches so far beyond the row's entries that less than 2^-64 of the noise is clamped.
+The range extends so far beyond the row's entries that less than 2^-64 of the noise is clamped.
 """
 
 import math
@@ -27,9 +27,10 @@ LARGEST_REACH = 1 << 30
 
 
 def reach(threshold: int) -> int:
-    """Return an R with `2 a^(R + 1) / (1 + a) < 2^-64`: what the noise exceeds so rarely.
+    """Return an R that the noise exceeds with probability `2 a^(R + 1) / (1 + a) < 2^-64`.
 
-    The least one, or one more: `R + 1 = ceil(65 log 2 / log(1/a))`, the quotient rounded up.
+    It is the least such R or one more: `R + 1 = ceil(65 log 2 / log(1/a))`, with the quotient
+    rounded up.
 
     >>> reach(1), reach(1 << 63)
     (1, 65)
@@ -42,8 +43,9 @@ def reach(threshold: int) -> int:
 class LaplaceRows:
     """m noisy rows over k values.
 
-    `entries` is int32 `(m, k)`; row j has `alpha = thresholds[kinds[j]] / 2^64`, kinds int64
-    `(m,)`, and a range that goes `reaches[kinds[j]]` beyond its entries on both sides.
+    `entries` is int32 `(m, k)` and `kinds` is int64 `(m,)`. Row j has
+    `alpha = thresholds[kinds[j]] / 2^64`, and a range that extends `reaches[kinds[j]]` beyond its
+    entries on both sides.
     """
 
     entries: Rows
@@ -77,8 +79,8 @@ class LaplaceRows:
     def variances(self) -> NDArray[np.float64]:
         """The noise's variance `2 a/(1 - a)^2` of each row, float64 `(m,)`.
 
-        Clamping changes it by less than `2^-64` times the squared length of the range, and the
-        mean by less than `2^-64` times the length: below any rounding of float64.
+        Clamping changes it by less than `2^-64` times the squared length of the range, and the mean
+        by less than `2^-64` times the length, which is below the rounding of float64.
         """
         # 1 - alpha in floating point would lose its digits.
         of_kind = [2 * t * WORD / (WORD - t) ** 2 for t in self.thresholds]
@@ -88,17 +90,17 @@ class LaplaceRows:
     def deviations(self) -> NDArray[np.float64]:
         """`3/log(1/a) + 1` of each row: its `LinearDecoder.deviation`, float64 `(m,)`.
 
-        The m-th cumulant, m even, is `v E X^(m - 2)` for an X of `P(X = k) ~ k a^k`: 1 more than
-        two geometric numbers, which are at most exponential ones of mean `b = 1/log(1/a)` each. So
-        it is at most `v sum_i C(m - 2, i) b^i (i + 1)!`, and that `v (m!/2) (b + 1/3)^(m - 2)` term
-        by term, as `2 3^j (i + 1)! <= m!` for `j = m - 2 - i`. This is Bernstein's condition for
-        `M/3 = b + 1/3`.
+        For even m, the m-th cumulant is `v E X^(m - 2)` for an X with `P(X = k) ~ k a^k`. X is 1
+        plus two geometric numbers, which exponential ones of mean `b = 1/log(1/a)` dominate. The
+        cumulant is therefore at most `v sum_i C(m - 2, i) b^i (i + 1)!`. Term by term this is at
+        most `v (m!/2) (b + 1/3)^(m - 2)`, since `2 3^j (i + 1)! <= m!` for `j = m - 2 - i`. That is
+        Bernstein's condition with `M/3 = b + 1/3`.
         """
         rates = [float(log_bounds(Fraction(WORD, t))[0]) for t in self.thresholds]
         return (3.0 / np.array(rates) + 1.0)[self.kinds]
 
     def privatize(self, values: Integers, entropy: Entropy) -> Integers:
-        """Return the reports of values, int64 `(n,)`, as int64 `(n, m)`: a fresh draw a row.
+        """Return the reports of values, int64 `(n,)`, as int64 `(n, m)`, with independent noise.
 
         Values are drawn in batches of `2^20 / m` (at least one), in order.
         """
@@ -115,7 +117,7 @@ class LaplaceRows:
         return out
 
     def row_channel(self, row: int) -> list[dict[int, Fraction]]:
-        """Return one row's channel: of each value, the exact probability of each report."""
+        """Return the channel of one row: for each value, the exact probability of each report."""
         alpha = Fraction(self.thresholds[self.kinds[row]], WORD)
         low, high = int(self.low[row]), int(self.high[row])
         ends = [alpha**d / (1 + alpha) for d in range(high - low + 1)]
@@ -129,7 +131,7 @@ class LaplaceRows:
 
     @cached_property
     def _columns(self) -> Integers:
-        """The values' columns, from the least report of each row on, int64 `(k, m)`."""
+        """The columns of the values, minus the least report of each row, int64 `(k, m)`."""
         return np.ascontiguousarray((self.entries - self.low[:, None]).T)
 
     @cached_property

@@ -1,8 +1,8 @@
-"""The pairs of values that a policy protects, and how far apart a strategy puts them.
+"""The pairs of values that a policy protects, and their distances under a strategy.
 
-Noise of scale s on a row loses `|A[j, x] - A[j, x']| / s` between two values; the losses of the
-rows add ([ML] Theorem 1). Both directions of a pair lose the same: the smaller of their budgets
-counts.
+Noise of scale s on row j loses `|A[j, x] - A[j, x']| / s` between two values, and the losses of the
+rows add up ([ML] Theorem 1). Both directions of a pair lose the same, so that the smaller of their
+budgets counts.
 """
 
 from dataclasses import dataclass, replace
@@ -22,7 +22,7 @@ from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 Rows = NDArray[np.int32]
 
 LARGEST_BUDGET = Fraction(512)
-"""Larger budgets count as this one: exponentials beyond it have no use, and stay exact below it."""
+"""Larger budgets count as this one: exponentials beyond it are of no use, and costly to compute."""
 _MOST_LISTED = 1000
 _CELLS = 1 << 22
 _FEW_DIRECT = 1 << 26
@@ -31,7 +31,7 @@ _FEW_LEVELS = 4
 
 @dataclass(frozen=True, eq=False)
 class ProtectedPairs:
-    """P unordered pairs of different values, each with a finite budget in a direction at least.
+    """P unordered pairs of different values, each with a finite budget in at least one direction.
 
     `first`, `second` and `which` are int64 of shape `(P,)`; pair p has `budgets[which[p]]`, exact.
     The budgets of all other pairs follow from them (`Policy.pairs`).
@@ -48,8 +48,8 @@ class ProtectedPairs:
         """Return the pairs of a policy.
 
         Raises:
-            SpecError: if they would have to be looked at one by one, and are too many, and for a
-                policy that asks more than budgets of pairs.
+            SpecError: if the pairs have no structure and are too many to list, or the policy
+                demands more than budgets of pairs.
         """
         if by_entries(policy) is not policy:
             raise SpecError("policy", "budgets of pairs of values, got odds against priors")
@@ -76,7 +76,7 @@ class ProtectedPairs:
 
     @classmethod
     def _of_blocks(cls, policy: BlockPolicy) -> "ProtectedPairs":
-        """All pairs inside blocks, without a call for each of them."""
+        """Return all pairs inside blocks, without a call for each pair."""
         pairs = []
         for block in range(policy.blocks.count):
             members = np.flatnonzero(policy.blocks.of_value == block)
@@ -91,7 +91,7 @@ class ProtectedPairs:
         return len(self.first)
 
     def components(self) -> Integers:
-        """Return, of each value, the least value that chains of pairs join to it: int64 `(k,)`."""
+        """Return, for each value, the least value that chains of pairs join to it: int64 `(k,)`."""
         label = np.arange(self.size)
         while True:
             ends = np.minimum(label[self.first], label[self.second])
@@ -120,7 +120,7 @@ class ProtectedPairs:
     def weighted(self, rows: Rows, weights: Floats) -> Floats:
         """Return `sum_j weights[j] |A[j, x] - A[j, x']|`, float64 `(P,)`.
 
-        Weights are >= 0, so the relative error is below `2^-50 rows`; whole weights are exact.
+        Weights are >= 0, so that the relative error is below `2^-50 rows`; whole weights are exact.
         """
         out = np.empty(self.count)
         columns = np.ascontiguousarray(rows.T)
@@ -132,7 +132,7 @@ class ProtectedPairs:
         return out
 
     def patterns(self, rows: Rows, kinds: Integers, places: Integers) -> dict[tuple[int, ...], int]:
-        """Return what some of the pairs lose: each different pattern, with a pair that has it.
+        """Return the different patterns of loss of the pairs at `places`, each with such a pair.
 
         A pattern holds the distance in the rows of each kind, and the number of the budget.
         `kinds` is the kind of each row, int64 `(rows,)`, numbered from 0.

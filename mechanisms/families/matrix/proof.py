@@ -1,7 +1,7 @@
-"""What a strategy's realised noise loses, exactly: the largest ratio for each budget.
+"""The exact loss of a strategy's realised noise: the largest ratio for each budget.
 
-Two columns that differ by d_j in row j give each report probabilities whose ratio is at most
-`prod_j a_j^-d_j`, clamped or not, and some report reaches it: the one far beyond both in every row.
+Two columns that differ by d_j in row j give each report, clamped or not, probabilities whose ratio
+is at most `prod_j a_j^-d_j`. A report beyond both columns in every row attains it.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ _KEPT_BITS = 512
 
 
 def worst_ratios(rows: LaplaceRows, pairs: ProtectedPairs) -> dict[Fraction, Fraction]:
-    """Return the largest ratio of the pairs of each budget.
+    """Return the largest ratio of the pairs with each budget.
 
-    Floats leave out the pairs that are surely below another of the same budget: their relative
-    error is some 1e-12. Of the others all different products are computed in fractions; those of
-    more than 4096 bits are rounded up to a multiple of 2^-512, so that a certificate can hold them.
+    Floats, with a relative error of some 1e-12, exclude pairs that are surely below another one of
+    the same budget. For the rest, all different products are computed as fractions; those of more
+    than 4096 bits are rounded up to a multiple of 2^-512, so that a certificate can hold them.
     """
     rates = np.array([log_estimate(Fraction(WORD, t)) for t in rows.thresholds])
     if len(rates) == 1:
@@ -43,7 +43,7 @@ def worst_ratios(rows: LaplaceRows, pairs: ProtectedPairs) -> dict[Fraction, Fra
 
 
 def told_apart(group: NDArray[np.int64], pairs: ProtectedPairs) -> str | None:
-    """Return the first pair with a finite budget whose groups, which reports disclose, differ."""
+    """Return a message on the first protected pair in different groups, which reports disclose."""
     apart = np.flatnonzero(group[pairs.first] != group[pairs.second])
     if not apart.size:
         return None

@@ -38,9 +38,9 @@ class RowCodec:
         return (offsets[:, column] >> shift & 0xFF).astype(np.uint8)
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Integers, NDArray[np.bool_]]:
-        """Decode uint8 `(n, bytes)`: `(reports (n, width), in range (n,))`.
+        """Decode uint8 `(n, bytes)` into `(reports, valid)` of shapes `(n, width)` and `(n,)`.
 
-        A row out of range is marked False and clamped.
+        A row out of range is clamped and not valid.
         """
         column, shift = self._places
         parts = payload.astype(np.int64) << shift

@@ -1,4 +1,4 @@
-"""A strategy under a policy: which rows get noise, of which scale, and what exact rows disclose."""
+"""A strategy under a policy: which rows get how much noise, and what exact rows disclose."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 
 @dataclass(frozen=True, eq=False)
 class RealisedRows:
-    """The noisy rows, and the group of each value that the exact ones disclose.
+    """The noisy rows, and the group of each value that the exact rows disclose.
 
-    `noised` says which rows of the strategy the noisy ones are, bool `(rows,)`; `group` is int64
-    `(k,)`, numbered from 0.
+    `noised` says which rows of the strategy are noisy, bool `(rows,)`; `group` is int64 `(k,)`,
+    numbered from 0.
     """
 
     noisy: LaplaceRows
@@ -37,20 +37,20 @@ class RealisedRows:
 
     @property
     def groups(self) -> int:
-        """Number of groups, 1 where nothing is disclosed."""
+        """Number of groups, 1 if nothing is disclosed."""
         return int(self.group.max()) + 1
 
 
 def realise(
     strategy: Strategy, pairs: ProtectedPairs, scales: Sequence[float] | None
 ) -> RealisedRows:
-    """Return a strategy's rows with the noise that keeps a policy, or refuse.
+    """Return a strategy's rows with noise that keeps a policy.
 
-    Without scales all rows share one, and rows that separate no protected pair are exact. Rows of
-    one entry are left out: they say no more than the number of reports.
+    Without `scales` all noisy rows share one scale, and rows that separate no protected pair are
+    exact. Constant rows are left out, since they hold no more than the number of reports.
 
     Raises:
-        SpecError: as `Matrix`.
+        SpecError: as for `Matrix`.
     """
     entries = strategy.entries
     harmless = harmless_rows(entries, pairs)
@@ -79,11 +79,11 @@ def realise(
 
 
 def _laplace(entries: NDArray[np.int32], rates: Sequence[Fraction]) -> LaplaceRows:
-    """Return the rows with their alphas in units of 2^-64, rounded up."""
+    """Return the rows with alphas rounded up to multiples of 2^-64."""
     of_rate = {rate: geometric_threshold(rate) for rate in set(rates)}
     thresholds = tuple(sorted(set(of_rate.values())))
     if thresholds[-1] >= WORD:
-        raise SpecError("policy", "larger budgets: these drown every row in noise")
+        raise SpecError("policy", "larger budgets: at these rows are nothing but noise")
     reaches = tuple(reach(threshold) for threshold in thresholds)
     if max(reaches) > LARGEST_REACH:
         raise SpecError("policy", f"larger budgets, for noise of at most {LARGEST_REACH}")

@@ -1,9 +1,9 @@
-"""Scales of the noise of each row, which keep a policy in exact arithmetic ([ML] Theorem 1).
+"""Scales of the rows' noise that keep a policy, in exact arithmetic ([ML] Theorem 1).
 
-A policy holds iff `sum_j |A[j, x] - A[j, x']| u_j <= E[x, x']` for all pairs, `u_j = 1/s_j`. By
-default all rows share the largest u that does; any others are numbers of the configuration, for
-which the same is checked. Rows that distinguish only what the policy does not protect have scale 0:
-exact.
+A policy holds if and only if `sum_j |A[j, x] - A[j, x']| u_j <= E[x, x']` for all pairs, with
+`u_j = 1/s_j`. By default all rows share the largest such u; scales from the configuration are
+checked against the same condition. Rows that distinguish only unprotected values have scale 0: they
+are exact.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Rows = NDArray[np.int32]
 
 _MARGIN = 1e-9
 _LARGEST_RATE = Fraction(1 << 900)
-"""Larger rates count as this one: no noise has more than 64 log 2, and floats hold its losses."""
+"""Larger rates count as this one: noise has at most 64 log 2, and floats can hold its losses."""
 
 
 def harmless_rows(rows: Rows, pairs: ProtectedPairs) -> NDArray[np.bool_]:
@@ -30,7 +30,7 @@ def harmless_rows(rows: Rows, pairs: ProtectedPairs) -> NDArray[np.bool_]:
 
 
 def uniform_rate(rows: Rows, pairs: ProtectedPairs) -> Fraction:
-    """Return the largest u that all rows can have: the least `E / distance` over the pairs.
+    """Return the largest u that all rows can share: the least `E / distance` over the pairs.
 
     Raises:
         SpecError: if rows distinguish a pair with the budget 0.
@@ -49,12 +49,12 @@ def read_rates(
 ) -> tuple[Fraction | None, ...]:
     """Return u of each row, None if it is infinite (scale 0).
 
-    A float stands for the larger of its double and its decimal, so that the guarantee holds for
-    both.
+    A scale is the larger of the double and the decimal that was written, so that the guarantee
+    holds for both.
 
     Raises:
-        SpecError: if there is not one scale a row, finite and at least 0, or one of a row that
-            distinguishes protected values is 0.
+        SpecError: unless there is one finite scale of at least 0 for each row, and above 0 for rows
+            that distinguish protected values.
     """
     if len(scales) != len(rows):
         raise SpecError("scales", f"{len(rows)} numbers, one a row, got {len(scales)}")
@@ -72,9 +72,9 @@ def read_rates(
 
 
 def check_rates(rows: Rows, rates: Sequence[Fraction], pairs: ProtectedPairs) -> None:
-    """Refuse rates that break the policy at some pair, exactly.
+    """Refuse rates that violate the policy at some pair, exactly.
 
-    Floats decide what is far from the budget; what is near it is added up in fractions.
+    Floats decide for losses far from the budget, fractions for those close to it.
 
     Raises:
         SpecError: naming such a pair, its loss and its budget.

@@ -1,9 +1,10 @@
 """The keys of a collection with mechanism `matrix`.
 
-`strategy = "prefix" | "haar" | "hierarchical" | "identity"`, `"best"` of these for a `workload`
-("values", "prefixes" or "ranges"), or `{ file = "strategy.csv" }`; `policy` in any of its forms, by
-default epsilon for each index step (ordered domains) or between all values (labels); `scales`, a
-list of numbers or `{ file = "scales.csv" }`, by default the same for all rows.
+- `strategy`: "prefix", "haar", "hierarchical" or "identity"; "best", for the best of these for a
+  `workload` ("values", "prefixes" or "ranges"); or `{ file = "strategy.csv" }`.
+- `policy`: any form of policy; by default epsilon for each index step (ordered domains) or between
+  any two values (labels).
+- `scales`: a list of numbers, or `{ file = "scales.csv" }`; by default the same for all rows.
 """
 
 import math
@@ -31,7 +32,7 @@ _TREES = frozenset(STRATEGIES) - {"identity"}
 
 @dataclass(frozen=True)
 class MatrixSettings:
-    """What the keys say: `strategies` are those to choose from for the workload."""
+    """The parsed keys; `strategies` are the candidates to choose from for the workload."""
 
     policy: Policy
     strategies: tuple[Strategy, ...]
@@ -40,10 +41,10 @@ class MatrixSettings:
 
 
 def read_matrix_settings(settings: Settings) -> MatrixSettings:
-    """Read the keys.
+    """Return the keys of a `matrix` collection.
 
     Raises:
-        SpecError: naming the first key that is impossible, and what was expected.
+        SpecError: naming the first invalid key and what was expected.
     """
     size = settings.domain.size
     if size > MAX_VALUES:

@@ -1,8 +1,8 @@
 """Strategies of linear counting: the integer queries that a report answers ([ML] Section III).
 
-A strategy is a matrix A, one row a query, one column a value: a report is the value's column with
-noise on every row. The built-in ones answer every linear query of an ordered line together with
-the number of reports, which is known without error (docs/theory.md section 4).
+A strategy is a matrix A with a row for each query and a column for each value; a report is the
+value's column with noise on every row. The built-in strategies, together with the exact number of
+reports, answer every linear query on an ordered line (docs/theory.md section 4).
 """
 
 import hashlib
@@ -22,7 +22,7 @@ from ldpstream.mechanisms.interface.tables import MAX_TABLE_BYTES
 Entries = NDArray[np.int32]
 
 MAX_VALUES: Final = 2048
-"""Largest domain: decoders are made by dense algebra."""
+"""Largest domain, since decoders are computed by dense linear algebra."""
 MAX_ROWS: Final = 2 * MAX_VALUES
 LARGEST_ENTRY: Final = 1 << 20
 
@@ -30,10 +30,10 @@ LARGEST_ENTRY: Final = 1 << 20
 class Strategy:
     """A matrix A of integers, `entries[j, x]`, int32 of shape `(rows, k)`, read-only.
 
-    `name` is one of `STRATEGIES`, or "file". Immutable; equal by content.
+    `name` is one of `STRATEGIES`, or "file". Immutable; strategies with the same content are equal.
 
     Raises:
-        SpecError: for no row or too many, fewer than two values or too many, or a huge entry.
+        SpecError: if the number of rows or values or the size of an entry is out of range.
     """
 
     def __init__(self, name: str, entries: NDArray[np.integer]) -> None:
@@ -81,12 +81,12 @@ class Strategy:
 
 
 def identity(size: int) -> Entries:
-    """Return one row a value."""
+    """Return one row for each value."""
     return np.eye(size, dtype=np.int32)
 
 
 def prefix(size: int) -> Entries:
-    """Return the prefixes `x <= j` except the whole: row j is 1 up to value j, `k - 1` rows.
+    """Return the prefixes `x <= j` except the whole domain: `k - 1` rows, row j is 1 up to value j.
 
     The lower triangle of [ML] III-B without its last row, which is the number of reports.
     """
@@ -94,7 +94,7 @@ def prefix(size: int) -> Entries:
 
 
 def hierarchical(size: int) -> Entries:
-    """Return the nodes of a binary tree over the values except its root, level by level."""
+    """Return the nodes of a binary tree over the values, except its root, level by level."""
     nodes = [(start, stop) for start, _, stop in _splits(size)]
     leaves = {(x, x + 1) for x in range(size)}
     ordered = sorted(leaves | set(nodes), key=lambda node: (node[0] - node[1], node))
@@ -105,9 +105,10 @@ def hierarchical(size: int) -> Entries:
 
 
 def haar(size: int) -> Entries:
-    """Return Haar wavelets: of each inner node +1 on its first half, -1 on its second.
+    """Return Haar wavelets: for each inner node, +1 on its first half and -1 on its second.
 
-    The same tree as `hierarchical`: unless the size is a power of two, halves differ by one value.
+    The tree is that of `hierarchical`; unless the size is a power of two, halves may differ by one
+    value.
     """
     rows = np.zeros((size - 1, size), dtype=np.int32)
     for row, (start, middle, stop) in zip(rows, _splits(size), strict=True):
@@ -132,17 +133,17 @@ def _splits(size: int) -> Iterator[tuple[int, int, int]]:
 STRATEGIES: Final[Mapping[str, Callable[[int], Entries]]] = MappingProxyType(
     {"prefix": prefix, "haar": haar, "hierarchical": hierarchical, "identity": identity}
 )
-"""The built-in strategies by name; of equally good ones the first is the best."""
+"""The built-in strategies by name; of equally good ones the first is preferred."""
 
 
 def read_strategy(given: object, base: Path, *, size: int) -> Strategy:
-    """Return the strategy of a CSV file without a header: a row a line, one integer a value.
+    """Return the strategy of a CSV file without a header: a row a line, an integer for each value.
 
     The path is relative to the folder `base`.
 
     Raises:
-        SpecError: for a file that cannot be read, a line that does not hold `size` integers, or
-            what `Strategy` refuses.
+        SpecError: if the file cannot be read, a line does not hold `size` integers, or `Strategy`
+            refuses them.
     """
     if size > MAX_VALUES:
         raise SpecError("domain", f"at most {MAX_VALUES} values with a strategy, got {size}")

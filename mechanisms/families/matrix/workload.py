@@ -1,7 +1,8 @@
-"""Workloads: families of linear queries that a strategy is chosen for, by their Gram matrices.
+"""Workloads: families of linear queries for which a strategy is chosen, as Gram matrices.
 
-The total error of a workload W (a query a row) whose estimates of the values have covariance C is
-`tr(W C W^T) = sum (W^T W) * C`, entry by entry: W itself, which may be large, is never needed.
+If the estimates of the values have covariance C, the total error of a workload W (a query a row) is
+`tr(W C W^T) = sum (W^T W) * C`, entry by entry, so that W itself, which may be large, is not
+needed.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,1 +1,1 @@
-"""Records of several attributes: a report is about one of them, drawn with public probabilities."""
+"""Records of several attributes, one of which is drawn with public probabilities and reported."""

@@ -1,4 +1,4 @@
-"""The values of all attributes decoded side by side, each from its attribute's own statistic."""
+"""The values of all attributes, each decoded from the statistic of its attribute."""
 
 from collections.abc import Callable, Sequence
 
@@ -9,7 +9,7 @@ from ldpstream.mechanisms.interface.decoder import Decoder, Statistic
 
 
 class SampledDecoder(Decoder):
-    """What is the same for every attribute; estimates are made of one attribute's own decoder."""
+    """Combines the decoders of the attributes; estimates use one attribute's decoder by itself."""
 
     def __init__(self, parts: Sequence[Decoder], slices: Sequence[slice]) -> None:
         self._parts, self._slices = parts, slices
@@ -26,7 +26,7 @@ class SampledDecoder(Decoder):
         return self._of_values(statistic, lambda part, own: part.totals(own))
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return the sums of their squares."""
+        """Return the sums of the squares of the values' decoders."""
         return self._of_values(statistic, lambda part, own: part.second_moments(own))
 
     def extremes(self) -> tuple[Floats, Floats]:
@@ -46,7 +46,7 @@ class SampledDecoder(Decoder):
         return np.concatenate(low), np.concatenate(high)
 
     def groups(self) -> Integers:
-        """Return the group of each value: its attribute's, and in it what that one discloses."""
+        """Return the group of each value: its attribute, and what that one discloses."""
         found, first = [], 0
         for part in self._parts:
             own = part.groups()

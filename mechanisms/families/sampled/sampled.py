@@ -1,13 +1,13 @@
-"""Mechanisms of several attributes: one is drawn, and reported by a mechanism of its own.
+"""Mechanisms of several attributes: one is drawn, and reported by its own mechanism.
 
-A report is the attribute's number, one byte, and the report of its mechanism, filled up with zeros
-to one length; the statistic holds those of all attributes one after the other. So one report keeps
-the largest budget of any attribute (`policies.attributes`), where one for each attribute, or one of
-all their combinations, would share it out.
+A report is the attribute's number, one byte, and the report of its mechanism, padded with zeros to
+one length. The statistic holds those of all attributes, one after the other. One report keeps the
+largest budget of any attribute (`policies.attributes`); a report for each attribute, or for all
+their combinations, would have to divide it.
 
-Nothing is made up for the attributes that were not drawn. Fake values (RS+FD: Arcolezi et al. 2021)
-are said to allow `log(d (e^eps - 1) + 1)` for a budget of eps; that holds for records that differ
-in one attribute alone.
+No values are made up for attributes that were not drawn. Fake values (RS+FD: Arcolezi et al. 2021)
+are said to amplify a budget of eps to `log(d (e^eps - 1) + 1)`, which holds only for records that
+differ in a single attribute.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -36,11 +36,11 @@ MOST_ATTRIBUTES: Final = 256
 
 @dataclass(frozen=True)
 class Sampled(Mechanism):
-    """Attributes `names`, each reported by its own of `parts`, drawn with `probabilities / 2^64`.
+    """Attributes `names`, drawn with `probabilities / 2^64` and reported by the mechanisms `parts`.
 
     Raises:
-        SpecError: for fewer than 2 attributes or more than 256, and probabilities that are not
-            above 0 with sum 1.
+        SpecError: if there are fewer than 2 attributes or more than 256, or the probabilities are
+            not above 0 with sum 1.
     """
 
     id: ClassVar[str] = "sampled"
@@ -57,7 +57,7 @@ class Sampled(Mechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Refuse a domain without attributes; with them `registry.attributes` builds this."""
+        """Refuse a domain without attributes; with attributes `registry.attributes` is used."""
         what = "attributes = { NAME = { ... }, ... } with sampled"
         raise SpecError(f"{settings.path}.domain", what)
 
@@ -68,7 +68,7 @@ class Sampled(Mechanism):
 
     @cached_property
     def report_bytes(self) -> int:
-        """Length of a report: the attribute's number, and the longest of all their reports."""
+        """Length of a report: the attribute's number and the longest report of any attribute."""
         return 1 + max(part.report_bytes for part in self.parts)
 
     @property
@@ -83,22 +83,22 @@ class Sampled(Mechanism):
 
     @property
     def policy(self) -> AttributesPolicy:
-        """The policies of the attributes; of records the largest."""
+        """The policies of the attributes; two records have the largest of their entries."""
         return AttributesPolicy(self.names, tuple(part.policy for part in self.parts))
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """The first value of each attribute."""
+        """The index of the first value of each attribute."""
         return tuple(accumulate((part.size for part in self.parts[:-1]), initial=0))
 
     @cached_property
     def slices(self) -> tuple[slice, ...]:
-        """Where the statistic of each attribute lies."""
+        """The slice of the statistic of each attribute."""
         ends = list(accumulate((part.statistic_size for part in self.parts), initial=0))
         return tuple(slice(first, last) for first, last in pairwise(ends))
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return of each attribute its probability, its mechanism, and the parameters of that."""
+        """Return the probability, the mechanism and its parameters for each attribute."""
         parts: list[Json] = [
             {
                 "name": name,
@@ -148,9 +148,9 @@ class Sampled(Mechanism):
         )
 
     def certify(self) -> Certificate:
-        """Prove the realised loss of each attribute: its ratios are those of all records.
+        """Prove the realised loss of each attribute, whose ratios are those of all records.
 
-        By enumeration where all of them are.
+        The proof is by enumeration if it is for every attribute.
         """
         proofs = {name: part.certify() for name, _, part in self._attributes()}
         worst: dict[Fraction, RealisedLoss] = {}
@@ -174,13 +174,13 @@ class Sampled(Mechanism):
         )
 
     def blankets(self) -> Mapping[Fraction, Collection[Blanket]]:
-        """Return nothing: how many reports an attribute has is drawn, so that nobody knows it."""
+        """Return nothing, since the number of reports about an attribute is random."""
         return {}
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values of drawn attributes into reports, uint8 `(n, report_bytes)`.
 
-        Attribute by attribute, each as its mechanism draws.
+        Goes attribute by attribute, with the draws of each one's mechanism.
         """
         reports = np.zeros((len(values), self.report_bytes), dtype=np.uint8)
         drawn = np.searchsorted(self.starts, values, side="right") - 1
@@ -202,9 +202,9 @@ class Sampled(Mechanism):
         return encoded
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
-        """Decode uint8 of shape `(n, report_bytes)`: `(the same rows, in range (n,))`.
+        """Return the rows unchanged, and which of them are reports, bool `(n,)`.
 
-        In range: the attribute exists, its mechanism has the report, and what follows is zeros.
+        In a report the attribute exists, its mechanism has the report, and the padding is zeros.
         """
         valid = np.zeros(len(payload), dtype=np.bool_)
         for number, here, own in self._by_attribute(payload):
@@ -216,7 +216,7 @@ class Sampled(Mechanism):
     def _by_attribute(
         self, reports: Reports
     ) -> list[tuple[int, NDArray[np.int64], NDArray[np.uint8]]]:
-        """Return each attribute that any report is about, their places, and their own payload."""
+        """Return each attribute with reports, the places of its reports, and their payload."""
         numbers = reports[:, 0] if len(reports) else np.zeros(0, dtype=np.uint8)
         found = []
         for number in np.unique(numbers).tolist():
@@ -233,7 +233,7 @@ class Sampled(Mechanism):
             part.accumulate(statistic[self.slices[number]], part.decode(own)[0])
 
     def sparse_counts(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
-        """Return what each attribute's mechanism does, moved to where its statistic lies."""
+        """Return the counts of each attribute's mechanism, at the places of its statistic."""
         found: list[tuple[int, int]] = []
         for number, _, own in self._by_attribute(reports):
             part = self.parts[number]
@@ -246,7 +246,7 @@ class Sampled(Mechanism):
     def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
-        """Add each of n reports as often as `times` says, int64 `(n,)`, >= 0, in place; exact."""
+        """Add report i `times[i]` >= 0 times, int64 `(n,)`, in place; exact."""
         for number, here, own in self._by_attribute(reports):
             part = self.parts[number]
             part.accumulate_times(statistic[self.slices[number]], part.decode(own)[0], times[here])
@@ -269,7 +269,7 @@ class Sampled(Mechanism):
         return SampledDecoder([part.decoder() for part in self.parts], self.slices)
 
     def disclosed(self) -> list[str]:
-        """Return that the attribute is told, and what each one's mechanism discloses."""
+        """Return that the attribute is disclosed, and what each attribute's mechanism discloses."""
         said = f"which of {len(self.parts)} attributes it is about, drawn before values are seen"
         own = [f"{name}: {one}" for name, _, part in self._attributes() for one in part.disclosed()]
         return [said, *own]

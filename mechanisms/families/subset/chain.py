@@ -1,4 +1,4 @@
-"""Subsets that stay the permanent ones, or are uniform ones of their block."""
+"""Chains that keep the permanent subset, or draw a uniform subset of its block."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from ldpstream.mechanisms.interface.chain import Chain
 
 @dataclass(frozen=True, eq=False)
 class SubsetChain(Chain):
-    """M of `subset-selection`: the same report, or a uniform subset of its block.
+    """The chain of `subset-selection`: a report stays, or becomes a uniform subset of its block.
 
-    `subsets` are those of each different size of block, ascending, and `blends` theirs by size; a
-    value alone in its block has one report.
+    `subsets` are those of each different size of block, ascending, and `blends` belong to them, by
+    size; a value alone in its block has one report.
     """
 
     layout: SubsetLayout
@@ -27,11 +27,11 @@ class SubsetChain(Chain):
     blends: Mapping[int, Blend]
 
     def again(self, reports: Payload, entropy: Entropy) -> Payload:
-        """Return what is sent for permanent reports, uint8 `(n, report_bytes)` both.
+        """Return the reports that are sent for permanent ones, uint8 `(n, report_bytes)` both.
 
-        By ascending size of the blocks: all decide whether they stay, then whether the first value
-        of the block is in a subset of d, d of size times; then the subsets are drawn, also those of
-        reports that stay.
+        By ascending size of block: all reports decide whether they stay, then whether a new subset
+        holds the first value of the block, with probability d / size. Then the subsets are drawn,
+        also for reports that stay.
         """
         sent, blocks = reports.copy(), self.layout.block_of(reports)
         kinds = self.layout.kinds[blocks]
@@ -52,5 +52,5 @@ class SubsetChain(Chain):
         return [[size, str(blend.keep)] for size, blend in sorted(self.blends.items())]
 
     def ratio(self, reports: int) -> Fraction:
-        """Return the largest ratio of two values of a block at m >= 1 reports, exactly."""
+        """Return the exact largest ratio of two values of a block over m >= 1 reports."""
         return max(blend.ratio(reports) for blend in self.blends.values())

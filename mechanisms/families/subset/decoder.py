@@ -1,4 +1,4 @@
-"""Linear queries of `subset-selection`, from how many reports hold each value."""
+"""Linear queries of `subset-selection`, from the number of reports that hold each value."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -23,9 +23,9 @@ from ldpstream.mechanisms.interface.decoder import (
 class SubsetDecoder(LinearDecoder):
     """`h_x` is `high` at reports that hold x, `low` at the others of its block, 0 elsewhere.
 
-    A report of a block always holds as many values, so that `sum_x h_x = 1` over its block: a query
-    is decoded as `mean_j N_j` and its deviations u from its mean in each block,
-    `h_w = mean_j + step sum_(x in report) u_x`. So whole blocks are exact.
+    All reports of a block hold equally many values, so that `sum_x h_x = 1` over the block. A query
+    is split into its mean in each block and the deviations u from it, and decoded by
+    `h_w = mean_j + step sum_(x in report) u_x`. Whole blocks are therefore exact.
     """
 
     scratch = 1.0
@@ -40,7 +40,7 @@ class SubsetDecoder(LinearDecoder):
         self._own_spread = np.array([float(a * (1 - a)) for a in own])
 
     def _kind(self, at: slice | Integers) -> Indices:
-        """Return the number of the subsets of each of these values."""
+        """Return the number of each value's kind of subsets."""
         return self._kinds[self._blocks.of_value[at]]
 
     def _split(self, statistic: Statistic) -> tuple[Statistic, Statistic]:
@@ -62,11 +62,11 @@ class SubsetDecoder(LinearDecoder):
         return sums
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return `high^2 I_x + low^2 (N_j - I_x)`: the sums themselves, no estimates."""
+        """Return `high^2 I_x + low^2 (N_j - I_x)`: the exact sums."""
         return self._single_values(statistic, slice(None)).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return the same for some values."""
+        """Return what bounds are computed from, for some values."""
         return self._single_values(decoded.statistic, at)
 
     def _single_values(self, statistic: Statistic, at: slice | Integers) -> SingleValues:
@@ -80,14 +80,14 @@ class SubsetDecoder(LinearDecoder):
         return self._tables.low[kinds], self._tables.high[kinds]
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return the smaller and the larger of the own user's noise and a neighbour's."""
+        """Return the smaller and the larger of the noise of the value's own users and of others."""
         return self._tables.noise_extremes(self._kind(slice(None)))
 
     def noise(self, weights: Floats) -> Floats:
         """Return `step^2 (spread SS_x + a (1 - a) (w_x - mean of the others)^2)`.
 
-        SS_x is the sum of squares of the other values of the block around their mean: the report's
-        sum varies by which of the others it holds, and by whether it holds x.
+        SS_x is the sum of squares of the weights of the block's other values around their mean: a
+        report's sum varies by which of the others it holds, and by whether it holds x.
         """
         of_value = self._blocks.of_value
         _, u = self._centred(weights)
@@ -101,7 +101,7 @@ class SubsetDecoder(LinearDecoder):
             own = self._own_spread[kinds] * (u[at] * stretch) ** 2
             step = self._tables.step[kinds]
             found = step**2 * (self._spread[kinds] * others + own)
-            # The deviations of equal weights are rounding, not noise.
+            # Equal weights deviate from their mean by rounding only, which is not noise.
             found[found <= (ROUNDING * step * largest) ** 2] = 0.0
             noise[at] = found
         return noise

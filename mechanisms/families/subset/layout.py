@@ -1,13 +1,13 @@
-"""The form of reports of `subset-selection`, and what is counted of them.
+"""The form of reports of `subset-selection`, and its statistic.
 
-A report is its block's number, little-endian in the fewest whole bytes (none where there is one
+A report is its block's number, little-endian in the fewest whole bytes (none if there is one
 block), and a mask with one bit for each value of the largest block: the bit of the value at place i
 is bit `i mod 8` of byte `i / 8`. A statistic counts, for each value, the reports that hold it, and
 then the reports of each block.
 
-A mask, not the subset's rank among all: the rank is shorter (by a sixth at epsilon = 1, by three
-quarters at 3) but takes integers of thousands of bits for each report, on devices and servers.
-If length matters, use projective geometry: the same variance in `log2 K` bits.
+The mask could be replaced by the subset's rank among all subsets. That is shorter (by a sixth at
+epsilon = 1, by three quarters at 3), but takes integers of thousands of bits for each report, on
+devices and servers. If length matters, projective geometry has the same variance in `log2 K` bits.
 """
 
 from collections.abc import Sequence
@@ -25,10 +25,10 @@ _BATCH_BITS = 1 << 22
 
 
 class SubsetLayout:
-    """The tables that write, check and count reports.
+    """The tables with which reports are written, checked and counted.
 
-    `kinds`, int64 `(blocks,)`, numbers the subsets of each block, `thresholds`, uint64 `(blocks,)`,
-    is their T (2^64 - 1 for a value alone, never compared).
+    For each block, `kinds`, int64 `(blocks,)`, is the number of its kind of subsets, and
+    `thresholds`, uint64 `(blocks,)`, their T (2^64 - 1 for a value alone, where it is never used).
     """
 
     def __init__(self, blocks: Blocks, subsets: Sequence[Subsets]) -> None:
@@ -43,7 +43,7 @@ class SubsetLayout:
         self._chosen = np.array([s.chosen for s in subsets], dtype=np.int64)[self.kinds]
         places = np.arange(8 * self.mask_bytes)
         self._allowed = _pack(places < sizes[:, None])
-        # Values block by block, each in order of its places.
+        # Values block by block, in order of their places.
         self._values: Indices = np.argsort(blocks.of_value, kind="stable")
         self._starts: Indices = np.cumsum(blocks.sizes) - blocks.sizes
 
@@ -60,7 +60,7 @@ class SubsetLayout:
         return masks
 
     def valid(self, reports: Payload) -> NDArray[np.bool_]:
-        """Return which reports some value can produce: a block, and as many of its values."""
+        """Return which reports some value can produce: an existing block and d of its values."""
         blocks = self.block_of(reports)
         exists = blocks < self.blocks.count
         blocks = np.where(exists, blocks, 0)

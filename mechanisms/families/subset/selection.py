@@ -1,10 +1,11 @@
 """Subset selection inside blocks (docs/theory.md section 8).
 
 Ye, Barg 2018, *Optimal Schemes for Discrete Distribution Estimation under Locally Differential
-Privacy* (Wang et al. 2016 found it too): the block is reported exactly, and inside it a random
-subset of `d` values that holds the own value with probability `T / 2^64`. No channel with the same
-epsilon has less variance for a histogram of uniform values. It differs from the paper in the block,
-and in the probability rounded toward privacy, for whose exact variance d is chosen.
+Privacy* (also found by Wang et al. 2016): the block is reported exactly, and inside it a random
+subset of `d` values that holds the user's value with probability `T / 2^64`. No channel with the
+same epsilon has less variance for a histogram of uniform values. Unlike the paper's, this mechanism
+works inside blocks, rounds the probability toward privacy, and chooses d by the exact variance that
+follows.
 """
 
 from collections.abc import Collection, Mapping
@@ -38,7 +39,7 @@ from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports, Statistic
 
 MAX_BLOCK = 8192
-"""Largest block: a report has a bit for each of its values, and a draw a random key."""
+"""Largest block: a report holds a bit, and a draw takes a random key, for each of its values."""
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class SubsetSelection(BlockMechanism):
     """Subset selection with budget `epsilon` inside each block of a partition.
 
     Raises:
-        SpecError: as every `BlockMechanism`, where a block is too large, and where epsilon is so
-            small that the reports of a block would carry no information at the resolution of 2^-64.
+        SpecError: as for every `BlockMechanism`, and if a block is too large, or epsilon is so
+            small that, at the resolution of 2^-64, the reports of a block carry no information.
     """
 
     id: ClassVar[str] = "subset-selection"
@@ -62,7 +63,7 @@ class SubsetSelection(BlockMechanism):
                 f"for each (projective-geometry sends a number), got one of {largest}",
             )
         if any(subsets.support.gap <= 0 for subsets in self.subsets):
-            raise SpecError("epsilon", "a larger number: at this one reports say nothing")
+            raise SpecError("epsilon", "a larger number: at this one reports carry no information")
 
     @cached_property
     def subsets(self) -> tuple[Subsets, ...]:
@@ -82,12 +83,12 @@ class SubsetSelection(BlockMechanism):
 
     @property
     def report_bits(self) -> int:
-        """Number of bits that are not always 0: of the block's number, and one for each value."""
+        """Number of bits in use: those of the block's number, and one for each value."""
         return (self.blocks.count - 1).bit_length() + int(self.blocks.sizes.max())
 
     @property
     def statistic_size(self) -> int:
-        """One count for each value and one for each block."""
+        """Length of the statistic: one count for each value and one for each block."""
         return self.size + self.blocks.count
 
     def parameters(self) -> Mapping[str, Json]:
@@ -104,10 +105,10 @@ class SubsetSelection(BlockMechanism):
         }
 
     def possible_reports(self) -> Reports:
-        """Return all reports: block by block, subsets in lexicographic order of their places.
+        """Return all reports, block by block, with subsets in lexicographic order of their places.
 
         Raises:
-            ValueError: if with their probabilities they are more than 2^20 numbers.
+            ValueError: if the channel holds more than 2^20 probabilities.
         """
         refuse_large(self.size, self._entries)
         rows = []
@@ -131,7 +132,7 @@ class SubsetSelection(BlockMechanism):
         output = 0
         for block, kind in enumerate(self.layout.kinds.tolist()):
             values, subsets = np.flatnonzero(self.blocks.of_value == block), self.subsets[kind]
-            # A value alone is in every subset: there is no unlikely one.
+            # A value alone is in every subset, so that no subset is unlikely.
             unlikely = subsets.unlikely if subsets.size > 1 else Fraction(0)
             for members in combinations(range(subsets.size), subsets.chosen):
                 for place, value in enumerate(values.tolist()):
@@ -141,7 +142,7 @@ class SubsetSelection(BlockMechanism):
 
     @property
     def _entries(self) -> int:
-        """Number of probabilities of the channel: large blocks have more than floats hold."""
+        """Number of probabilities of the channel, which may exceed the range of floats."""
         blocks = np.bincount(self.layout.kinds).tolist()
         subsets = zip(blocks, self.subsets, strict=True)
         return sum(count * s.size * comb(s.size, s.chosen) for count, s in subsets)
@@ -154,13 +155,13 @@ class SubsetSelection(BlockMechanism):
     def worst_ratio(self) -> Fraction:
         """Return the largest ratio of a subset's two probabilities.
 
-        A value gives a subset one of two, whether the subset holds it or not, and of two values a
-        subset may hold either alone.
+        A subset's probability for a value depends only on whether the subset holds the value, and
+        of two values a subset may hold only one.
         """
         return max(subsets.ratio for subsets in self.subsets if subsets.size > 1)
 
     def block_blankets(self) -> Collection[Blanket]:
-        """Return those of the different sizes of blocks; of too many the one that hides least."""
+        """Return the blankets of all block sizes; of too many, one that bounds them all."""
         several = [one for one in self.subsets if one.size > 1]
         if len(several) > MOST_BLANKETS:
             return super().block_blankets()
@@ -169,8 +170,8 @@ class SubsetSelection(BlockMechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 `(n,)` in `0..k-1`, into reports, uint8 `(n, report_bytes)`.
 
-        n words decide who reports the own value; then, by ascending size of the blocks, the subsets
-        of all values in blocks of that size are drawn. The rows are the encoded reports.
+        n words decide which reports hold the user's value. Then, by ascending size of block, the
+        subsets of all values in blocks of that size are drawn. The rows are the encoded reports.
         """
         layout, block = self.layout, self.blocks.of_value[values]
         wanted = bernoulli_each(entropy, layout.thresholds[block])
@@ -190,9 +191,9 @@ class SubsetSelection(BlockMechanism):
         return encoded
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
-        """Decode uint8 of shape `(n, report_bytes)`: `(the same rows, in range (n,))`.
+        """Return the rows unchanged, and which of them are reports, bool `(n,)`.
 
-        In range: the block exists, and the mask holds d bits, all of them of values of the block.
+        In a report the block exists, and the mask holds d bits, all of values of the block.
         """
         return payload, self.layout.valid(payload)
 
@@ -202,10 +203,10 @@ class SubsetSelection(BlockMechanism):
             statistic += self.layout.count(reports)
 
     def chain(self, epsilon: object) -> tuple["SubsetSelection", SubsetChain]:
-        """Return the mechanism of a permanent draw, of subsets as large, and what follows from it.
+        """Return the mechanism of a permanent draw, and the chain from it to reports.
 
-        Of K subsets those that hold the value are likely: a report is the permanent subset, else a
-        uniform one.
+        Permanent subsets have the same sizes; those that hold the value are the likely ones. A
+        report is the permanent subset or a uniform one.
         """
         permanent = Stronger(read_larger(epsilon, self.epsilon), self.blocks, self)
         blends = {
@@ -230,7 +231,7 @@ class SubsetSelection(BlockMechanism):
 
 @dataclass(frozen=True)
 class Stronger(SubsetSelection):
-    """Subsets as large as those of another budget: what permanent draws share with reports."""
+    """The mechanism of a permanent draw: a larger budget, subset sizes as in `like`."""
 
     like: SubsetSelection
 

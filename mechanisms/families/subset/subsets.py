@@ -1,4 +1,4 @@
-"""Random subsets of a block: their sizes, their probabilities, and how they are drawn.
+"""Random subsets of a block: their sizes, probabilities and draws.
 
 In a block of k values a report is a subset of d of them. It holds the user's own value with
 probability `T / 2^64`; the rest of it is a uniform subset of the other values.
@@ -18,7 +18,7 @@ from ldpstream.mechanisms.families.design.support import ALONE, Support
 _LARGEST_BUDGET = 64
 _LARGEST_KEY = (1 << 32) - 1
 _BATCH = 1 << 20
-"""Keys drawn together; which words a value uses depends on it (docs/wire.md)."""
+"""Number of keys drawn together, which decides which words a value uses (docs/wire.md)."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Subsets:
 
     @property
     def support(self) -> Support:
-        """How often a value is in a report: of its own user, and of another."""
+        """How often a report holds its user's value, and any other value."""
         if self.size == 1:
             return ALONE
         own = Fraction(self.threshold, WORD)
@@ -46,27 +46,27 @@ class Subsets:
 
     @property
     def unlikely(self) -> Fraction:
-        """Probability of each subset that does not; of several values."""
+        """Probability of each subset that does not hold it, in a block of several values."""
         return Fraction(WORD - self.threshold, WORD * comb(self.size - 1, self.chosen))
 
     @property
     def ratio(self) -> Fraction:
-        """The largest ratio of two values' probabilities of one subset, of several values."""
+        """The largest ratio of a subset's probabilities for two values of the block."""
         odds = Fraction(self.threshold, WORD - self.threshold)
         return odds * Fraction(self.size - self.chosen, self.chosen)
 
     @property
     def shares(self) -> tuple[Fraction, Fraction]:
-        """Of all subsets, those that hold a value, and those that hold both of any two."""
+        """The fraction of all subsets that hold a value, and of those that hold any two values."""
         held = Fraction(self.chosen, self.size)
         return held, held * Fraction(self.chosen - 1, self.size - 1)
 
     @property
     def spread(self) -> Fraction:
-        """The variance of a sum over a report, for each unit of the others' sum of squares.
+        """The variance of a sum over a report, in units of the sum of squares of the other values.
 
-        Other values around their mean, M = size - 1 of them: `m (M - m)/(M (M - 1))` for a uniform
-        subset of m, here of `chosen - 1` with probability `own`, else of `chosen`.
+        A uniform subset of m out of M = size - 1 values, around their mean, has
+        `m (M - m)/(M (M - 1))`; here m is `chosen - 1` with probability `own`, else `chosen`.
         """
         if self.size <= 2:
             return Fraction(0)
@@ -77,10 +77,10 @@ class Subsets:
 
 
 def best_subsets(epsilon: Fraction, size: int) -> Subsets:
-    """Return the subsets of least variance: `chosen` is next to `size / (e^epsilon + 1)`.
+    """Return the subsets of least variance, with `chosen` next to `size / (e^epsilon + 1)`.
 
-    Ye and Barg 2018 (Theorem IV.3) show that one of the two whole numbers around it is best; the
-    exact variance of the realised channel, mean over uniform users, decides between them.
+    Ye and Barg 2018 (Theorem IV.3) show that one of the two integers around it is best. The exact
+    variance of the realised channel, averaged over uniform users, decides between them.
     """
     if size == 1:
         return Subsets(1, 1, WORD)
@@ -88,12 +88,12 @@ def best_subsets(epsilon: Fraction, size: int) -> Subsets:
     choices = {min(max(chosen, 1), size - 1) for chosen in (below, below + 1)}
     realised = [Subsets(size, d, set_threshold(epsilon, d, size - d)) for d in sorted(choices)]
     usable = [subsets for subsets in realised if subsets.support.gap > 0]
-    # If none carries information the caller refuses epsilon.
+    # If none carries information, the caller refuses epsilon.
     return min(usable, key=lambda s: s.support.mean_noise(size), default=realised[0])
 
 
 def stronger_subsets(epsilon: Fraction, like: Subsets) -> Subsets:
-    """Return as many values of a block as `like` chooses, drawn with another budget."""
+    """Return subsets of the same sizes as `like` with another budget."""
     size, chosen = like.size, like.chosen
     return (
         like if size == 1 else Subsets(size, chosen, set_threshold(epsilon, chosen, size - chosen))
@@ -105,9 +105,9 @@ def draw_subsets(
 ) -> NDArray[np.bool_]:
     """Return a subset for each value, by its place in its block: bool `(n, size)`.
 
-    It holds the value where `wanted`, and is uniform otherwise: the others with the smallest of
-    independent 32-bit keys. Where keys tie for the last place all keys of that value are drawn
-    again; as this depends on no names, every subset stays equally likely.
+    It holds the value if `wanted`, else not, and is otherwise uniform: it takes the other values
+    with the smallest of independent 32-bit keys. If keys tie for the last place, all keys of that
+    subset are drawn again. Since this treats all values alike, every subset stays equally likely.
     """
     out = np.empty((len(places), subsets.size), dtype=np.bool_)
     step = max(1, _BATCH // subsets.size)
@@ -122,11 +122,11 @@ def draw_subsets(
 def _smallest(
     entropy: Entropy, subsets: Subsets, places: NDArray[np.int64], wanted: NDArray[np.bool_]
 ) -> NDArray[np.bool_]:
-    """Return which keys are at most the d-th smallest: more than d of them where keys tie."""
+    """Return which keys are at most the d-th smallest; these are more than d if keys tie."""
     n = len(places) * subsets.size
     halves = entropy.words(-(-n // 2)).astype("<u8").view("<u4")[:n]
     keys = halves.reshape(len(places), subsets.size)
-    # The largest key is taken only where it is the d-th smallest: then all are, and drawn again.
+    # The largest key is taken only if it is the d-th smallest; then all are, and are drawn again.
     keys[np.arange(len(places)), places] = np.where(wanted, 0, _LARGEST_KEY)
     last = np.partition(keys, subsets.chosen - 1, axis=1)[:, subsets.chosen - 1]
     taken: NDArray[np.bool_] = keys <= last[:, None]

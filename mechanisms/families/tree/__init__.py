@@ -1,1 +1,1 @@
-"""Hierarchical levels for ranges: a report is about one level of a tree over the values."""
+"""Trees over the values, for ranges: a report is about one level of the tree."""

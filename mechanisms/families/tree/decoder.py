@@ -1,4 +1,4 @@
-"""Linear queries of `tree`: the blocks of one size decoded side by side."""
+"""Linear queries of `tree`; blocks of the same size are decoded together."""
 
 from collections.abc import Callable, Iterator
 
@@ -12,12 +12,12 @@ from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 
 class TreeDecoder(DisclosedBlocks):
-    """Every block's values are decoded by its tree, from the block's own reports alone."""
+    """The values of a block are decoded by its tree, from the reports of the block alone."""
 
     def __init__(self, layout: TreeLayout) -> None:
         self._layout = self.reports = layout
         self._decoders = [HierarchyDecoder(tree) for tree in layout.trees]
-        # Pyramids of a few dimensions hold each value once for each level of the others.
+        # In several dimensions, a pyramid holds each value once for each level of the others.
         self.scratch = 8.0
         blocks = layout.blocks
         self._by_block: Indices = np.argsort(blocks.of_value, kind="stable")
@@ -36,7 +36,7 @@ class TreeDecoder(DisclosedBlocks):
         return self._of_values(lambda decoder, reports: decoder.totals(statistic[reports]))
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return the sums of their squares; of trees of some 1,500 values or more about that."""
+        """Return the sums of the squares, approximately for trees of some 1,500 values or more."""
         return self._of_values(lambda decoder, reports: decoder.second_moments(statistic[reports]))
 
     def expect(self, function: Floats) -> Floats:
@@ -45,7 +45,7 @@ class TreeDecoder(DisclosedBlocks):
         return np.asarray(found)
 
     def expect_each(self, functions: Floats) -> Floats:
-        """Return the same of each row."""
+        """Return `expect` of each row."""
         out = np.empty((len(functions), self._layout.blocks.size))
         for decoder, values, reports in self._batches():
             rows = functions[:, reports]
@@ -65,7 +65,7 @@ class TreeDecoder(DisclosedBlocks):
         return np.asarray(decoded)
 
     def decode_each(self, weights: Floats) -> Floats:
-        """Return the same of each row."""
+        """Return `decode` of each row."""
         decoded = np.empty((len(weights), self._layout.outputs))
         for decoder, values, reports in self._batches():
             rows = weights[:, values]
@@ -81,7 +81,7 @@ class TreeDecoder(DisclosedBlocks):
         return np.minimum(low, 0.0), np.maximum(high, 0.0)
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return the least and the largest noise of a user of the block; of large trees bounds."""
+        """Return the extremes of the noise of a user of the block, or bounds for large trees."""
         return self._ends(lambda of: (of.quietest, of.noisiest))
 
     def _ends(self, pair: Callable[[Singles], tuple[Floats, Floats]]) -> tuple[Floats, Floats]:

@@ -1,4 +1,4 @@
-"""The levels of a tree over the places of a line or a box, and how each is reported."""
+"""Trees over the places of a line or a box, and how each level is reported."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,12 +16,12 @@ from ldpstream.mechanisms.families.tree.probabilities import level_probabilities
 from ldpstream.mechanisms.families.tree.workload import Workload, height, mean_squares
 
 Depths = tuple[int, ...]
-"""How often each dimension has been halved: a level has `2^sum` nodes, in row-major order."""
+"""How often a level halves each dimension: it has `2^sum` nodes, in row-major order."""
 
 
 @dataclass(frozen=True)
 class Level:
-    """A level that is reported with `probability / 2^64`, its reports being from `start` on."""
+    """A level that is reported with `probability / 2^64`; its reports begin at `start`."""
 
     depths: Depths
     probability: int
@@ -30,15 +30,15 @@ class Level:
 
     @property
     def reports(self) -> slice:
-        """Where its reports lie among the tree's."""
+        """The slice of the level's reports among those of the tree."""
         return slice(self.start, self.start + self.channel.design.order)
 
 
 @dataclass(frozen=True)
 class Hierarchy:
-    """A tree over `extents`, 2 or more values in each dimension; without any, one place alone.
+    """A tree over `extents`, 2 or more values in each dimension; no dimensions are a single place.
 
-    Each dimension is padded to a power of two; nodes beyond its last value belong to nobody.
+    Each dimension is padded to a power of two; nodes beyond its last value stay empty.
     """
 
     extents: tuple[int, ...]
@@ -46,7 +46,7 @@ class Hierarchy:
 
     @classmethod
     def of(cls, epsilon: Fraction, extents: Sequence[int], workload: Workload) -> "Hierarchy":
-        """Return the tree whose levels' channels and probabilities suit a workload best."""
+        """Return the tree with the channels and probabilities that are best for a workload."""
         heights = [height(extent) for extent in extents]
         if not heights:
             return cls((), ())
@@ -66,7 +66,7 @@ class Hierarchy:
         return cls(tuple(extents), tuple(levels))
 
     def stronger(self, epsilon: Fraction) -> "Hierarchy":
-        """Return the tree with another budget, and the levels and reports of this one."""
+        """Return the tree with another budget and the levels and reports of this one."""
         levels = (replace(lv, channel=lv.channel.stronger(epsilon)) for lv in self.levels)
         return replace(self, levels=tuple(levels))
 
@@ -87,7 +87,7 @@ class Hierarchy:
 
     @cached_property
     def ends(self) -> Words:
-        """The word from which on a level is not drawn any more, of each level but the last."""
+        """The first word that no longer draws a level, for each level but the last."""
         ends = np.cumsum([0, *(level.probability for level in self.levels)], dtype=object)
         return np.array(ends[1:-1], dtype=np.uint64)
 
@@ -105,8 +105,8 @@ class Hierarchy:
         """Check what the proof by structure assumes.
 
         Raises:
-            ValueError: if probabilities do not sum to 1, reports of levels overlap, or a level has
-                fewer points than nodes.
+            ValueError: if probabilities do not sum to 1, levels share reports, or a level has fewer
+                points than nodes.
         """
         starts = np.cumsum([0, *(level.channel.design.order for level in self.levels)])
         sound = all(

@@ -1,10 +1,11 @@
 """Linear queries of one tree: least squares over its levels, in closed form.
 
-With W_j the places of a node of level j, v_j its channel's noise and `p_j = W_j/v_j`, a query w is
-decoded by `h(j, y) = mean(w) + p_j sum_v c_j[v] h_v(y)`, `c_j = sum_(l <= j) u_l/lambda_l`, where
-u_l is the change of w's node means at level l from those above and `lambda_l` the sum of `pi_j p_j`
-over the levels that are nowhere coarser. So `Q h = w` whatever v and pi are (docs/theory.md 8).
-Weights beyond the last value of a dimension repeat it: a constant is decoded without noise.
+Let W_j be the number of places of a node of level j, v_j the noise of its channel, and
+`p_j = W_j/v_j`. A query w is decoded by `h(j, y) = mean(w) + p_j sum_v c_j[v] h_v(y)` with
+`c_j = sum_(l <= j) u_l/lambda_l`. Here u_l is the change of w's node means at level l from those
+above, and `lambda_l` is the sum of `pi_j p_j` over the levels that are nowhere coarser. Then
+`Q h = w` for any v and pi (docs/theory.md section 8). Weights beyond the last value of a dimension
+repeat the last one, so that a constant is decoded without noise.
 """
 
 from dataclasses import dataclass
@@ -30,17 +31,17 @@ from ldpstream.mechanisms.families.tree.pyramid import (
 from ldpstream.mechanisms.interface.decoder import Statistic, remove_rounding
 
 _MOST_LISTED = 1 << 23
-"""Values times reports up to which all single values' decoders are tables."""
+"""Up to this many values times reports, the decoders of all single values are tables."""
 _PART = 1 << 20
 
 
 @dataclass(frozen=True)
 class Singles:
-    """What second moments and bounds of the m single values of a tree are made of.
+    """What second moments and bounds of the m single values of a tree are computed from.
 
-    Value x has row `rows[x]` of the others. `squares` is h^2 of each report, `(r, order)`, or, with
-    `by_level`, its mean over uniform reports of each level, `(r, levels)`; the extremes of h and of
-    the noise that a user adds are `(r,)`.
+    Value x uses row `rows[x]` of the other tables. `squares` is h^2 of each report, `(r, order)`,
+    or, with `by_level`, its mean over uniform reports of each level, `(r, levels)`. The extremes of
+    h and of the noise that a user adds are `(r,)`.
     """
 
     rows: Indices
@@ -54,10 +55,10 @@ class Singles:
 
 @dataclass(frozen=True)
 class LevelTable:
-    """A level in floats: `share` is pi, `noise` v, `precision` p.
+    """A level in floats: `share` is pi, `noise` is v, and `precision` is p.
 
-    A report that supports a node has `low + step` for it, others `low`; a user's report has the
-    probability `unlikely + excess` where it supports the user's node, else `unlikely`.
+    A node's decoder is `low + step` at reports that support it, and `low` at others. A report has
+    the probability `unlikely + excess` if it supports the user's node, else `unlikely`.
     """
 
     depths: Depths
@@ -117,7 +118,7 @@ class HierarchyDecoder:
             pyramid[depths] = pyramid[depths] * weight
 
     def decode(self, weights: Floats) -> Floats:
-        """Return h of each query."""
+        """Return h of each query, float64 `(b, m)` -> `(b, order)`."""
         if not self._tree.extents:
             return weights.copy()
         centre, nodes = self._nodes(weights)
@@ -130,7 +131,7 @@ class HierarchyDecoder:
         return decoded
 
     def _nodes(self, weights: Floats) -> tuple[Floats, list[Floats]]:
-        """Return each query's mean, `(b,)`, and its `p_j c_j` on each level's nodes."""
+        """Return each query's mean, `(b,)`, and its `p_j c_j` on the nodes of each level."""
         heights, b = self._tree.heights, len(weights)
         table = weights.reshape(b, *self._tree.extents)
         ends = zip(self._full, self._tree.extents, strict=True)
@@ -143,7 +144,7 @@ class HierarchyDecoder:
         return centre, [lv.precision * pyramid[lv.depths].reshape(b, -1) for lv in self._levels]
 
     def expect(self, functions: Floats) -> Floats:
-        """Return the means of functions of the report, `(b, order)`, for each value: `(b, m)`."""
+        """Return the mean for each value of functions of the report, `(b, order)` -> `(b, m)`."""
         if not self._tree.extents:
             return functions.copy()
         b, pyramid = len(functions), self._zeros(len(functions))
@@ -173,7 +174,7 @@ class HierarchyDecoder:
         add_from_above(pyramid, heights)
         total = counts.sum(axis=1) / prod(self._full)
         padded: Floats = pyramid[heights] + total.reshape(b, *(1 for _ in heights))
-        # The last value of a dimension stands for the places beyond it.
+        # The last value of a dimension also owns the places beyond it.
         for axis, extent in enumerate(self._tree.extents, start=1):
             padded = np.add.reduceat(padded, np.arange(extent), axis=axis)
         return padded.reshape(b, -1)
@@ -184,11 +185,11 @@ class HierarchyDecoder:
     def second_moments(self, counts: Statistic) -> Floats:
         """Return `sum_y N[y] h_x(y)^2` of every value, counts `(b, order)` -> `(b, m)`.
 
-        Of large trees about that: as if reports were uniform in their level, but for those of x and
-        its neighbours below one parent, which count with the most noise that they may have.
+        For large trees this is approximate: reports count as uniform in their level, except those
+        of x and its siblings below one parent, which count with the most noise that they may have.
         """
         of = self.singles
-        # No dot product: numpy adds in one order whatever the linear algebra.
+        # einsum adds in one fixed order; a dot product would depend on the BLAS in use.
         if not of.by_level:
             listed: Floats = np.einsum("bo,ro->br", counts, of.squares)
             return listed
@@ -205,7 +206,7 @@ class HierarchyDecoder:
 
     @cached_property
     def singles(self) -> Singles:
-        """The single values' decoders, listed up to 2^23 values times reports."""
+        """The decoders of single values, listed up to 2^23 values times reports."""
         tree = self._tree
         if tree.size * tree.order > _MOST_LISTED:
             return self._by_level()
@@ -229,12 +230,12 @@ class HierarchyDecoder:
         return squares, *ends
 
     def _by_level(self) -> Singles:
-        """Return the same of large trees, whose tables would be too long: bounds of the extremes.
+        """Return bounds of the extremes for large trees, whose tables would be too long.
 
-        In each dimension all values but the last have decoders that differ by their places only.
+        In each dimension the decoders of all values but the last are translations of one another.
         Over uniform reports of a level the mean of h^2 is `mean(w)^2 + v_j sum_v (p_j c_j[v])^2`,
-        since any two points share as many reports; to a user a report is by a factor of
-        `order unlikely` to `order likely` more probable.
+        since any two points share equally many reports. For a user, the probability of a report
+        differs from uniform by a factor between `order unlikely` and `order likely`.
         """
         tree = self._tree
         axes = [np.array([0, extent - 1]) for extent in tree.extents]

@@ -1,4 +1,4 @@
-"""Where the reports of each block's tree lie among the reports of `tree`."""
+"""The numbering of the reports of each block's tree."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy
 
 
 class TreeLayout(ReportLayout):
-    """`trees` are the different ones, by ascending size of their blocks; `kinds` says whose."""
+    """`trees` are the different trees, by ascending size of block; `kinds[j]` is block j's."""
 
     def __init__(self, blocks: Blocks, of_size: Mapping[int, Hierarchy]) -> None:
         sizes = sorted(of_size)
@@ -21,7 +21,7 @@ class TreeLayout(ReportLayout):
         super().__init__(blocks, orders[self.kinds])
 
     def levels(self) -> tuple[Indices, Indices]:
-        """Return where the reports of each level of each block begin, and how many they are."""
+        """Return the first report and the number of reports of each level of each block."""
         starts, orders = [], []
         for first, kind in zip(self.starts.tolist(), self.kinds.tolist(), strict=True):
             parts = [(lv.start, lv.channel.design.order) for lv in self.trees[kind].levels]
@@ -34,7 +34,7 @@ class TreeLayout(ReportLayout):
         """Check what the proof by structure assumes of the tables.
 
         Raises:
-            ValueError: if blocks overlap, or a tree is not that of its block's size or not sound.
+            ValueError: if blocks overlap, or a tree is inconsistent or not of its block's size.
         """
         for tree in self.trees:
             tree.check()

@@ -1,4 +1,4 @@
-"""How the nodes of one level of a tree are reported: randomised response or projective geometry."""
+"""The channel of one level of a tree: randomised response or projective geometry response."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -19,9 +19,9 @@ from ldpstream.mechanisms.families.design.incidence import OWN, Incidence, hyper
 from ldpstream.mechanisms.families.design.projective_geometry import draw_points
 
 _MOST_POINTS = 4
-"""For each node of a level."""
+"""Most points for each node of a level."""
 _COORDINATES = 3
-"""At least: with two a space is randomised response on more points than there are nodes."""
+"""Fewest coordinates; with two, a space is randomised response on more points than nodes."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class NodeChannel:
 
     @property
     def contrast_noise(self) -> Fraction:
-        """Variance of one report's `sum_v a_v h_v`, for `sum a = 0`, `sum a^2 = 1`, uniform data.
+        """Variance of `sum_v a_v h_v` over uniform reports, for `sum a = 0` and `sum a^2 = 1`.
 
         `v = (inside - overlap)/(order (own - other)^2)` (docs/theory.md section 8).
         """
@@ -57,9 +57,9 @@ class NodeChannel:
         return OWN if self.geometry is None else hyperplanes(self.geometry, self.nodes)
 
     def draw(self, source: Entropy, nodes: Indices, wanted: NDArray[np.bool_]) -> Indices:
-        """Return a uniform report for each node, of those that support it where `wanted`, else not.
+        """Return a uniform report for each node, supporting it if `wanted`, else not supporting it.
 
-        Randomised response draws a number for each other one: of the nodes without the own.
+        Randomised response draws the latter among all nodes but the own one.
         """
         if self.geometry is not None:
             return draw_points(self.geometry, source, nodes, wanted)
@@ -72,11 +72,11 @@ class NodeChannel:
 
 @lru_cache(maxsize=1024)
 def choose_channel(epsilon: Fraction, nodes: int) -> NodeChannel:
-    """Return the channel of least `contrast_noise` for two nodes or more, the same everywhere.
+    """Return the channel of least `contrast_noise` for two nodes or more, the same on all machines.
 
-    A space has at least three coordinates, as few as give a point to each node, and at most four
-    points for each. Of equal ones the first: randomised response, then the smaller prime. Where
-    none says anything randomised response; the caller refuses such an epsilon.
+    A space has the fewest coordinates, but at least three, that give a point to each node, and at
+    most four points for each node. Ties go to randomised response, then to the smaller prime. If no
+    channel carries information, randomised response is returned; the caller refuses the epsilon.
     """
     best = NodeChannel(
         nodes, SymmetricDesign(nodes, 1, 0, set_threshold(epsilon, 1, nodes - 1)), None

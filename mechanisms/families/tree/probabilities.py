@@ -1,8 +1,9 @@
-"""How often each level is reported: least mean error of a workload.
+"""Probabilities of the levels that give a workload the least mean error.
 
-The least-squares decoder has the variance `sum_l N_l / lambda_l` for the workload's mean squares
-N_l and `lambda_l = sum_(j >= l) pi_j p_j`, p_j the precision of level j: convex in pi. Its minimum
-is where all `g_j = p_j sum_(l <= j) N_l / lambda_l^2` of levels in use are equal.
+For the workload's mean squares N_l, the least-squares decoder has the variance
+`sum_l N_l / lambda_l` with `lambda_l = sum_(j >= l) pi_j p_j`, where p_j is the precision of level
+j. This is convex in pi, and minimal where `g_j = p_j sum_(l <= j) N_l / lambda_l^2` is equal for
+all levels in use.
 """
 
 from typing import Final
@@ -14,18 +15,18 @@ from ldpstream.mechanisms.exact.entropy import WORD
 
 _STEPS: Final = 200
 _UNITS: Final = 1 << 20
-"""Probabilities are multiples of one part in this many: coarser than any rounding of floats."""
+"""Probabilities are multiples of `1 / _UNITS`, which is coarser than the rounding of floats."""
 _RARE: Final = 2.0**-10
 _FINEST: Final = 2.0**-6
-"""Reports of the finest level at least, which alone say something of every query."""
+"""Least probability of the finest level, the only one that contributes to every query."""
 
 
 def level_probabilities(parts: Floats, precisions: Floats) -> list[int]:
-    """Return the probability of each level in units of 2^-64, in row-major order; 0: never used.
+    """Return the probability of each level in units of 2^-64, in row-major order; 0 if unused.
 
-    `parts` are N and `precisions` p, of shape `(L_1 + 1, ..)`: index 0 in each dimension is the
-    root, index L the finest level. Only sums in order, products and roots of floats: the same on
-    every machine.
+    `parts` are N and `precisions` are p, of shape `(L_1 + 1, ..)`: in each dimension, index 0 is
+    the root and index L the finest level. Uses only ordered sums, products and roots of floats, so
+    that the result is the same on every machine.
     """
     used = precisions > 0.0
     asked = np.where(used, parts, 0.0)

@@ -1,7 +1,7 @@
-"""Arrays for each level of a tree, and sums and means that go up and down in it.
+"""Pyramids: an array for each level of a tree, with sums and means up and down the tree.
 
-A pyramid holds, for the depths of each level, an array `(b, 2^d_1, 2^d_2, ..)`: b functions that
-are constant on its nodes. Each sweep goes along one dimension after the other.
+A pyramid maps the depths of each level to an array `(b, 2^d_1, 2^d_2, ..)`: b functions that are
+constant on its nodes. Each sweep goes along one dimension after the other.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ Pyramid = dict[Depths, Floats]
 
 
 def means(finest: Floats, heights: Depths) -> Pyramid:
-    """Return the means over the nodes of every level, of functions on the finest one."""
+    """Return the means over the nodes of every level, for functions on the finest level."""
     pyramid = {heights: finest}
     for upper, lower, axis in _downward(heights):
         if upper in pyramid:
@@ -24,34 +24,34 @@ def means(finest: Floats, heights: Depths) -> Pyramid:
 
 
 def keep_changes(pyramid: Pyramid, heights: Depths) -> None:
-    """Replace means of nodes by their change from the level above, in every dimension at once."""
+    """Replace means of nodes by their change from the level above, in every dimension."""
     for upper, lower, axis in _downward(heights):
         pyramid[upper] = pyramid[upper] - np.repeat(pyramid[lower], 2, axis=axis)
 
 
 def project_changes(pyramid: Pyramid, heights: Depths) -> None:
-    """Replace each level's function by its part that sums to 0 over the nodes' parents."""
+    """Replace each level's functions by their parts that sum to 0 over each parent node."""
     for upper, _, axis in _downward(heights):
         parents = _halved(pyramid[upper], axis)
         pyramid[upper] = pyramid[upper] - np.repeat(parents, 2, axis=axis)
 
 
 def add_from_above(pyramid: Pyramid, heights: Depths) -> None:
-    """Add to each level all that are nowhere finer: the finest one has the sum of all."""
+    """Add to each level all levels that are nowhere finer; the finest gets the sum of all."""
     for upper, lower, axis in reversed(list(_downward(heights))):
         pyramid[upper] = pyramid[upper] + np.repeat(pyramid[lower], 2, axis=axis)
 
 
 def add_from_below(pyramid: Pyramid, heights: Depths) -> None:
-    """Add to each level the means over its nodes of all that are nowhere coarser."""
+    """Add to each level the means over its nodes of all levels that are nowhere coarser."""
     for upper, lower, axis in _downward(heights):
         pyramid[lower] = pyramid[lower] + _halved(pyramid[upper], axis)
 
 
 def _downward(heights: Depths) -> Iterator[tuple[Depths, Depths, int]]:
-    """Yield each level, the one that is coarser along an axis, and the axis (of its array).
+    """Yield each level, the next coarser one along an axis, and that axis of its array.
 
-    Axis by axis, the finest first: a sweep has used a level before it changes the next one.
+    Goes axis by axis from the finest level on, so that a sweep uses a level before changing it.
     """
     for axis, most in enumerate(heights):
         for depth in range(most, 0, -1):

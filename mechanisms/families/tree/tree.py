@@ -1,10 +1,10 @@
-"""Ranges under classical LDP: each report is of one level of a tree (docs/theory.md section 8).
+"""Ranges under classical LDP: each report is about one level of a tree (docs/theory.md section 8).
 
 The block is reported exactly. Inside it a level is drawn with a public probability that does not
-depend on the value, and the value's node of that level is reported by randomised response or
-projective geometry response, whichever has less noise. Ranges and quantiles come from levels of all
-widths, by least squares: several times less error than any channel of single values has in large
-domains, and single values with more.
+depend on the value, and the value's node on that level is reported by randomised response or
+projective geometry response, whichever has less noise. Least squares combines all levels for ranges
+and quantiles. In large domains their error is several times smaller than with any channel for
+single values; the error of single values is larger.
 """
 
 from collections.abc import Mapping
@@ -38,16 +38,16 @@ _MOST_LEVELS = 1 << 10
 
 @dataclass(frozen=True)
 class Tree(BlockSymbols):
-    """A tree inside each block over its values in the domain's order.
+    """A tree over the values of each block, in the order of the domain.
 
-    One block may have `dimensions`, their sizes with values in row-major order; without them it is
-    a line. The probabilities of the levels are those of least mean error for the `workload`: all
-    ranges or prefixes (of each block), or boxes (of one).
+    A single block may have `dimensions`, the sizes of several dimensions with values in row-major
+    order; otherwise a block is a line. The levels' probabilities minimise the mean error for the
+    `workload`: all ranges or prefixes of each block, or a list of boxes of a single block.
 
     Raises:
-        SpecError: as every `BlockMechanism`; where epsilon is so small that reports say nothing;
-            for dimensions of several blocks or of other values; for more than 2^24 reports or
-            2^10 levels.
+        SpecError: as for every `BlockMechanism`; if epsilon is so small that reports carry no
+            information; if there are dimensions with several blocks, or with another number of
+            values; if there are more than 2^24 reports or 2^10 levels.
     """
 
     id: ClassVar[str] = "tree"
@@ -67,13 +67,13 @@ class Tree(BlockSymbols):
         if sum(nodes) > _MOST_REPORTS:
             raise SpecError("domain", f"fewer values with tree: {self.size} have too many nodes")
         if any(tree.extents and not tree.levels for tree in self.layout.trees):
-            raise SpecError("epsilon", "a larger number: at this one reports say nothing")
+            raise SpecError("epsilon", "a larger number: at this one reports carry no information")
         if self.outputs > _MOST_REPORTS:
             raise SpecError("domain", f"fewer values with tree: {self.outputs} different reports")
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys; without blocks there is one."""
+        """Build the mechanism from a collection's keys; without `blocks` all values are in one."""
         settings.only(cls.id, "epsilon", "workload", "blocks")
         epsilon, domain = settings.read_epsilon(), settings.domain
         if not domain.ordered:
@@ -93,12 +93,12 @@ class Tree(BlockSymbols):
             raise error.within(settings.path) from None
 
     def extents(self, size: int) -> tuple[int, ...]:
-        """Return the dimensions of 2 values or more of a block of this size."""
+        """Return the dimensions with 2 values or more of a block of this size."""
         return _extents(self.dimensions or (size,))
 
     @cached_property
     def layout(self) -> TreeLayout:
-        """Where each block's reports lie."""
+        """The numbering of each block's reports."""
         sizes, epsilon = np.unique(self.blocks.sizes).tolist(), budget(self.epsilon)
         trees = {s: Hierarchy.of(epsilon, self.extents(s), self.workload) for s in sizes}
         return TreeLayout(self.blocks, trees)
@@ -135,8 +135,8 @@ class Tree(BlockSymbols):
     def worst_ratio(self) -> Fraction:
         """Return the largest `likely / unlikely` of the levels.
 
-        A level is drawn before the value is looked at, so its probability cancels; in a level every
-        value of a block gives each report one of these two probabilities.
+        A level is drawn independently of the value, so that its probability cancels. Within a level
+        every value of a block gives each report one of these two probabilities.
         """
         self.layout.check()
         return max(lv.channel.design.ratio for tree in self.layout.trees for lv in tree.levels)
@@ -144,8 +144,8 @@ class Tree(BlockSymbols):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        n words for the levels, n for who reports a point that supports the node. Then, by ascending
-        size of the blocks, level by level, the points are drawn.
+        n words draw the levels, and n decide which reports support the node. Then the points are
+        drawn, by ascending size of block and level by level.
         """
         words, wanted_words = entropy.words(len(values)), entropy.words(len(values))
         layout, block = self.layout, self.blocks.of_value[values]
@@ -163,9 +163,9 @@ class Tree(BlockSymbols):
         return reports
 
     def chain(self, epsilon: object) -> "tuple[Tree, BlockChain]":
-        """Return the mechanism of a permanent draw, and how reports follow from it.
+        """Return the mechanism of a permanent draw, and the chain from it to reports.
 
-        The level stays, as a block does; inside of it the report does, or is a uniform one.
+        The level stays, like a block; inside it the report stays or becomes a uniform one.
         """
         larger = read_larger(epsilon, self.epsilon)
         permanent = Stronger(larger, self.blocks, self.dimensions, self.workload, like=self)
@@ -189,13 +189,13 @@ class Tree(BlockSymbols):
 
 @dataclass(frozen=True, kw_only=True)
 class Stronger(Tree):
-    """The levels of another budget: what permanent draws have in common with their reports."""
+    """The mechanism of a permanent draw: a larger budget with the levels of `like`."""
 
     like: Tree
 
     @cached_property
     def layout(self) -> TreeLayout:
-        """Where each block's reports lie: as the other one's."""
+        """The numbering of each block's reports, as in `like`."""
         trees, larger = self.like.layout.trees, budget(self.epsilon)
         return TreeLayout(self.blocks, {tree.size: tree.stronger(larger) for tree in trees})
 

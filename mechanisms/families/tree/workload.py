@@ -1,10 +1,11 @@
-"""What a workload asks of each level: the mean square of its queries' parts, in closed form.
+"""The mean square of a workload's queries on each level of a tree, in closed form.
 
-A query w over `2^L` padded places is a sum of orthogonal parts: its mean, and for each level l from
-1 the change of its nodes' means from level `l - 1` to l. A range is the difference of two prefixes,
-and the change of a prefix is 0 but in the node that its cut c divides: there `+-t(o)/2` in the two
-halves of width h, with o the cut's place in the node and `t(o) = min(o, 2 h - o)/h`. So all sums
-over ranges are sums of t and of its squares. In several dimensions parts are products.
+A query w over `2^L` padded places is a sum of orthogonal parts: its mean, and for each level l >= 1
+the change of its nodes' means from level `l - 1` to l. A range is the difference of two prefixes.
+The change of a prefix is 0 except in the node that its cut c divides. There it is `+-t(o)/2` in the
+two halves of width h, where o is the place of the cut in the node and `t(o) = min(o, 2 h - o)/h`.
+All sums over ranges are therefore sums of t and of its squares. In several dimensions parts are
+products.
 """
 
 from collections.abc import Sequence
@@ -19,7 +20,7 @@ from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
 
 Box = tuple[tuple[int, int], ...]
-"""First and last place in each dimension."""
+"""The first and the last place in each dimension."""
 Workload = str | tuple[Box, ...]
 
 NAMES: Final = ("ranges", "prefixes")
@@ -27,15 +28,15 @@ MOST_BOXES: Final = 4096
 
 
 def height(extent: int) -> int:
-    """Return the levels below the root of a line of values: the least L, `2^L >= extent`."""
+    """Return the number of levels below the root of a line: the least L with `2^L >= extent`."""
     return (extent - 1).bit_length()
 
 
 def mean_squares(workload: Workload, extents: Sequence[int]) -> Floats:
-    """Return the workload's mean square of each part, one axis a dimension: `(L_1 + 1, ...)`.
+    """Return the workload's mean square on each level, float64 `(L_1 + 1, ...)`.
 
-    `ranges` are all boxes, `prefixes` those that begin at the first value in each dimension. The
-    same on every machine: rationals, then products of floats.
+    `ranges` are all boxes; `prefixes` are those that begin at the first value in each dimension.
+    Computed with rationals and then products of floats, so that it is the same on every machine.
     """
     if isinstance(workload, str):
         family = _all_ranges if workload == "ranges" else _all_prefixes
@@ -52,7 +53,7 @@ def _product(parts: Sequence[Sequence[Fraction]]) -> Floats:
 
 
 def _all_ranges(extent: int) -> list[Fraction]:
-    """Return the means over all pairs of the cuts `0..k`; the last cuts nothing off."""
+    """Return the means over all pairs of the cuts `0..k`, the last of which cuts nothing off."""
     places, cuts = 1 << height(extent), extent + 1
     pairs = cuts * (cuts - 1) // 2
     # The sum over pairs of squared differences: cuts * sum of squares - square of the sum.
@@ -91,12 +92,12 @@ def _one_range(extent: int, first: int, last: int) -> list[Fraction]:
 
 
 def _halves(extent: int) -> list[int]:
-    """Return the width of the nodes of each level below the root, the widest first."""
+    """Return the width of the nodes on each level below the root, the widest first."""
     return [1 << power for power in reversed(range(height(extent)))]
 
 
 def _triangle(half: int, places: int) -> tuple[int, int]:
-    """Return the sums of `h t(o)` and of its square over the first places of a node, this many."""
+    """Return the sums of `h t(o)` and of its square over the first `places` places of a node."""
     if places <= half:
         return places * (places - 1) // 2, _squares_below(places)
     left = 2 * half - places
@@ -109,13 +110,13 @@ def _squares_below(number: int) -> int:
 
 
 def read_workload(given: object, extents: Sequence[int], path: str, *, boxes: bool) -> Workload:
-    """Return a workload: a name, or, with `boxes`, a list of ranges by their first and last places.
+    """Return a workload: a name, or, with `boxes`, a list of ranges.
 
     In one dimension a range is `[first, last]`, in several a list of such pairs, one for each of
-    `extents`; places count from 0, both ends included.
+    `extents`. Places count from 0, and both ends are included.
 
     Raises:
-        SpecError: naming the first that is impossible.
+        SpecError: naming the first invalid entry.
     """
     names = " or ".join(f'"{name}"' for name in NAMES)
     if isinstance(given, str) and given in NAMES:

@@ -1,1 +1,1 @@
-"""Sums of weights, protected as a dimension or in the clear."""
+"""Weights of values, protected as one more dimension or sent in the clear."""

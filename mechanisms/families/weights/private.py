@@ -1,8 +1,8 @@
-"""Weights after values, and private ones as one more dimension (docs/theory.md section 5).
+"""Domains with weights, and private weights as one more dimension (docs/theory.md section 5).
 
-A device gives a weight in `0..largest` after its value. A private one is randomised as any
-coordinate is, so two weights w apart are protected by w epsilon; public ones are in
-`public`. Estimates are about the values, and about the sums of their weights.
+A device gives a weight in `0..largest` after its value. A private weight is randomised like any
+coordinate, so that weights that differ by w are protected by w epsilon. For public weights see
+`public`. Estimates are about the values and about the sums of their weights.
 """
 
 from collections.abc import Sequence
@@ -31,8 +31,8 @@ class WeightedDomain(Domain):
     """Labels `[value, weight]`, or `[coordinate, .., weight]` in D > 1 dimensions.
 
     `values` is the collection's own domain; weights are whole numbers in `0..largest`. An index is
-    `(largest + 1) * value + weight`. Lines of text have the weight as their last column. `public`
-    says that weights leave the device as they are.
+    `(largest + 1) * value + weight`. Lines of text hold the weight in their last column. `public`
+    says that weights are sent in the clear.
     """
 
     ordered: ClassVar[bool] = True
@@ -57,7 +57,7 @@ class WeightedDomain(Domain):
 
     @property
     def expected(self) -> str:
-        """Say what a value must be, and what stands after it."""
+        """What a label must hold, for error messages."""
         return f"{self.values.expected}, with {self._weight_expected} after it"
 
     @property
@@ -70,7 +70,7 @@ class WeightedDomain(Domain):
         return self._joined(self.values.index(rows), weights, len(labels))
 
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
-        """Return the indices that n labels go to, where the values' domain rounds at random."""
+        """Return the indices of n labels, placed by the values' domain."""
         rows, weights = self._split(labels)
         return self._joined(self.values.place(rows, entropy=entropy), weights, len(labels))
 
@@ -81,7 +81,7 @@ class WeightedDomain(Domain):
         return self._joined(values, weights, len(rows))
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
-        """Return the same, where the values' domain rounds at random."""
+        """Do the same for rows of text: the value's columns, then the weight."""
         weights = self._weights([row[-1] if row else None for row in rows])
         columns = [row[:-1] for row in rows[: len(weights)]]
         return self._joined(self.values.place_columns(columns, entropy=entropy), weights, len(rows))
@@ -123,14 +123,14 @@ class WeightedDomain(Domain):
         return np.array(found, dtype=np.int64)
 
     def _joined(self, values: Indices, weights: Indices, n: int) -> Indices:
-        """Return the pairs' indices; a bad weight counts where all values before it are good."""
+        """Return the indices of labels; a bad weight raises if all values before it are good."""
         if len(weights) < n:
             raise ValueOutsideDomainError(len(weights), f"{self._weight_expected} after the value")
         return values * (self.largest + 1) + weights
 
 
 def _whole(entry: object) -> int:
-    """Return a weight, or -1 where it is not a whole number."""
+    """Return a weight, or -1 if it is not a whole number."""
     if isinstance(entry, str):
         text = entry.strip()
         return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
@@ -140,11 +140,11 @@ def _whole(entry: object) -> int:
 
 
 def weighted_shape(settings: Settings, policy: MetricPolicy) -> tuple[int, ...] | None:
-    """Return the shape with the weights' dimension that a collection asks for; None without one.
+    """Return the shape with a dimension for a collection's weights, or None if it has none.
 
     Raises:
-        SpecError: if `weights` is no `{ private = N }`, the pairs of value and weight are too
-            many, or the policy is another distance than L1, which has no meaning with weights.
+        SpecError: if `weights` is not `{ private = N }`, there are too many pairs of value and
+            weight, or the policy is not the L1 metric, the only one that makes sense with weights.
     """
     if "weights" not in settings.keys:
         return None

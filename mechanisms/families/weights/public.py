@@ -1,9 +1,9 @@
-"""Public weights: a number with each value that leaves the device in the clear.
+"""Public weights: a number for each value that is sent in the clear.
 
-The value is randomised as without it, whatever the weight; so two values of one weight are as well
-protected as before, and the weight not at all (docs/theory.md section 5). The statistic is that of
-the values three times: of the reports, of the reports each times its weight, and each times its
-square. The second gives sums of weights, the third their noise.
+The value is randomised independently of the weight. Two values with the same weight are as well
+protected as without weights, and the weight is not protected (docs/theory.md section 5). The
+statistic holds that of the values three times: with each report once, times its weight, and times
+the square of its weight. The second gives sums of weights, the third their noise.
 """
 
 from abc import abstractmethod
@@ -32,7 +32,7 @@ from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
 
 LARGEST_PUBLIC_WEIGHT: Final = 4_095
-"""Sums of squared weights stay below 2^63 for 2^39 reports (550 billion) of one statistic."""
+"""Sums of squared weights then stay below 2^63 for 2^39 reports (550 billion) in one statistic."""
 
 _LISTED_PAIRS = 1 << 20
 
@@ -46,8 +46,8 @@ class PublicWeights(Mechanism):
     little-endian in the fewest whole bytes that hold `largest`.
 
     Raises:
-        SpecError: if the largest weight is not a whole number in 1..4095, so that sums of squares
-            might not be exact.
+        SpecError: if the largest weight is not a whole number in 1..4095, beyond which sums of
+            squares might overflow.
     """
 
     values: Mechanism
@@ -75,18 +75,18 @@ class PublicWeights(Mechanism):
         return WeightedDomain(self.values.report_domain(domain), self.largest, public=True)
 
     def marginal(self, statistic: Statistic) -> tuple[Mechanism, Statistic]:
-        """Return the mechanism of the values and its own statistic, the first of the three."""
+        """Return the mechanism of the values and its statistic, the first of the three."""
         return self.values, self.powers(statistic)[0].copy()
 
     def powers(self, statistic: Statistic) -> Statistic:
-        """Return the values' statistics with each report once, w_i times and w_i^2 times.
+        """Return the values' statistics with each report counted once, w_i times and w_i^2 times.
 
-        int64 of shape `(3, values.statistic_size)`, a view.
+        A view, int64 of shape `(3, values.statistic_size)`.
         """
         return statistic.reshape(3, -1)
 
     def chain(self, epsilon: object) -> NoReturn:
-        """Refuse: the weight is sent as it is, in every window.
+        """Refuse, since the weight is sent in the clear in every window.
 
         Raises:
             SpecError: always.
@@ -134,11 +134,11 @@ class PublicWeights(Mechanism):
         return PublicWeightPolicy(self.values.policy, self.weights)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return those of the values' mechanism, and the largest weight."""
+        """Return the parameters of the values' mechanism, and the largest weight."""
         return {**self.values.parameters(), "weights": self.largest}
 
     def possible_reports(self) -> Reports:
-        """Return every report of a value with every weight, the weight running fastest.
+        """Return every report of a value with every weight, the weight varying fastest.
 
         Raises:
             ValueError: if they are too many to list.
@@ -168,8 +168,8 @@ class PublicWeights(Mechanism):
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration up to 64 pairs, else by structure.
 
-        Structure: the weight has no influence on a value's report, so that the ratios of two pairs
-        of one weight are those of their values, which are proved as without weights.
+        By structure: the weight does not influence the report of the value, so that two pairs with
+        the same weight have the ratios of their values, which are proved without weights.
         """
         own = self.values.certify()
         policy, disclosed = self.policy, self.disclosed()
@@ -206,7 +206,7 @@ class PublicWeights(Mechanism):
         return np.asarray(reports, dtype=np.uint8).reshape(-1, self.report_bytes)
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
-        """Return the payload and which rows are a report of a value with a weight."""
+        """Return the payload, and which rows are a report of a value with a weight."""
         _, valid = self._values_of(payload)
         return payload, valid & (self._weights_of(payload) <= self.largest)
 
@@ -227,14 +227,17 @@ class PublicWeights(Mechanism):
     def decoder(self) -> PairDecoder:
         """Return the decoder of queries of pairs, such as one value with one weight.
 
-        Three sums distinguish three weights. Where there are more, ask about values (`marginal`),
-        and about sums of weights with `estimators.weights`.
+        Three sums distinguish three weights. With more weights, use queries of values (`marginal`)
+        and the sums of weights in `estimators.weights`.
 
         Raises:
             ValueError: if there are more than three weights.
         """
         if self.weights > MOST_TOLD_APART:
-            raise ValueError(f"sums do not tell {self.weights} weights apart")
+            raise ValueError(
+                f"expected at most {MOST_TOLD_APART} weights for queries of pairs, "
+                f"got {self.weights}"
+            )
         return PairDecoder(self.values.decoder(), self.weights)
 
     def disclosed(self) -> list[str]:

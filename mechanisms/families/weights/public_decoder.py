@@ -1,8 +1,8 @@
-"""Queries of pairs of value and public weight, where the sums distinguish the weights.
+"""Queries of pairs of value and public weight, for up to three weights.
 
-With c_v the statistic of the reports of weight v, the three parts are `sum_v v^j c_v`, j = 0, 1, 2:
-three equations, so that up to three weights 0, 1, 2 are distinguished exactly. A query of pairs is
-then one query of values for each weight, with the reports of that weight.
+With c_v the statistic of the reports of weight v, the three parts are `sum_v v^j c_v` for
+j = 0, 1, 2. These three equations determine the statistics of up to three weights 0, 1, 2 exactly.
+A query of pairs is then one query of values for each weight, on the reports with that weight.
 """
 
 from typing import Final
@@ -13,7 +13,7 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoder, LinearDecoder, Statistic
 
 MOST_TOLD_APART: Final = 3
-"""The most weights, 0 included."""
+"""Most weights, 0 included, that the sums distinguish."""
 
 
 class PairDecoder(LinearDecoder):
@@ -39,16 +39,16 @@ class PairDecoder(LinearDecoder):
         return self._repeat(np.minimum(low, 0.0)), self._repeat(np.maximum(high, 0.0))
 
     def noise(self, weights: Floats) -> Floats:
-        """Return under each weight the noise of that weight's query of values."""
+        """Return, under each weight, the noise of that weight's query of values."""
         return np.stack([self._values.noise(row) for row in self._rows(weights)], axis=1).ravel()
 
     def noise_extremes(self) -> tuple[Floats, Floats]:
-        """Return those of the values: x ranges over the values of one weight."""
+        """Return the extremes of the values' noise, over users with the same weight."""
         least, largest = self._values.noise_extremes()
         return self._repeat(least), self._repeat(largest)
 
     def groups(self) -> Integers:
-        """Return the weight, and with it what the values' reports disclose."""
+        """Return the group of each pair: the weight, and what the values' reports disclose."""
         own = self._values.groups()
         known = np.zeros(self._values.extremes()[0].size, dtype=np.int64) if own is None else own
         return (known[:, None] * self._weights + np.arange(self._weights)).ravel()

@@ -28,8 +28,8 @@ class UndecidedError(Exception):
     """The script ends before the report is known."""
 
 
-class Again(Exception):  # noqa: N818 - no error: a branch that is left out
-    """A cell starts over."""
+class RestartError(Exception):
+    """A cell starts over: its probability is spread over the other outcomes."""
 
 
 class Scripted(TwoSidedGeometric):
@@ -49,7 +49,7 @@ class Scripted(TwoSidedGeometric):
         alpha = Fraction(self.thresholds[0], WORD)
         drawn = [self.take(alpha ** (1 << int(level))) for level in levels]
         if entropy == "signs and digits" and not all(drawn):
-            raise Again
+            raise RestartError
         return np.array(drawn, dtype=np.bool_)
 
     def move_one(self, value: int, last: int) -> int:
@@ -72,7 +72,7 @@ def scripts(noise: Scripted, value: int, last: int) -> Iterator[tuple[int, Fract
             report = noise.move_one(value, last)
         except UndecidedError:
             waiting += [(*script, False), (*script, True)]
-        except Again:
+        except RestartError:
             continue
         else:
             assert not noise.script

@@ -141,5 +141,5 @@ def test_sensitive_values_that_make_no_sense_are_refused():
 
 
 def test_blocks_that_protect_nothing_are_refused():
-    with pytest.raises(SpecError, match="block of two values"):
+    with pytest.raises(SpecError, match="block of two or more values"):
         BlockHadamard(1.0, Blocks(np.arange(4)))

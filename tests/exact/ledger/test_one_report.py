@@ -120,7 +120,7 @@ def test_a_device_needs_its_secret_and_sends_one_report():
     for labels, secret in ((["a"], None), (["a", "b"], SECRET), (["a"], b"short")):
         with pytest.raises(ValueError, match=r"secret|one label"):
             RULED.frame(labels, secret=secret)
-    with pytest.raises(ValueError, match="nowhere else"):
+    with pytest.raises(ValueError, match="only with it"):
         make().frame(["a"], secret=SECRET)
     with pytest.raises(ValueError, match="with one_report"):
         make().tokens(SECRET, np.array([0]))

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from itertools import count
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,9 +59,9 @@ def domain_of(mechanism: Mechanism) -> Domain:
     return Size(*shape) if len(shape) == 1 else Sizes(tuple(shape))
 
 
-def workload_of(domain: Domain, **keys: object) -> PlannedWorkload:
+def workload_of(domain: Domain, **keys: Any) -> PlannedWorkload:
     shares = zipf_shares(domain.shape)
-    return PlannedWorkload(domain.shape, domain.ordered, shares, **keys)  # type: ignore[arg-type]  # by name
+    return PlannedWorkload(domain.shape, domain.ordered, shares, **keys)
 
 
 def plan(mechanism: Mechanism, objective: Objective = "values", **keys: object) -> Comparison:

@@ -227,6 +227,6 @@ def test_the_l1_policy_adds_steps_over_dimensions():
         [0.1 * (abs(row) + abs(column)) for row in range(3) for column in range(4)]
     )
     assert policy.entry(0, 11) == 5 * Fraction(1, 10) == policy.entry(11, 0)
-    steps = {(a, b) for a in range(12) for b in range(12) if policy.distance(a, b) == 1}
+    steps = {(a, b) for a in range(12) for b in range(12) if sum(policy.steps(a, b)) == 1}
     assert set(policy.pairs()) == steps
     assert (policy.diameter, policy.unprotected_pairs, policy.unprotected) == (5, 0, None)

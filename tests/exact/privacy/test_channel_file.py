@@ -130,7 +130,7 @@ def test_large_channels_are_proved_too_when_they_are_loaded(tmp_path: Path):
 def test_a_prior_that_makes_a_report_impossible_is_refused():
     mangat = ((1, WORD - 1, 0), (0, WORD - 1, 1))
     unprotected = MatrixPolicy.of([[0, "inf"], ["inf", 0]])
-    with pytest.raises(SpecError, match="prior: expected shares under which"):
+    with pytest.raises(SpecError, match="prior: expected shares large enough"):
         DesignedChannel(unprotected, mangat, (5e-324, 1.0))
 
 

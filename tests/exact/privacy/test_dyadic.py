@@ -96,7 +96,7 @@ def test_the_least_float_that_is_not_below_a_number(number: Fraction, above: flo
 
 def test_the_logarithm_of_one_is_exact_and_of_nothing_refused():
     assert log_bounds(Fraction(1)) == (0.0, 0.0)
-    with pytest.raises(ValueError, match="positive"):
+    with pytest.raises(ValueError, match="above 0"):
         log_bounds(Fraction(0))
 
 

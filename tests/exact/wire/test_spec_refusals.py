@@ -39,7 +39,7 @@ IMPOSSIBLE = {
         BASE,
         {"domain": {"values": ["a", "b"], "blocks": 1}},
         "domain.blocks",
-        "a block of two values",
+        "a block of two or more values",
     ),
     "high-low blocks": (HIGH_LOW, {"domain": {"size": 10, "blocks": 5}}, "domain.blocks", "no"),
     "sensitive none": (HIGH_LOW, {"sensitive": []}, "sensitive", "at least one value to protect"),

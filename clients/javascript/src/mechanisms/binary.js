@@ -16,7 +16,7 @@ export function binary({ thresholds }) {
   mixtureChain("binary", readEnds));
 }
 
-// Where what keeps a report ends, and what sends 0: the former below 1, and not above the latter.
+// The ends of the parts of 0..1 that keep a report and that send 0, of which the former is below 1.
 function readEnds(keep) {
   const kept = readKeep(keep[0]);
   const zero = readRational(keep[1]);

@@ -1,4 +1,4 @@
-// Points of a projective space of t coordinates modulo a prime q; see docs/wire.md.
+// Points of a projective space with t coordinates modulo a prime q (docs/wire.md).
 
 import { SpecError } from "../errors.js";
 
@@ -48,7 +48,7 @@ export class Geometry {
     return products.reduce((sum, entry) => (sum + entry) % this.q, 0) === 0;
   }
 
-  // The orthogonal point of `value` with the number `lower` among them.
+  // The point with number `lower` among those orthogonal to `value`.
   complete(value, lower) {
     const { q, dimension } = this;
     const forward = this.vector(value);

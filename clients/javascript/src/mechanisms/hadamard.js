@@ -7,7 +7,7 @@ export function signOrder(rows) {
   return 2 ** bitLength(rows);
 }
 
-// The position, moved by the row's lowest set bit where H[row, position] has not the wanted sign.
+// The position, moved by the row's lowest set bit if H[row, position] lacks the wanted sign.
 export function moveToSign(row, position, wantPositive) {
   return isPositive(row, position) === wantPositive ? position : position ^ (row & -row);
 }

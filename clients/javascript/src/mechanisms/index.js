@@ -1,7 +1,7 @@
-// The mechanisms that this client has, by their permanent ids. A mechanism is
+// The mechanisms of this client by permanent id. A mechanism is
 // `{privatize(values, entropy) -> Uint8Array[], reportBytes, numbers}`; `numbers` says that reports
-// are little-endian numbers and go into frames in their order. `known`, of some, is what their loss
-// follows from.
+// are little-endian numbers, by which frames are sorted. Some also have `known`, from which their loss
+// follows.
 
 import { SpecError } from "../errors.js";
 import { sizeOf, withPriors } from "../domain.js";
@@ -39,8 +39,8 @@ const BUILDERS = new Map([
 
 export const SUPPORTED = Object.freeze([...BUILDERS.keys()]);
 
-// Returns the mechanism, the domain of what its devices give, and a function that says what one
-// report loses at most.
+// Returns the mechanism, the domain of the labels that devices give, and a function that returns the
+// most that one report loses.
 export async function build(id, parameters, values, tables) {
   const builder = BUILDERS.get(id);
   if (builder === undefined) {

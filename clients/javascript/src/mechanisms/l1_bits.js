@@ -1,9 +1,9 @@
-// One noisy bit a position on ordered values: a bit is flipped with probability 1 - T / 2^64.
+// One noisy bit for each position of an ordered domain, flipped with probability 1 - T / 2^64.
 
 import { readKeep } from "../chains.js";
 import { SpecError } from "../errors.js";
 
-const CHUNK_BYTES = 2 ** 22; // reports drawn together: which words a bit uses depends on it
+const CHUNK_BYTES = 2 ** 22; // reports drawn together, which decides which words a bit uses
 const ALL = (1n << 64n) - 1n;
 
 export function l1Bits(parameters) {
@@ -54,9 +54,9 @@ function plainBits(value, extents, reportBytes) {
   return report;
 }
 
-// n bytes of bits that are 1 with a probability below 1 each: 64 at a time they are compared with its
-// binary digits from the highest on, by 64 until they end; groups of which a bit is undecided draw a
-// word a digit.
+// n bytes of independent bits, each 1 with a probability below 1. Groups of 64 bits are compared with
+// its binary digits from the highest on, until these end after a multiple of 64; a group draws a word
+// for each digit while one of its bits is undecided.
 function keptBits(entropy, { numerator, denominator }, n) {
   const count = Math.ceil(n / 8);
   const ones = new BigUint64Array(count);

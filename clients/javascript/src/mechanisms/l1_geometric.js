@@ -1,4 +1,4 @@
-// Ordered values moved by two-sided geometric noise, and clamped; the draws are in docs/wire.md.
+// Ordered values with two-sided geometric noise, clamped (draws: docs/wire.md).
 
 import { readKeep } from "../chains.js";
 import { bernoulliRational } from "../entropy.js";
@@ -17,7 +17,7 @@ export function l1Geometric(parameters, size) {
   }, { form: JSON.stringify(extents), again: (keep) => again(readBoth(keep), extents, noise) });
 }
 
-// Coordinates stay or are moved by the report's noise: those inside decide before those at ends.
+// Coordinates stay, or get the noise of a report; those inside decide before those at ends.
 function again([inside, end], extents, noise) {
   const last = extents.map((extent) => extent - 1);
   return (report, entropy) => {

@@ -1,4 +1,4 @@
-// Linear counting: the rows of a strategy, each with its noise, and the group that exact rows tell.
+// Linear counting: the noisy rows of a strategy, and the group that exact rows disclose.
 
 import { SpecError } from "../errors.js";
 import { joinedValues } from "./protected.js";
@@ -6,7 +6,7 @@ import { readStrategy } from "./strategy.js";
 import { bytesOf, littleEndian } from "./symbols.js";
 import { TwoSided } from "./two_sided.js";
 
-const CELLS = 2 ** 20; // numbers drawn together: which words a value uses depends on it
+const CELLS = 2 ** 20; // numbers drawn together, which decides which words a value uses
 
 export async function matrix(parameters, size, tables) {
   const entries = await readStrategy(parameters.strategy, size, tables.strategy);
@@ -49,7 +49,7 @@ export async function matrix(parameters, size, tables) {
   return { reportBytes, numbers: false, privatize, known };
 }
 
-// The noisy rows with their ranges, and each value's group by the exact ones.
+// The noisy rows with their ranges, and the group of each value by the exact rows.
 function realise(entries, joined, { scales, thresholds, reaches, groups }) {
   const isExact = (row, j) =>
     scales === undefined ? row.every((entry, x) => entry === row[joined[x]]) : scales[j] === 0;
@@ -71,7 +71,7 @@ function realise(entries, joined, { scales, thresholds, reaches, groups }) {
   return { rows, group };
 }
 
-// The different columns of the exact rows, numbered in their lexicographic order.
+// The number of each value's column of the exact rows, in the lexicographic order of columns.
 function groupsOf(exact, size) {
   const columns = Array.from({ length: size }, (_, x) => exact.map((row) => row[x]));
   const compare = (a, b) => a.reduce((order, entry, j) => order || entry - b[j], 0);

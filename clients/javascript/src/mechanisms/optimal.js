@@ -1,4 +1,4 @@
-// A channel out of a table: one word decides between the reports that a value can have.
+// A channel given by a table: one word decides among the reports that a value can produce.
 
 import { mixtureChain } from "../chains.js";
 import { choose } from "../entropy.js";
@@ -29,8 +29,8 @@ export async function optimal(parameters, size, tables) {
   return { ...drawn, known };
 }
 
-// The draw of an epoch (docs/wire.md, "Hold"): the rows less a share of what all values have, out of
-// what is left. `ends` are those of what keeps its report, and of what sends 0, 1, ..
+// The permanent draw of an epoch (docs/wire.md, "Hold"): the rows minus a share of their common part.
+// `ends` are the ends of the parts of 0..1 that keep its report and that send 0, 1, ..
 function permanent(table, { outputs, share, channel: { sha256 } }) {
   const taken = table[0].map((_, y) => {
     const least = table.reduce((least, row) => (row[y] < least ? row[y] : least), table[0][y]);
@@ -51,7 +51,7 @@ function permanent(table, { outputs, share, channel: { sha256 } }) {
   return { ...drawn, ends: endsOf([left, ...taken], WORD) };
 }
 
-// Where each part of the whole ends, but the last one.
+// The ends of all parts of the whole but the last.
 function endsOf(weights, denominator) {
   let end = 0n;
   return weights.slice(0, -1).map((weight) => {
@@ -60,7 +60,7 @@ function endsOf(weights, denominator) {
   });
 }
 
-// The possible reports of a value, and where all their intervals of the 2^64 words but the last end.
+// The possible reports of a value, and the ends of their intervals of the 2^64 words but the last.
 function intervals(weights) {
   const reports = [];
   const ends = [];

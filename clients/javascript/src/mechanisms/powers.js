@@ -1,5 +1,5 @@
-// Exact trials with the probabilities a^(2^level), a = T / 2^64: a uniform number is compared with
-// the power, 64 binary digits of both at a time.
+// Exact trials with the probabilities a^(2^level), a = T / 2^64: a uniform number is compared with the
+// power, 64 binary digits at a time.
 
 const BITS = 64n;
 const WORD = 1n << BITS;
@@ -31,7 +31,7 @@ export class Powers {
     return this.#first.get(level);
   }
 
-  // The expansion ends after 2^level words; a number equal to it so far is not below it.
+  // The expansion ends after 2^level words; a number that is still equal is not below it.
   beyondFirst(entropy, level) {
     for (let words = 2; words <= 2 ** level; words += 1) {
       const digit = this.digits(level, words) % WORD;
@@ -42,8 +42,8 @@ export class Powers {
   }
 }
 
-// Trial i is of the power levels[i] of powers[i]. One word a trial, in order; then, for each that
-// equals its power's first digits, further ones.
+// Trial i has the power levels[i] of powers[i]. Takes one word for each trial, in order; then, for each
+// that equals its power's first digits, further ones.
 export function trials(entropy, powers, levels) {
   const words = entropy.words(levels.length);
   return levels

@@ -1,10 +1,10 @@
-// Which values a policy joins: by chains of pairs whose budget in some direction is finite.
+// The values that a policy joins by chains of pairs with a finite budget in some direction.
 
 import { readBlocks } from "../blocks.js";
 import { SpecError } from "../errors.js";
 import { sha256OfText } from "../hash.js";
 
-// Returns the least value that each value is joined to. `policy` is that of the parameters.
+// Returns the least value to which each value is joined. `policy` is that of the parameters.
 export async function joinedValues(policy, size, tables) {
   const label = Array.from({ length: size }, (_, x) => x);
   if (policy.kind === "block") {

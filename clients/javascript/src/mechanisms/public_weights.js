@@ -1,4 +1,4 @@
-// A weight for each value, in the clear: value x with weight w has the number (N + 1) x + w.
+// A weight for each value, sent in the clear: value x with weight w has the number (N + 1) x + w.
 
 import { bytesOf, littleEndian } from "./symbols.js";
 

@@ -9,7 +9,7 @@ export async function randomizedResponse(parameters, size, tables) {
   const blocks = await readBlocks(size, parameters.blocks, tables.blocks);
   const starts = startsOf(blocks.sizes);
   const designs = bySize(parameters.thresholds);
-  // A value alone in its block needs no threshold, but draws its words as all do.
+  // A value alone in its block needs no threshold, but draws its words like all others.
   const thresholds = blocks.sizes.map((count) =>
     count === 1 ? 0n : BigInt(designs.get(count).threshold),
   );

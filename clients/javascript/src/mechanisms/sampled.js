@@ -1,5 +1,5 @@
-// Records of several attributes: one is drawn, and reported by a mechanism of its own. A report is the
-// attribute's number, one byte, and that mechanism's report, filled up with zeros to one length.
+// Records of several attributes: one is drawn, and reported by its own mechanism. A report is the
+// attribute's number, one byte, and that mechanism's report, padded with zeros to one length.
 
 import { sizeOf } from "../domain.js";
 import { SpecError, ValueOutsideDomainError } from "../errors.js";
@@ -7,8 +7,8 @@ import { isAbove } from "../rational.js";
 
 const WORD = 1n << 64n;
 
-// `values` are the domains of the attributes, `tables` those of each by name; `build` is that of
-// single mechanisms.
+// `values` are the domains of the attributes, and `tables` their tables by name; `build` builds a
+// single mechanism.
 export async function sampled({ attributes }, values, tables, build) {
   const named = values.attributes ?? [];
   if (named.length !== attributes.length || named.some(({ name }, j) => name !== attributes[j].name)) {
@@ -23,7 +23,7 @@ export async function sampled({ attributes }, values, tables, build) {
   return { mechanism: mechanismOf(domain.starts, parts), domain, loss: () => largestOf(parts) };
 }
 
-// The word from which on an attribute is not drawn any more.
+// The first word that no longer draws an attribute.
 function endsOf(attributes) {
   let sum = 0n;
   const ends = attributes.map(({ probability }) => (sum += BigInt(probability)));
@@ -43,7 +43,7 @@ function recordsOf(names, parts, ends) {
   return {
     shape: [size],
     starts,
-    // Every attribute is placed: neither a refusal nor its time depends on which is drawn.
+    // Every attribute is placed, so that neither a refusal nor its time depends on the draw.
     index(records, entropy) {
       if (!Array.isArray(records)) throw new TypeError("expected an array of records");
       const placed = columnsOf(names.slice(0, own.length), own, records, entropy);
@@ -60,7 +60,7 @@ function recordsOf(names, parts, ends) {
   };
 }
 
-// Of all refusals the first is thrown.
+// Throws the error of the first record that is refused.
 function columnsOf(names, parts, records, entropy) {
   const own = (record, name) => typeof record === "object" && record !== null && Object.hasOwn(record, name);
   const lacking = records.findIndex((record) => !names.every((name) => own(record, name)));
@@ -104,7 +104,7 @@ function mechanismOf(starts, parts) {
   };
 }
 
-// However many attributes two records differ in, a report loses no more than the worst of them.
+// However many attributes two records differ in, a report loses at most what the worst one does.
 function largestOf(parts) {
   return parts.map(({ loss }) => loss()).reduce((a, b) => (isAbove(b, a) ? b : a));
 }

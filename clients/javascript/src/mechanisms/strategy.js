@@ -51,7 +51,7 @@ function hierarchical(size) {
     .map(([start, stop]) => row(size, (x) => (x >= start && x < stop ? 1 : 0)));
 }
 
-// The nodes of two values or more, `[start, middle, stop]`, by depth and from the left.
+// The nodes with two values or more, `[start, middle, stop]`, by depth and from the left.
 function innerNodes(size) {
   const found = [];
   let level = [[0, size]];

@@ -1,11 +1,11 @@
-// Subset selection inside blocks: d values of the block, the own one among them with T / 2^64.
+// Subset selection inside blocks: d values of the block, which include the own one with T / 2^64.
 
 import { bySize, readBlocks } from "../blocks.js";
 import { readKeeps } from "../chains.js";
 import { bernoulliEach, bernoulliRational } from "../entropy.js";
 import { bytesOf, littleEndian } from "./symbols.js";
 
-const BATCH = 2 ** 20; // keys drawn together: which words a value uses depends on it
+const BATCH = 2 ** 20; // keys drawn together, which decides which words a value uses
 const LARGEST_KEY = 2 ** 32 - 1;
 
 export async function subsetSelection(parameters, size, tables) {
@@ -41,7 +41,7 @@ export async function subsetSelection(parameters, size, tables) {
     return reports;
   }
 
-  // The same subset, or a uniform one of its block: the first value is in it d of k times.
+  // A subset stays, or becomes a uniform one of its block, which holds the first value with d / k.
   function sender(keep) {
     const kept = readKeeps(keep, [...subsets.keys()]);
     return (report, entropy) => {
@@ -77,7 +77,7 @@ function drawSubsets(entropy, count, chosen, rows, blockBytes) {
         own.forEach((key, place) => {
           if (key <= last) taken.push(place);
         });
-        if (taken.length > chosen) return true; // keys tie: all of this row are drawn again
+        if (taken.length > chosen) return true; // keys tie, so that all of this row are drawn again
         for (const place of taken) row.report[blockBytes + (place >> 3)] |= 1 << (place & 7);
         return false;
       });

@@ -5,8 +5,8 @@ import { SpecError } from "../errors.js";
 
 const LARGEST = 2 ** 53;
 
-// `draw(values, entropy)` returns a number in 0..outputs-1 for each value. `chain`, where reports can
-// be randomised again, is one of ../chains.js.
+// `draw(values, entropy)` returns a number in 0..outputs-1 for each value. `chain`, if there is one, is
+// from ../chains.js.
 export function symbols(outputs, draw, chain) {
   if (!(outputs <= LARGEST)) throw new SpecError("parameters", "at most 2^53 different reports");
   const reportBytes = Math.max(1, bytesOf(outputs - 1));

@@ -1,5 +1,5 @@
-// A level of a tree over the values of a block, drawn with a public probability; then the value's
-// node of that level, by randomised response or as a point of a projective space.
+// Trees over the values of a block: a level is drawn with a public probability, and the value's node on
+// it is reported by randomised response or projective geometry response.
 
 import { readBlocks, startsOf } from "../blocks.js";
 import { blockChain } from "../chains.js";
@@ -35,7 +35,7 @@ export async function tree(parameters, size, tables) {
   }, blockChain(levelsOf(blocks, trees, starts)));
 }
 
-// Where the reports of each level of each block begin, and how many they are.
+// The first report and the number of reports of each level of each block.
 function levelsOf(blocks, trees, starts) {
   const alone = [{ start: 0, order: 1 }];
   const levels = blocks.sizes.flatMap((count, block) =>
@@ -78,7 +78,7 @@ function nodeOf(place, shape, heights, depths) {
   return node;
 }
 
-// A report for each node: the own one, or a point that is orthogonal to it, where wanted.
+// A report for each node: the node itself, or a point orthogonal to it, if wanted; else another one.
 function drawNodes({ entropy, nodes, geometry, own, wanted }) {
   const points = [...own];
   if (geometry !== null) {

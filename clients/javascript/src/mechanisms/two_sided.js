@@ -1,4 +1,4 @@
-// Whole numbers moved by two-sided geometric noise of one or several kinds, and clamped.
+// Integers with two-sided geometric noise of one or several kinds, clamped.
 
 import { fairCoins } from "../entropy.js";
 import { Powers, trials } from "./powers.js";
@@ -16,7 +16,7 @@ export class TwoSided {
     this.#lowDigits = countLowDigits(this.#powers[thresholds.indexOf(most)], largest);
   }
 
-  // Returns the numbers `values`, each in 0..last, moved by noise of its kind.
+  // Returns `values`, each in 0..last, with noise of its kind added.
   move(entropy, values, last, kinds) {
     const powers = kinds.map((kind) => this.#powers[kind]);
     const digits = this.#lowDigits;
@@ -29,7 +29,7 @@ export class TwoSided {
       }
       return number;
     });
-    // What the noise must reach to end at the border whatever follows.
+    // Once the noise reaches this, the result is clamped whatever follows.
     const room = values.map((value, i) => (up[i] ? last[i] - value - 1 : value));
     let active = values.flatMap((_, i) => (noise[i] < room[i] ? [i] : []));
     while (active.length > 0) {
@@ -46,8 +46,8 @@ export class TwoSided {
     );
   }
 
-  // Direction and low digits of each number: 1 with probability p / (1 + p), p the cell's power. A
-  // fair coin decides for 0 or for a trial of p; a trial that fails starts over.
+  // The direction and the low digits of each number: 1 with probability p / (1 + p), where p is the
+  // cell's power. A fair coin chooses between 0 and a trial of p; a failed trial starts over.
   #drawCells(entropy, powers) {
     const levels = [0, ...Array.from({ length: this.#lowDigits }, (_, j) => j)];
     const cells = new Array(powers.length * levels.length).fill(false);
