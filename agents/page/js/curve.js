@@ -71,6 +71,7 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     xTitle: "value",
     yTitle: "share up to it",
     across: quantiles.flatMap(whiskerOf),
+    extent: hundredOrMore(ranges),
   });
   const decimals = decimalsFor(ranges);
   /** @param {number | null} share */
@@ -93,6 +94,17 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     ]),
   );
   fillQuantiles(/** @type {HTMLTableElement} */ (element(`${name}-quantile-rows`)), quantiles);
+}
+
+/**
+ * From 0 to 100%, and as far beyond as unbiased shares go.
+ *
+ * @param {import("./types.js").Entry[]} ranges
+ * @returns {[number, number]}
+ */
+function hundredOrMore(ranges) {
+  const ends = ranges.flatMap(({ share, low, high }) => [share ?? 0, low ?? 0, high ?? 0]);
+  return [100 * Math.min(0, ...ends), 100 * Math.max(1, ...ends)];
 }
 
 /** @param {QuantileEntry} quantile */

@@ -37,7 +37,8 @@ function neededText(forged) {
 export function fillEntries(table, what, rows, final, changes = null) {
   const entries = rows.map(({ entry }) => entry);
   const decimals = decimalsFor(entries);
-  const scale = scaleOf(entries);
+  const before = [...(changes?.values() ?? [])].flatMap(({ was }) => (was ? [was] : []));
+  const scale = scaleOf([...entries, ...before]);
   const weighed = entries.some(({ weight }) => weight);
   /** @type {Column[]} */
   const columns = [
@@ -62,7 +63,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
       const cells = [
         name,
         percent(entry.share),
-        bar(entry, scale, final),
+        bar(entry, scale, final, changes?.get(name)?.was),
         percent(entry.low),
         percent(entry.high),
         number(countText(entry.count), entry.count),

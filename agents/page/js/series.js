@@ -49,7 +49,7 @@ function pointOf(window, entry) {
  */
 export function seriesOf(collection, windows, estimates, names) {
   const newest = estimates.findLast((one) => !one.withheld);
-  const unit = `share of the ${newest?.estimand ?? "respondents"}`;
+  const unit = newest?.estimand === "population" ? "share of population" : "share of reports";
   const ranges = (newest?.ranges ?? []).map(({ name }) => ({
     kind: "range",
     title: `Range ${name}`,

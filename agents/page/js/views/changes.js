@@ -8,7 +8,7 @@ import { countText, decimalsFor, labelText, percentText } from "../format.js";
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").ValueEntry} ValueEntry */
 /** @typedef {import("../types.js").WindowState} WindowState */
-/** @typedef {{value: number, low: number, high: number}} Change */
+/** @typedef {{value: number, low: number, high: number, was?: ValueEntry}} Change */
 /** @typedef {Map<string, Change>} Changes By the text of a label. */
 
 const MOST_NAMED = 3;
@@ -53,7 +53,7 @@ export async function changesOf(collection, window, before, method) {
     if (entry.low === null || entry.high === null || was.low === null || was.high === null)
       continue;
     const value = entry.share - was.share;
-    found.set(name, { value, low: entry.low - was.high, high: entry.high - was.low });
+    found.set(name, { value, low: entry.low - was.high, high: entry.high - was.low, was });
   }
   return found;
 }
@@ -78,7 +78,7 @@ export function changeCell(change, textOf, unit = "") {
         `${rose ? "▲" : "▼"} changed by `,
         figure(`${textOf(value)}${unit}`, value),
       )
-    : "no difference shown";
+    : make("span", { className: "same" }, "no difference shown");
   return make("span", { className: "change" }, said, make("small", {}, bounds));
 }
 
@@ -92,7 +92,7 @@ export const listText = (names) =>
 export function changedText(changes) {
   if (!changes) return "";
   const shown = [...changes].filter(([, change]) => isShown(change));
-  if (shown.length === 0) return `For none of ${countText(changes.size)} a difference is shown.`;
+  if (shown.length === 0) return `for none of ${countText(changes.size)} a difference is shown.`;
   const rose = shown.filter(([, { value }]) => value > 0).map(([name]) => name);
   const fell = shown.filter(([, { value }]) => value < 0).map(([name]) => name);
   const said = [rose.length && `${listText(rose)} rose`, fell.length && `${listText(fell)} fell`];
@@ -120,13 +120,14 @@ export function leaderText(distribution, values) {
   const [first, ...others] = [...distribution].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
   if (!first || first.share === null || first.low === null) return "";
   const least = first.low;
-  if (others.some(({ high }) => high === null || high >= least)) {
-    return "No value is told from all others.";
-  }
   const decimals = decimalsFor([first]);
   /** @param {number | null} share */
   const percent = (share) => percentText(share, decimals);
   const bounds = `${percent(first.low).replace("%", "")} to ${percent(first.high)}`;
+  const said = `${percent(within(first))} (${bounds}).`;
+  if (others.some(({ high }) => high === null || high >= least)) {
+    return `No clear leader: ${labelText(first.value)} has ${said}`;
+  }
   const verb = distribution.length < values ? "has the largest estimate," : "leads with";
-  return `${labelText(first.value)} ${verb} ${percent(within(first))} (${bounds}).`;
+  return `${labelText(first.value)} ${verb} ${said}`;
 }

@@ -57,14 +57,16 @@ function draw(estimate, values, changes, compared) {
   const { distribution = [], ranges = [], linear = [], quantiles = [], final } = estimate;
   say(
     element("values-sum"),
-    [leaderText(distribution, values), changedText(changes)].join(" ").trim(),
+    [leaderText(distribution, values), changedText(changes).replace(/^for/, "For")]
+      .join(" ")
+      .trim(),
   );
   say(
     element("bounds"),
     `${boundsText(estimate, "for all values together")} Estimates are unbiased and not clipped, ` +
       "so they can be below 0, or above the exact share of their block." +
       (changes && compared
-        ? ` Changes since ${spanText(compared.window)} UTC are in points; their bounds hold for all ` +
+        ? ` Changes since ${spanText(compared.window)} UTC are in points, and its bounds grey; those of the changes hold for all ` +
           "values together too. “No difference shown” is no proof that there is none."
         : ""),
   );
