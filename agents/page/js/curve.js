@@ -86,14 +86,18 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
       ...(bounded ? [{ title: "bounds by", kind: /** @type {const} */ ("more") }] : []),
     ],
     ranges.map(({ share, low, high, bound }, at) => [
-      labelText(labelOf(domain, 0, places[at])),
+      labelText(labelOf(domain, 0, places[at]), domain),
       percent(share),
       percent(low),
       percent(high),
       ...(bounded ? [bound ?? ""] : []),
     ]),
   );
-  fillQuantiles(/** @type {HTMLTableElement} */ (element(`${name}-quantile-rows`)), quantiles);
+  fillQuantiles(
+    /** @type {HTMLTableElement} */ (element(`${name}-quantile-rows`)),
+    quantiles,
+    domain,
+  );
 }
 
 /**

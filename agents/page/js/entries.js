@@ -128,8 +128,9 @@ export function fillMeans(table, means, final) {
  *
  * @param {HTMLTableElement} table
  * @param {QuantileEntry[]} quantiles
+ * @param {import("./types.js").Domain} domain
  */
-export function fillQuantiles(table, quantiles) {
+export function fillQuantiles(table, quantiles, domain) {
   fillTable(
     table,
     [
@@ -140,9 +141,7 @@ export function fillQuantiles(table, quantiles) {
     ],
     quantiles.map(({ p, value, low, high }) => [
       number(`${Number((100 * p).toPrecision(6))}%`, p),
-      labelText(value),
-      labelText(low),
-      labelText(high),
+      ...[value, low, high].map((label) => labelText(label, domain)),
     ]),
   );
 }

@@ -43,11 +43,13 @@ export async function changesOf(collection, window, before, method) {
     }),
   );
   if (now.withheld || then.withheld) return null;
-  const old = new Map((then.distribution ?? []).map((one) => [labelText(one.value), one]));
+  const old = new Map(
+    (then.distribution ?? []).map((one) => [labelText(one.value, collection.domain), one]),
+  );
   /** @type {Changes} */
   const found = new Map();
   for (const entry of now.distribution ?? []) {
-    const name = labelText(entry.value);
+    const name = labelText(entry.value, collection.domain);
     const was = old.get(name);
     if (!was || entry.share === null || was.share === null) continue;
     if (entry.low === null || entry.high === null || was.low === null || was.high === null)
@@ -114,9 +116,9 @@ export const within = ({ share, low, high }) =>
  * Which value leads: only where its bounds are above all others', and these are listed.
  *
  * @param {ValueEntry[]} distribution With bounds that hold together.
- * @param {number} values Of the domain.
+ * @param {Collection} collection
  */
-export function leaderText(distribution, values) {
+export function leaderText(distribution, { values, domain }) {
   const [first, ...others] = [...distribution].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
   if (!first || first.share === null || first.low === null) return "";
   const least = first.low;
@@ -126,8 +128,8 @@ export function leaderText(distribution, values) {
   const bounds = `${percent(first.low).replace("%", "")} to ${percent(first.high)}`;
   const said = `${percent(within(first))} (${bounds}).`;
   if (others.some(({ high }) => high === null || high >= least)) {
-    return `No clear leader: ${labelText(first.value)} has ${said}`;
+    return `No clear leader: ${labelText(first.value, domain)} has ${said}`;
   }
   const verb = distribution.length < values ? "has the largest estimate," : "leads with";
-  return `${labelText(first.value)} ${verb} ${said}`;
+  return `${labelText(first.value, domain)} ${verb} ${said}`;
 }

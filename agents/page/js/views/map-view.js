@@ -78,6 +78,7 @@ async function update({ collection, window, method }, current) {
     areas,
     ...places,
     shape,
+    domain,
     view: viewOf(shape),
     range: rangeOf(areas),
     label: (axis, place) => labelOf(domain, axis, place),
@@ -253,7 +254,7 @@ function drawLegend({ range: [low, high], range, areas }) {
 /** @param {number} cell */
 function readOut(cell) {
   if (!drawn) return;
-  const { areas, owner, shape, label } = drawn;
+  const { areas, owner, shape, label, domain } = drawn;
   const at = owner[cell];
   const area = areas[at];
   const place = /** @type {import("../types.js").Label} */ ([
@@ -268,7 +269,11 @@ function readOut(cell) {
   const where = area.block === null || area.inside === null ? "" : ` in block ${area.block}`;
   const exact = area.bound === "known" && !area.rest;
   element("map-readout").replaceChildren(
-    make("span", {}, `Place ${labelText(place)}: ${of}${where}, ${countText(values)} places`),
+    make(
+      "span",
+      {},
+      `Place ${labelText(place, domain)}: ${of}${where}, ${countText(values)} places`,
+    ),
     make(
       "span",
       {},

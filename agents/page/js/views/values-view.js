@@ -43,21 +43,21 @@ async function update({ collection, window, compared, method }, current) {
     ask(path),
     compared && !many ? changesOf(collection, window, compared, method) : null,
   ]);
-  if (current() && !estimate.withheld) draw(estimate, collection.values, changes, compared);
+  if (current() && !estimate.withheld) draw(estimate, collection, changes, compared);
   return estimate;
 }
 
 /**
  * @param {Estimate} estimate
- * @param {number} values Of the domain.
+ * @param {Shown["collection"]} collection
  * @param {Changes | null} changes
  * @param {Shown["compared"]} compared
  */
-function draw(estimate, values, changes, compared) {
+function draw(estimate, collection, changes, compared) {
   const { distribution = [], ranges = [], linear = [], quantiles = [], final } = estimate;
   say(
     element("values-sum"),
-    [leaderText(distribution, values), changedText(changes).replace(/^for/, "For")]
+    [leaderText(distribution, collection), changedText(changes).replace(/^for/, "For")]
       .join(" ")
       .trim(),
   );
@@ -73,7 +73,7 @@ function draw(estimate, values, changes, compared) {
   fillEntries(
     tableOf("value-rows"),
     "value",
-    distribution.map((entry) => ({ name: labelText(entry.value), entry })),
+    distribution.map((entry) => ({ name: labelText(entry.value, collection.domain), entry })),
     final,
     changes,
   );
@@ -83,6 +83,6 @@ function draw(estimate, values, changes, compared) {
   element("linear").hidden = linear.length === 0;
   fillMeans(tableOf("linear-rows"), linear, final);
   element("quantiles").hidden = quantiles.length === 0;
-  fillQuantiles(tableOf("quantile-rows"), quantiles);
+  fillQuantiles(tableOf("quantile-rows"), quantiles, collection.domain);
   drawPriors(estimate);
 }
