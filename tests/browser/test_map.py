@@ -1,4 +1,4 @@
-"""The map shows blocks and the areas in them that stand out, with the numbers of the API."""
+"""Maps, lines and labels show the areas that stand out, with the numbers of the API."""
 
 import re
 from typing import Any
@@ -88,6 +88,25 @@ def innermost(entries: list[dict[str, Any]], row: int, column: int) -> int:
         if top <= row <= bottom and left <= column <= right:
             found = at
     return found
+
+
+@pytest.mark.parametrize("collection", ["ages", "modes"])
+async def test_what_stands_out_of_lines_and_labels_and_the_rest_of_them(
+    page: Page, url: str, collection: str
+) -> None:
+    asked = {"top": 0, "areas": "true", "simultaneous": "true"}
+    window = {"start": "2026-11-21T10:06:00Z", "end": "2026-11-21T10:07:00Z"}
+    areas = (await ask(url, f"{collection}/estimate", **asked, **window))["areas"]
+    root, *named = areas["entries"]
+    assert named
+    await open_view(page, url, collection, "values", "&window=&top=areas")
+    first, *others = await rows(page, "#value-rows")
+    assert first[:2] == ["the rest of all values", root["rest"]["share"]]
+    ends = "share", "low", "high"
+    shown = [[row[1], *row[3:5]] for row in others if not row[0].startswith("the rest")]
+    assert shown == [numbers(one, *ends) for one in named]
+    await expect(page.locator("#values-sum")).to_contain_text("out: ")
+    await expect(page.locator("#bounds")).to_contain_text(f"for all {areas['family']} areas that")
 
 
 async def pixels(page: Page) -> set[int]:

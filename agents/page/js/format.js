@@ -53,6 +53,18 @@ export function numberText(value) {
   return String(Number(value.toPrecision(12)));
 }
 
+/**
+ * The name of an area, which is what a query asks for, as people write it: "44 to 49, 97".
+ *
+ * @param {string} name
+ */
+export const areaText = (name) =>
+  name
+    .replace(/([^,\s]+?)\.\.([^,\s]+)/g, (_, low, high) =>
+      low === high ? low : `${low} to ${high}`,
+    )
+    .replace(/,/g, ", ");
+
 /** @param {number | null | undefined} value */
 export function countText(value) {
   if (value === null || value === undefined) return UNDEFINED;

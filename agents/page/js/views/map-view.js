@@ -5,7 +5,7 @@ import { labelOf } from "../axis.js";
 import { boundsText } from "../bounds.js";
 import { adjust, chosen } from "../choices.js";
 import { element, figure, make, say } from "../dom.js";
-import { countText, labelText, percentText } from "../format.js";
+import { areaText, countText, labelText, percentText } from "../format.js";
 import { fitCursor, startCursor } from "./map-cursor.js";
 import { drawPicture, MARGIN, mayBeNone, painter, rangeOf, restOf } from "./map-picture.js";
 import { placesOf, sentenceOf, timesEven } from "./map-places.js";
@@ -206,22 +206,10 @@ function fillAreas(id, places) {
       const needed = forged === null ? "–" : figure(countText(forged), forged);
       const against = areas[place].inside === null ? "–" : againstText(place);
       const number = block === null ? "–" : figure(String(block), block);
-      return [spoken(name), number, percent(share), percent(low), percent(high), against, needed];
+      return [areaText(name), number, percent(share), percent(low), percent(high), against, needed];
     }),
   );
 }
-
-/**
- * The name of an area, which is what a query asks for, as people write it: "44 to 49, 97".
- *
- * @param {string} name
- */
-const spoken = (name) =>
-  name
-    .replace(/([^,\s]+?)\.\.([^,\s]+)/g, (_, low, high) =>
-      low === high ? low : `${low} to ${high}`,
-    )
-    .replace(/,/g, ", ");
 
 /** @param {number} place */
 function againstText(place) {
@@ -265,7 +253,7 @@ function readOut(cell) {
   /** @param {number | null} value */
   const percent = (value) => figure(percentText(value, decimals), value);
   const { share, low, high, values } = restOf(area);
-  const of = area.rest ? `the rest of ${spoken(area.name)}` : spoken(area.name);
+  const of = area.rest ? `the rest of ${areaText(area.name)}` : areaText(area.name);
   const where = area.block === null || area.inside === null ? "" : ` in block ${area.block}`;
   const exact = area.bound === "known" && !area.rest;
   element("map-readout").replaceChildren(
