@@ -35,7 +35,7 @@ async def test_every_area_of_the_map_is_in_its_table(
 
 def spoken(name: str) -> str:
     """Return the name of an area as the page writes it: `44 to 49, 97` for `44..49,97..97`."""
-    sides = [side.split("..") for side in name.split(",")]
+    sides = [[end.removesuffix(".0") for end in side.split("..")] for side in name.split(",")]
     return ", ".join(" to ".join(dict.fromkeys(ends)) for ends in sides)
 
 

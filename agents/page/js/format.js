@@ -60,6 +60,7 @@ export function numberText(value) {
  */
 export const areaText = (name) =>
   name
+    .replace(/(?<=\d)\.0(?!\d)/g, "")
     .replace(/([^,\s]+?)\.\.([^,\s]+)/g, (_, low, high) =>
       low === high ? low : `${low} to ${high}`,
     )
