@@ -164,7 +164,7 @@ async def _check_windows(
             for other in sorted(await last_specs(reader, topic, partitions) - known):
                 click.echo(
                     f"{name}: note: the state in {topic} is of another spec, {other.hex()}: a "
-                    "worker rejects its reports and leaves its open windows unpublished, unless its "
+                    "worker rejects its reports and does not publish its open windows, unless its "
                     f"file is named under collection.{name}.accept (docs/changes.md)"
                 )
             kept = await kept_windows(reader, topic, partitions, collection.spec)
