@@ -65,7 +65,7 @@ async def last_specs(reader: AIOKafkaConsumer, topic: str, partitions: int) -> s
 async def _last(
     reader: AIOKafkaConsumer, partition: TopicPartition, end: int, spec: CollectionSpec | None
 ) -> tuple[State, int] | None:
-    """Return the state and the timestamp of the last record, of a spec or of any; None: no record."""
+    """Return state and timestamp of the last record, of a spec or of any; None: no record."""
     beginning = (await reader.beginning_offsets([partition]))[partition]
     stop, step = end, _STEP_OFFSETS
     while stop > beginning:

@@ -194,7 +194,7 @@ function fillAreas(id, places) {
     /** @type {HTMLTableElement} */ (element(id)),
     [
       { title: "area", kind: "name" },
-      { title: "block" },
+      { title: "block", kind: "more" },
       { title: "share" },
       { title: "low" },
       { title: "high" },
