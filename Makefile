@@ -11,7 +11,8 @@
 # make lint | format | clean
 # make constraints         exact versions and hashes of everything that is installed (docs/operations.md)
 # make images              at a release: the digests of the images in docker/, from their registries
-# make docs                the documentation as a site with a search, its links checked: build/site
+# make docs                the documentation as a site with a search, its links checked: build/site,
+#                          a folder a version (SITE=FOLDER keeps those of other checkouts beside it)
 # make release TAG=v0.1.0  checks tag, version and CHANGELOG.md, builds twice and compares: dist/
 #                          (URL=https://... of the repository, where its packages are to lead)
 # make sbom                a CycloneDX list of what the image installs, in build/sbom.json
@@ -140,6 +141,7 @@ $(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
 	@$(TOOLS)/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: --requirement $<
 	@touch $@
 
+SITE ?= build/site
 # Pages stand in the site as they stand here, so that a link leads to the same in both. The reference
 # is made from the code, and each site says of which version it is.
 docs: $(TOOLS)/uv $(VENV)/.dev
@@ -147,9 +149,11 @@ docs: $(TOOLS)/uv $(VENV)/.dev
 	@cp --parents --recursive *.md docs clients/*/README.md clients/javascript/example agents/page/vendor/README.md build/pages
 	@sed -i 's/^```text numbers$$/```text/' $$(find build/pages/docs -name '*.md')
 	@$(BIN)/python .ci/reference.py build/pages
-	@printf 'INHERIT: ../mkdocs.yml\nsite_name: ldpstream %s\ndocs_dir: pages\nsite_dir: site\n' \
-	  "$$($(BIN)/python -c 'import ldpstream; print(ldpstream.__version__)')" > build/mkdocs.yml
+	@version=$$($(BIN)/python -c 'import ldpstream; print(ldpstream.__version__)'); \
+	printf 'INHERIT: ../mkdocs.yml\nsite_name: ldpstream %s\ndocs_dir: pages\nsite_dir: %s\n' \
+	  "$$version" "$(abspath $(SITE))/$$version" > build/mkdocs.yml
 	@NO_MKDOCS_2_WARNING=1 $(TOOLS)/mkdocs build --quiet --config-file build/mkdocs.yml
+	@$(BIN)/python .ci/versions.py $(SITE)
 
 release: $(VENV)/.dev
 	@$(BIN)/python .ci/release.py $(TAG) $(URL)

@@ -37,6 +37,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     from ldpstream.agents.document.build import build_document
     from ldpstream.agents.document.flat import document_csv
     from ldpstream.agents.state.context import WindowTotals
+    from ldpstream.agents.terminal.labels import Labels
     from ldpstream.agents.terminal.plots import show_plot
     from ldpstream.agents.terminal.tables import show_document, table_console
 
@@ -58,4 +59,6 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     else:
         show = show_plot if form == "plot" else show_document
         together = "simultaneous" in asked
-        show(document, table_console(), minimum=collection.minimum, together=together)
+        labels = Labels.of_domain(collection.spec.domain)
+        minimum = collection.minimum
+        show(document, table_console(), minimum=minimum, together=together, labels=labels)

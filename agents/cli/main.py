@@ -85,6 +85,8 @@ class Commands(click.Group):
 def _refuse_usage(error: click.UsageError) -> int:
     command = error.ctx.command_path if error.ctx else "ldpstream"
     message = error.format_message()
+    for number in ("integer", "float"):  # Click would say "a valid integer range".
+        message = message.replace(f"valid {number} range", f"valid {number}")
     if isinstance(error, click.exceptions.NoArgsIsHelpError):
         click.echo(message, err=True)
     else:

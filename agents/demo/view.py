@@ -12,7 +12,8 @@ from rich.text import Text
 from ldpstream.agents.demo.sent import SentReports
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
-from ldpstream.agents.terminal.tables import label_text, percent
+from ldpstream.agents.terminal.labels import label_text
+from ldpstream.agents.terminal.tables import percent
 from ldpstream.mechanisms.base.times import parse_time
 
 _SCALE_COLUMNS: Final = 17

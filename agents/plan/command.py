@@ -20,6 +20,7 @@ from ldpstream.agents.plan.model import LifePart
 from ldpstream.agents.plan.run import NothingComparedError, Planned, make_plan
 from ldpstream.agents.plan.table import show_plan
 from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.labels import Labels
 from ldpstream.agents.terminal.tables import table_console
 from ldpstream.estimators.design.errors import DesignError
 from ldpstream.estimators.design.realise import write_channel
@@ -78,7 +79,8 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
     if wanted.as_json:
         click.echo(document.to_json())
     else:
-        show_plan(document, table_console())
+        ends = Labels.of_domain(collection.spec.domain).ends[None]
+        show_plan(document, table_console(), ends=ends)
         if document.life is not None:
             show_life(document.life, wanted.respondents, table_console())
 

@@ -151,11 +151,12 @@ def show_life(life: LifePart, respondents: int, console: Console) -> None:
         markup=False,
         soft_wrap=True,
     )
+    console.print("Each row has the mechanism that is best for reports of its loss.", markup=False)
     table = FittingTable()
     table.add_column("way", no_wrap=True)
     for column in ("reports per device", "loss of each", "of all", "devices per window", "error"):
         table.add_column(column, justify="right")
-    table.add_column("mechanism", no_wrap=True)
+    table.add_column("best mechanism", no_wrap=True)
     for way in life.ways:
         table.add_row(
             f"{'* ' if way.configured else ''}{way.way}"

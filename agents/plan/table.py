@@ -17,14 +17,17 @@ from ldpstream.agents.plan.model import (
 )
 from ldpstream.agents.plan.verdict import ratio_text, title
 from ldpstream.agents.terminal.fitting import FittingTable
-from ldpstream.agents.terminal.tables import label_text
+from ldpstream.agents.terminal.labels import Ends, label_text
 
 _MOST_COLUMNS: Final = 5
 _MOST_TOP: Final = 5
 
 
-def show_plan(document: PlanDocument, console: Console) -> None:
-    """Print a plan: the verdict, all mechanisms, and the best ones' errors by query."""
+def show_plan(document: PlanDocument, console: Console, *, ends: Ends = ()) -> None:
+    """Print a plan: the verdict, all mechanisms, and the best ones' errors by query.
+
+    `ends` are those of the intervals of a domain that is cut into bins.
+    """
     console.print(f"{document.collection}: {document.verdict}", markup=False, soft_wrap=True)
     console.print(
         f"standard errors of shares, {document.estimand}; design shares {document.prior}; "
@@ -33,11 +36,11 @@ def show_plan(document: PlanDocument, console: Console) -> None:
         soft_wrap=True,
     )
     console.print(_mechanisms(document))
-    queries = _queries(document)
+    queries = _queries(document, ends)
     if queries.row_count:
         console.print(queries)
     for refused in document.refused:
-        console.print(f"no: {_refusal(refused)}", markup=False, soft_wrap=True)
+        console.print(f"no: {_refusal(refused, ends)}", markup=False, soft_wrap=True)
     for unsuited in document.unsuited:
         reason = f"no: {unsuited.mechanism}: needs {unsuited.needs}"
         console.print(reason, markup=False, soft_wrap=True)
@@ -79,14 +82,14 @@ def _mechanisms(document: PlanDocument) -> Table:
     return table
 
 
-def _queries(document: PlanDocument) -> Table:
+def _queries(document: PlanDocument, ends: Ends) -> Table:
     """Return each published query's errors under the best mechanisms."""
     shown = document.mechanisms[:_MOST_COLUMNS]
     table = FittingTable()
     table.add_column("published query", no_wrap=True)
     for one in shown:
         table.add_column(Text(title(one.mechanism, one.variant)), justify="right")
-    for name, row in _rows(shown):
+    for name, row in _rows(shown, ends):
         errors = [getattr(query, document.estimand) for query in row]
         table.add_row(Text(name), *(_number(error) for error in errors))
     bounds = [one.quantiles[0].bound if one.quantiles else None for one in shown]
@@ -96,12 +99,12 @@ def _queries(document: PlanDocument) -> Table:
     return table
 
 
-def _rows(shown: Sequence[MechanismPlan]) -> Iterator[tuple[str, list[Errors]]]:
+def _rows(shown: Sequence[MechanismPlan], ends: Ends) -> Iterator[tuple[str, list[Errors]]]:
     first = shown[0]
     for place, configured in enumerate(first.ranges):
         yield f"range {configured.name}", [one.ranges[place] for one in shown]
     for place, quantile in enumerate(first.quantiles):
-        name = f"share up to quantile {quantile.p:g}, {label_text(quantile.value)}"
+        name = f"share up to quantile {quantile.p:g}, {label_text(quantile.value, ends)}"
         yield name, [one.quantiles[place] for one in shown]
     count = len(first.top)
     if count > _MOST_TOP and len({value.share for value in first.top}) == 1:
@@ -111,12 +114,12 @@ def _rows(shown: Sequence[MechanismPlan]) -> Iterator[tuple[str, list[Errors]]]:
         yield f"{which}, share {first.top[0].share:.3g}, at most", list[Errors](worst)
         return
     for place, value in enumerate(first.top[:_MOST_TOP]):
-        name = f"value {label_text(value.value)}, share {value.share:.3g}"
+        name = f"value {label_text(value.value, ends)}, share {value.share:.3g}"
         yield name, [one.top[place] for one in shown]
 
 
-def _refusal(refused: RefusedPart) -> str:
-    pair = f"{label_text(refused.value)} to {label_text(refused.other)}"
+def _refusal(refused: RefusedPart, ends: Ends) -> str:
+    pair = f"{label_text(refused.value, ends)} to {label_text(refused.other, ends)}"
     allowed, taken = (_budget(budget) for budget in (refused.allowed, refused.taken))
     name = title(refused.mechanism, refused.variant)
     return (

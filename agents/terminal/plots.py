@@ -10,13 +10,18 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.document import EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.document import (
+    EstimateDocument,
+    QuantileEstimate,
+    RangeEstimate,
+    ValueEstimate,
+)
 from ldpstream.agents.terminal.fitting import FittingTable
+from ldpstream.agents.terminal.labels import PLAIN, Labels
 from ldpstream.agents.terminal.tables import (
     describe,
     describe_bounds,
     describe_withheld,
-    label_text,
     percent,
 )
 
@@ -55,7 +60,12 @@ def marks_of(console: Console) -> Marks:
 
 
 def show_plots(
-    documents: Sequence[EstimateDocument], console: Console, *, minimum: int, together: bool
+    documents: Sequence[EstimateDocument],
+    console: Console,
+    *,
+    minimum: int,
+    together: bool,
+    labels: Labels = PLAIN,
 ) -> None:
     """Print one document's shares with their bounds, or several documents over time.
 
@@ -66,10 +76,10 @@ def show_plots(
     if names:
         for name in names:
             each = [document.about(name or "") for document in documents]
-            show_plots(each, console, minimum=minimum, together=together)
+            show_plots(each, console, minimum=minimum, together=together, labels=labels)
         return
     if len(documents) == 1:
-        show_plot(documents[0], console, minimum=minimum, together=together)
+        show_plot(documents[0], console, minimum=minimum, together=together, labels=labels)
         return
     for document in (documents[0], documents[-1]):
         console.print(describe(document), markup=False)
@@ -81,14 +91,19 @@ def show_plots(
         most = max(document.n for document in documents if document.withheld)
         console.print(several + describe_withheld(minimum, most), markup=False)
     windows = [_window_name(document) for document in documents]
-    for heading, points in _courses(documents):
+    for heading, points in _courses(documents, labels):
         console.print()
         title = f"{heading}  {sparkline([one.value for one in points], marks_of(console))}"
         console.print(_chart("window", list(zip(windows, points, strict=True)), console, title))
 
 
 def show_plot(
-    document: EstimateDocument, console: Console, *, minimum: int, together: bool
+    document: EstimateDocument,
+    console: Console,
+    *,
+    minimum: int,
+    together: bool,
+    labels: Labels = PLAIN,
 ) -> None:
     """Print one document's shares, quantiles and means with their bounds."""
     console.print(describe(document), markup=False)
@@ -96,10 +111,11 @@ def show_plot(
         console.print(describe_withheld(minimum, document.n), markup=False)
         return
     console.print(describe_bounds(document, together=together), markup=False)
-    values = [(label_text(one.value), _share(one)) for one in document.distribution]
+    of = document.attribute
+    values = [(labels.text(one.value, of), _share(one)) for one in document.distribution]
     ranges = [(one.name, _share(one)) for one in document.ranges]
     quantiles = [
-        (percent(one.p), _position(one.low, one.value, one.high)) for one in document.quantiles
+        (percent(one.p), _position(one, labels.text(one.value, of))) for one in document.quantiles
     ]
     for heading, rows in (("value", values), ("range", ranges), ("share below", quantiles)):
         if rows:
@@ -145,14 +161,16 @@ def sparkline(values: Sequence[float | None], marks: Marks) -> str:
     return "".join(step(value) for value in values)
 
 
-def _courses(documents: Sequence[EstimateDocument]) -> list[tuple[str, list[Point]]]:
+def _courses(
+    documents: Sequence[EstimateDocument], labels: Labels
+) -> list[tuple[str, list[Point]]]:
     """Return what is drawn over time: every named query, or else the newest top values."""
     found: dict[str, dict[int, Point]] = {}
     for position, document in enumerate(documents):
         for named in document.ranges:
             found.setdefault(f"range {named.name}", {})[position] = _share(named)
         for one in document.quantiles:
-            point = _position(one.low, one.value, one.high)
+            point = _position(one, labels.text(one.value, document.attribute))
             found.setdefault(f"quantile {one.p:g}", {})[position] = point
         for asked in document.linear:
             point = Point(asked.low, asked.mean, asked.high, _decimal(asked.mean))
@@ -160,7 +178,7 @@ def _courses(documents: Sequence[EstimateDocument]) -> list[tuple[str, list[Poin
     if not found:
         newest = next((d for d in reversed(documents) if d.distribution), None)
         for value in [] if newest is None else newest.distribution[:FOLLOWED]:
-            found[label_text(value.value)] = {
+            found[labels.text(value.value, documents[-1].attribute)] = {
                 position: _share(one)
                 for position, document in enumerate(documents)
                 for one in document.distribution
@@ -217,8 +235,8 @@ def _share(entry: ValueEstimate | RangeEstimate) -> Point:
     return Point(entry.low, entry.share, entry.high, percent(entry.share))
 
 
-def _position(low: JsonValue, value: JsonValue, high: JsonValue) -> Point:
-    return Point(_number(low), _number(value), _number(high), label_text(value))
+def _position(one: QuantileEstimate, text: str) -> Point:
+    return Point(_number(one.low), _number(one.value), _number(one.high), text)
 
 
 def _number(label: JsonValue) -> float | None:

@@ -4,7 +4,6 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from pydantic import JsonValue
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -16,7 +15,7 @@ from ldpstream.agents.document.flat import runs_text
 from ldpstream.agents.document.model import LostMessages, MergedBlocks
 from ldpstream.agents.document.prior_fields import MmseEstimate
 from ldpstream.agents.terminal.fitting import FittingTable
-from ldpstream.mechanisms.base.checks import number_text
+from ldpstream.agents.terminal.labels import PLAIN, Labels, label_text
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -35,7 +34,12 @@ def table_console() -> Console:
 
 
 def show_document(
-    document: EstimateDocument, console: Console, *, minimum: int, together: bool
+    document: EstimateDocument,
+    console: Console,
+    *,
+    minimum: int,
+    together: bool,
+    labels: Labels = PLAIN,
 ) -> None:
     """Print a document: a heading, its values, ranges and quantiles.
 
@@ -49,22 +53,22 @@ def show_document(
         return
     if document.attributes:
         for one in document.attributes:
-            show_document(one, console, minimum=minimum, together=together)
+            show_document(one, console, minimum=minimum, together=together, labels=labels)
         return
     console.print(describe_bounds(document, together=together), markup=False)
     if document.merged is not None:
         console.print(describe_merged(document.merged), markup=False)
     if document.distribution:
-        rows = [(label_text(one.value), one) for one in document.distribution]
+        rows = [(labels.text(one.value, document.attribute), one) for one in document.distribution]
         console.print(_shares("value", rows))
-    crossed = _crossed(document)
+    crossed = _crossed(document, labels)
     if crossed is not None:
         console.print(crossed)
     if document.mmse is not None:
         console.print(_with_priors(document.mmse), markup=False)
     if document.calibration is not None:
         console.print(_verdict(document.calibration), markup=False)
-    _show_queries(document, console)
+    _show_queries(document, console, labels)
     if document.forged is not None:
         console.print(
             "forged: this many forged reports could move the number beyond its nearer bound"
@@ -78,13 +82,13 @@ def _with_priors(one: MmseEstimate) -> str:
     return f"with the priors, {label_text(one.value)}: {said}"
 
 
-def _show_queries(document: EstimateDocument, console: Console) -> None:
+def _show_queries(document: EstimateDocument, console: Console, labels: Labels) -> None:
     if document.ranges:
         console.print(_shares("range", [(one.name, one) for one in document.ranges]))
     if document.areas is not None:
         _show_areas(document.areas, console)
     if document.quantiles:
-        console.print(_quantiles(document))
+        console.print(_quantiles(document, labels))
     if document.linear:
         console.print(_linear(document))
 
@@ -167,22 +171,6 @@ def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
     return said
 
 
-def label_text(label: JsonValue) -> str:
-    """Return a label as text: coordinates and bins as in JSON, numbers as people write them.
-
-    >>> label_text([0.6000000000000001, -0.0])
-    '[0.6, 0]'
-    """
-    if label is None:
-        return "undefined"
-    if isinstance(label, float):
-        # Twelve digits, as on the page: further ones come from binary fractions.
-        return number_text(float(f"{label:.12g}") + 0.0)
-    if isinstance(label, list | tuple):
-        return f"[{', '.join(label_text(part) for part in label)}]"
-    return str(label)
-
-
 def reasons_text(answer: CollectionStatus) -> str:
     """Return the number of rejected messages by reason, over all partitions; empty if none."""
     sums: dict[str, int] = {}
@@ -210,7 +198,7 @@ def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimat
     return table
 
 
-def _crossed(document: EstimateDocument) -> Table | None:
+def _crossed(document: EstimateDocument, labels: Labels) -> Table | None:
     """Return the two-way table of a pair of attributes, one down and the other across.
 
     None unless every combination is listed, and few enough values are across.
@@ -224,13 +212,14 @@ def _crossed(document: EstimateDocument) -> Table | None:
     shares = zip(found["share"], found["low"], found["high"], strict=True)
     cells = dict(zip(found["label"], shares, strict=True))
     table = FittingTable()
+    first, second = (document.attribute or ":").split(":")
     table.add_column(document.attribute)
     for label in across:
-        table.add_column(Text(label_text(label)), justify="right")
+        table.add_column(Text(labels.text(label, second)), justify="right")
     for label in down:
         row = (map(percent, cells[label, other]) for other in across)
         texts = (f"{share} ({low} to {high})" for share, low, high in row)
-        table.add_row(Text(label_text(label)), *texts)
+        table.add_row(Text(labels.text(label, first)), *texts)
     return table
 
 
@@ -257,13 +246,14 @@ def _show_areas(areas: Areas, console: Console) -> None:
     console.print(table)
 
 
-def _quantiles(document: EstimateDocument) -> Table:
+def _quantiles(document: EstimateDocument, labels: Labels) -> Table:
     table = FittingTable()
     for column in ("share below", "value", "low", "high"):
         table.add_column(column, justify="right")
     for one in document.quantiles:
-        labels = (one.value, one.low, one.high)
-        table.add_row(percent(one.p), *(Text(label_text(label)) for label in labels))
+        found = (one.value, one.low, one.high)
+        texts = (labels.text(label, document.attribute) for label in found)
+        table.add_row(percent(one.p), *map(Text, texts))
     return table
 
 

@@ -16,6 +16,7 @@ from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.document.model import Window
 from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.errors import Failed
+from ldpstream.agents.terminal.labels import Labels
 from ldpstream.agents.terminal.options import Form
 from ldpstream.agents.terminal.plots import show_plots
 from ldpstream.agents.terminal.tables import show_document, table_console
@@ -62,6 +63,7 @@ async def _print(
         windows = await reader.windows()
         documents = reader.documents(windows)
         together = "simultaneous" in options
+        labels = Labels.of_collection(collection)
         if wanted.form == "json":
             await _print_json(documents)
         elif wanted.form == "csv":
@@ -72,12 +74,22 @@ async def _print(
         elif wanted.form == "plot":
             parsed = [_parse(document) async for document in documents]
             if parsed:
-                show_plots(parsed, table_console(), minimum=collection.minimum, together=together)
+                show_plots(
+                    parsed,
+                    table_console(),
+                    minimum=collection.minimum,
+                    together=together,
+                    labels=labels,
+                )
         else:
             console = table_console()
             async for document in documents:
                 show_document(
-                    _parse(document), console, minimum=collection.minimum, together=together
+                    _parse(document),
+                    console,
+                    minimum=collection.minimum,
+                    together=together,
+                    labels=labels,
                 )
     if reader.gone:
         said = f"{reader.gone} of {len(windows)} windows expired before they were read: left out"

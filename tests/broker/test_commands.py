@@ -242,5 +242,10 @@ async def test_check_compares_windows_and_timestamps_with_what_is_kept(lab: Lab)
     alone = await asyncio.to_thread(invoke, *check)
     assert (alone.exit_code, alone.stderr) == (0, "")
     assert "trips: note: the state in " in alone.stdout
+    assert "another spec" not in alone.stdout
+    spec = lab.collection.spec.fingerprint.hex()
+    changed = lab.changed("changed.toml", ("epsilon = 1.0", "epsilon = 0.5"))
+    said = await asyncio.to_thread(invoke, "check", "-c", str(changed.file))
+    assert f"the state in {topics.changelog} is of another spec, {spec}: " in said.stdout
     assert "senders set" not in alone.stdout
     assert f"{topics.changelog}: warning: message.timestamp.type=CreateTime" in alone.stdout

@@ -32,6 +32,27 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
         yield Lab(running, tmp_path)
 
 
+async def test_a_selection_of_text_outlasts_new_numbers(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    await open_view(page, url, "modes", "values", "&top=all")
+    await expect(page.locator("#live")).to_have_text("Live")
+    await page.evaluate(
+        "() => getSelection().setBaseAndExtent("
+        "document.querySelector('#bounds').firstChild, 7,"
+        "document.querySelector('#value-rows tbody tr:nth-child(3) th').firstChild, 3)"
+    )
+    selected = await page.evaluate("getSelection().toString()")
+    assert selected.startswith("hold with 95%")
+    assert selected.endswith("bus")
+    for seed in (81, 82):
+        before = await page.locator("#n").inner_text()
+        report(pipeline.collections["modes"], 7, 500, seed=seed)
+        await expect(page.locator("#n")).not_to_have_text(before)
+        now = await page.evaluate("getSelection().toString()")
+        assert (now[:40], now[-3:]) == (selected[:40], "bus")
+
+
 @pytest.mark.broker
 async def test_live_data_of_a_worker_until_a_window_is_final(page: Page, lab: Lab) -> None:
     """The numbers are the API's while the window is open and once it is final; no reload."""

@@ -1,4 +1,4 @@
-"""The map shows blocks and the areas in them that stand out, with the numbers of the API."""
+"""Maps, lines and labels show the areas that stand out, with the numbers of the API."""
 
 import re
 from typing import Any
@@ -24,13 +24,19 @@ async def test_every_area_of_the_map_is_in_its_table(
     shown = await rows(page, "#all-area-rows")
     names = "share", "low", "high"
     assert [[row[0], *row[2:5]] for row in shown] == [
-        [one["name"], *numbers(one, *names)] for one in entries
+        [spoken(one["name"]), *numbers(one, *names)] for one in entries
     ]
     named = [one for one in entries if one["inside"] is not None]
     assert await page.locator("#area-rows tbody tr").count() == min(10, len(named))
     assert bool(named) == (collection == "places")
     family = f"for all {document['areas']['family']:,} areas that"
     await expect(page.locator("#map-bounds")).to_contain_text(family)
+
+
+def spoken(name: str) -> str:
+    """Return the name of an area as the page writes it: `44 to 49, 97` for `44..49,97..97`."""
+    sides = [[end.removesuffix(".0") for end in side.split("..")] for side in name.split(",")]
+    return ", ".join(" to ".join(dict.fromkeys(ends)) for ends in sides)
 
 
 def crowd(pipeline: Pipeline) -> None:
@@ -60,7 +66,7 @@ async def test_the_map_is_painted_zoomed_and_read_out(
     said = page.locator("#map-readout")
     await expect(said).to_contain_text(f"Place [{top}, {left}]: ")
     owner = innermost(entries, top, left)
-    await expect(said).to_contain_text(entries[owner]["name"])
+    await expect(said).to_contain_text(spoken(entries[owner]["name"]))
     rest = entries[owner]["rest"] or entries[owner]
     shown = await page.locator("#map-readout data").evaluate_all("all => all.map(d => +d.value)")
     assert shown == numbers(rest, "share", "low", "high")
@@ -82,6 +88,25 @@ def innermost(entries: list[dict[str, Any]], row: int, column: int) -> int:
         if top <= row <= bottom and left <= column <= right:
             found = at
     return found
+
+
+@pytest.mark.parametrize("collection", ["ages", "modes"])
+async def test_what_stands_out_of_lines_and_labels_and_the_rest_of_them(
+    page: Page, url: str, collection: str
+) -> None:
+    asked = {"top": 0, "areas": "true", "simultaneous": "true"}
+    window = {"start": "2026-11-21T10:06:00Z", "end": "2026-11-21T10:07:00Z"}
+    areas = (await ask(url, f"{collection}/estimate", **asked, **window))["areas"]
+    root, *named = areas["entries"]
+    assert named
+    await open_view(page, url, collection, "values", "&window=&top=areas")
+    first, *others = await rows(page, "#value-rows")
+    assert first[:2] == ["the rest of all values", root["rest"]["share"]]
+    ends = "share", "low", "high"
+    shown = [[row[1], *row[3:5]] for row in others if not row[0].startswith("the rest")]
+    assert shown == [numbers(one, *ends) for one in named]
+    await expect(page.locator("#values-sum")).to_contain_text("out: ")
+    await expect(page.locator("#bounds")).to_contain_text(f"for all {areas['family']} areas that")
 
 
 async def pixels(page: Page) -> set[int]:

@@ -8,6 +8,7 @@ import pytest
 from playwright.async_api import Page, Route, expect
 
 from tests.browser.looking import ask, drawn, numbers, open_view, rows
+from tests.browser.showing import AGES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -19,7 +20,13 @@ TOGETHER = {"method": "anytime", **ALL}
 
 
 def text(label: Any) -> str:
-    """Return a label as the page writes it: JSON with a space, labels without quotes."""
+    """Return a label as the page writes it: JSON with a space, labels without quotes.
+
+    Pairs of floats are bins of the ages, which end before their end but for the last.
+    """
+    if isinstance(label, list) and all(isinstance(one, float) for one in label):
+        low, high = label
+        return f"[{low:g}, {high:g}{']' if high == AGES['domain']['interval'][1] else ')'}"
     if isinstance(label, list):
         return f"[{', '.join(text(one) for one in label)}]"
     return f"{label:.12g}" if isinstance(label, float) else str(label)
@@ -101,7 +108,7 @@ async def test_priors_are_told_with_their_test(page: Page, url: str) -> None:
 
 
 CUMULATIVE: dict[str, list[tuple[str, str]]] = {
-    "ages": [(f"[{2 * i}, {2 * i + 2}]", f"0..{2 * i + 2}") for i in range(50)],
+    "ages": [(text([2.0 * i, 2.0 * i + 2.0]), f"0..{2 * i + 2}") for i in range(50)],
     "floors": [(f"{i}", f"0..{i}") for i in range(7)],
     # Edges that decimals do not write exactly: the page computes them as the worker does.
     "hours": [(text(float(edge)), f"0..{float(edge)}") for edge in np.linspace(0.0, 0.7, 8)],

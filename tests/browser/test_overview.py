@@ -72,8 +72,8 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
     others = [shown[name][-1] for name in ("ages", "places")]
     assert others == [["0.4 for each 2"], ["3 in a block"]]
     assert shown["ages"][2][0].startswith("median ")
-    # Bins in two dimensions are said in words, with the digits that tell them apart.
-    assert re.match(r"[\d.-]+ to [\d.-]+ × [\d.-]+ to [\d.-]+ has ", shown["spots"][2][0])
+    # Bins in two dimensions have the digits that tell them apart.
+    assert re.match(r"\[[\d.-]+, [\d.-]+\) × \[[\d.-]+, [\d.-]+[\])] has ", shown["spots"][2][0])
     assert await page.locator("#overview-rows .spark").count() == len(TABLES) - 1
 
 

@@ -60,7 +60,7 @@ def test_alerts_lead_to_a_runbook_wherever_its_page_is_served(tmp_path: Path):
         for group in before:
             for rule in group["rules"]:
                 rule["annotations"]["runbook_url"] = (
-                    "https://docs.example.org/docs/operations.html#prometheus"
+                    "https://docs.example.org/0.1.0/docs/operations.html#prometheus"
                 )
         assert after == before
 

@@ -1,4 +1,4 @@
-"""Find the windows that a collection's state is currently kept with, from a changelog's end.
+"""Find the spec and the windows of a collection's state, from a changelog's end.
 
 Size and hop are in every key. A running worker writes commit records, or at least one record every
 few seconds for its timestamp, so the last record of a changelog comes from the latest writer. This
@@ -23,6 +23,8 @@ _WAIT_MS: Final = 1_000
 _PATIENCE_SECONDS: Final = 60.0
 
 Windows = tuple[int, int]
+State = tuple[bytes, int, int]
+"""A spec's fingerprint, and size and hop of the windows, ms."""
 
 
 async def kept_windows(
@@ -41,16 +43,29 @@ async def kept_windows(
     for partition, end in ends.items():
         last = await _last(reader, partition, end, spec)
         if last is not None:
-            windows, dated_ms = last
+            (_, size_ms, hop_ms), dated_ms = last
+            windows = size_ms, hop_ms
             found[windows] = max(dated_ms, found.get(windows, dated_ms))
     newest_ms = max(found.values(), default=0)
     return [windows for windows, dated_ms in found.items() if newest_ms - dated_ms < RECENT_MS]
 
 
+async def last_specs(reader: AIOKafkaConsumer, topic: str, partitions: int) -> set[bytes]:
+    """Return the fingerprints of the specs that wrote the last record of each partition.
+
+    Raises:
+        KafkaError: if the broker does not answer.
+    """
+    assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
+    ends = await end_offsets(reader, assigned)
+    found = [await _last(reader, partition, end, None) for partition, end in ends.items()]
+    return {last[0][0] for last in found if last is not None}
+
+
 async def _last(
-    reader: AIOKafkaConsumer, partition: TopicPartition, end: int, spec: CollectionSpec
-) -> tuple[Windows, int] | None:
-    """Return the windows of a spec's last record and its timestamp; None if there is no record."""
+    reader: AIOKafkaConsumer, partition: TopicPartition, end: int, spec: CollectionSpec | None
+) -> tuple[State, int] | None:
+    """Return state and timestamp of the last record, of a spec or of any; None: no record."""
     beginning = (await reader.beginning_offsets([partition]))[partition]
     stop, step = end, _STEP_OFFSETS
     while stop > beginning:
@@ -63,8 +78,12 @@ async def _last(
 
 
 async def _last_between(
-    reader: AIOKafkaConsumer, partition: TopicPartition, start: int, stop: int, spec: CollectionSpec
-) -> tuple[Windows, int] | None:
+    reader: AIOKafkaConsumer,
+    partition: TopicPartition,
+    start: int,
+    stop: int,
+    spec: CollectionSpec | None,
+) -> tuple[State, int] | None:
     reader.assign([partition])
     reader.seek(partition, start)
     last, deadline = None, time.monotonic() + _PATIENCE_SECONDS
@@ -72,15 +91,15 @@ async def _last_between(
         if time.monotonic() > deadline:
             raise KafkaTimeoutError(f"no answer about {partition.topic}[{partition.partition}]")
         for record in (await reader.getmany(partition, timeout_ms=_WAIT_MS)).get(partition, ()):
-            windows = _windows(record.key, spec)
-            if windows is not None and record.offset < stop:
-                last = windows, record.timestamp
+            state = _state(record.key, spec)
+            if state is not None and record.offset < stop:
+                last = state, record.timestamp
     return last
 
 
-def _windows(key: bytes | None, spec: CollectionSpec) -> Windows | None:
+def _state(key: bytes | None, spec: CollectionSpec | None) -> State | None:
     try:
-        fingerprint, size_ms, hop_ms = state_windows(key or b"")
+        state = state_windows(key or b"")
     except RecordError:
         return None
-    return (size_ms, hop_ms) if fingerprint == spec.fingerprint else None
+    return state if spec is None or state[0] == spec.fingerprint else None

@@ -6,7 +6,7 @@ import click
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.cli.checking.kept_windows import kept_windows
+from ldpstream.agents.cli.checking.kept_windows import kept_windows, last_specs
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
 from ldpstream.agents.config.client_options import ClientOptionError, group_times
 from ldpstream.agents.gateway.run import check_gateway
@@ -143,7 +143,10 @@ async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> 
 async def _check_windows(
     admin: AIOKafkaAdminClient, config: Config, missing: Mapping[str, Sequence[str]]
 ) -> list[str]:
-    """Refuse windows that differ from those of running workers: each would count a part."""
+    """Refuse windows that differ from those of running workers: each would count a part.
+
+    Says where the state is of another spec.
+    """
     begun = [
         (name, collection)
         for name, collection in config.collections.items()
@@ -157,6 +160,13 @@ async def _check_windows(
         for name, collection in begun:
             topic = collection.topics.changelog
             partitions = (await describe(admin, [topic]))[topic].partitions
+            known = {one.spec.fingerprint for one in (collection, *collection.accept)}
+            for other in sorted(await last_specs(reader, topic, partitions) - known):
+                click.echo(
+                    f"{name}: note: the state in {topic} is of another spec, {other.hex()}: a "
+                    "worker rejects its reports and does not publish its open windows, unless its "
+                    f"file is named under collection.{name}.accept (docs/changes.md)"
+                )
             kept = await kept_windows(reader, topic, partitions, collection.spec)
             for differ in filter(None, (differences(collection, windows) for windows in kept)):
                 if running:

@@ -25,5 +25,8 @@ export function aboutAttribute(collection) {
   askAbout(collection.name, about?.name ?? "");
   if (!about) return collection;
   const { name, ...shape } = about;
-  return { ...collection, ...shape, attribute: name };
+  const both = name.split(":").map((one) => attributes.find((other) => other.name === one));
+  // The values of a pair are labels of two attributes.
+  const parts = both.length > 1 ? both.flatMap((one) => (one ? [one.domain] : [])) : undefined;
+  return { ...collection, ...shape, domain: { ...shape.domain, parts }, attribute: name };
 }

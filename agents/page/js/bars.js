@@ -23,9 +23,10 @@ export function scaleOf(entries) {
  * @param {Bar} entry
  * @param {Scale} scale
  * @param {boolean} final
+ * @param {Bar | undefined} [was] The same in another window, drawn in grey below.
  * @returns {import("./table.js").Drawn}
  */
-export function bar({ share, low, high }, scale, final) {
+export function bar({ share, low, high }, scale, final, was) {
   /** @param {number} value Percent of the width. */
   const at = (value) => (100 * (value - scale.low)) / scale.width;
   const zero = at(0);
@@ -36,6 +37,11 @@ export function bar({ share, low, high }, scale, final) {
   }
   if (low !== null && high !== null) {
     parts.push(`--low: ${at(low)}%; --span: ${at(high) - at(low)}%`);
+  }
+  const before = was?.share ?? null;
+  if (was && before !== null && was.low !== null && was.high !== null) {
+    const [from, middle, to] = [was.low, before, was.high].map(at);
+    parts.push(`--was-low: ${from}%; --was-at: ${middle}%; --was-high: ${to}%`);
   }
   return { className: final ? "bar" : "bar open", style: parts.join("; ") };
 }

@@ -71,6 +71,7 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     xTitle: "value",
     yTitle: "share up to it",
     across: quantiles.flatMap(whiskerOf),
+    extent: hundredOrMore(ranges),
   });
   const decimals = decimalsFor(ranges);
   /** @param {number | null} share */
@@ -85,14 +86,29 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
       ...(bounded ? [{ title: "bounds by", kind: /** @type {const} */ ("more") }] : []),
     ],
     ranges.map(({ share, low, high, bound }, at) => [
-      labelText(labelOf(domain, 0, places[at])),
+      labelText(labelOf(domain, 0, places[at]), domain),
       percent(share),
       percent(low),
       percent(high),
       ...(bounded ? [bound ?? ""] : []),
     ]),
   );
-  fillQuantiles(/** @type {HTMLTableElement} */ (element(`${name}-quantile-rows`)), quantiles);
+  fillQuantiles(
+    /** @type {HTMLTableElement} */ (element(`${name}-quantile-rows`)),
+    quantiles,
+    domain,
+  );
+}
+
+/**
+ * From 0 to 100%, and as far beyond as unbiased shares go.
+ *
+ * @param {import("./types.js").Entry[]} ranges
+ * @returns {[number, number]}
+ */
+function hundredOrMore(ranges) {
+  const ends = ranges.flatMap(({ share, low, high }) => [share ?? 0, low ?? 0, high ?? 0]);
+  return [100 * Math.min(0, ...ends), 100 * Math.max(1, ...ends)];
 }
 
 /** @param {QuantileEntry} quantile */

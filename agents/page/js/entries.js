@@ -37,7 +37,8 @@ function neededText(forged) {
 export function fillEntries(table, what, rows, final, changes = null) {
   const entries = rows.map(({ entry }) => entry);
   const decimals = decimalsFor(entries);
-  const scale = scaleOf(entries);
+  const before = [...(changes?.values() ?? [])].flatMap(({ was }) => (was ? [was] : []));
+  const scale = scaleOf([...entries, ...before]);
   const weighed = entries.some(({ weight }) => weight);
   /** @type {Column[]} */
   const columns = [
@@ -62,7 +63,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
       const cells = [
         name,
         percent(entry.share),
-        bar(entry, scale, final),
+        bar(entry, scale, final, changes?.get(name)?.was),
         percent(entry.low),
         percent(entry.high),
         number(countText(entry.count), entry.count),
@@ -127,8 +128,9 @@ export function fillMeans(table, means, final) {
  *
  * @param {HTMLTableElement} table
  * @param {QuantileEntry[]} quantiles
+ * @param {import("./types.js").Domain} domain
  */
-export function fillQuantiles(table, quantiles) {
+export function fillQuantiles(table, quantiles, domain) {
   fillTable(
     table,
     [
@@ -139,9 +141,7 @@ export function fillQuantiles(table, quantiles) {
     ],
     quantiles.map(({ p, value, low, high }) => [
       number(`${Number((100 * p).toPrecision(6))}%`, p),
-      labelText(value),
-      labelText(low),
-      labelText(high),
+      ...[value, low, high].map((label) => labelText(label, domain)),
     ]),
   );
 }

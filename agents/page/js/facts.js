@@ -13,7 +13,9 @@ import { countText, spanText } from "./format.js";
 function tile(id, value) {
   const where = element(id);
   const known = value !== undefined;
-  /** @type {HTMLElement} */ (where.closest("div")).hidden = !known;
+  const part = /** @type {HTMLElement} */ (where.closest("div"));
+  part.hidden = !known;
+  part.classList.toggle("none", value === 0);
   const text = known ? countText(value) : "";
   if (where.textContent !== text) where.replaceChildren(figure(text, value));
 }

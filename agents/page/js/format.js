@@ -12,26 +12,36 @@ const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 }); // Slow
 
 /**
  * @param {Label} value
+ * @param {import("./types.js").Domain} [domain] It says which labels are bins.
  * @returns {string}
  */
-export function labelText(value) {
+export function labelText(value, domain) {
   if (value === null) return UNDEFINED;
   if (Array.isArray(value)) {
-    const bins = value.some(Array.isArray);
-    const texts = value.map((one) => (Array.isArray(one) ? binText(one) : labelText(one)));
-    return bins ? texts.join(" × ") : `[${texts.join(", ")}]`;
+    const { parts } = domain ?? {};
+    if (parts) return `[${value.map((one, at) => labelText(one, parts[at])).join(", ")}]`;
+    const ends = domain?.rounded ? null : domain?.intervals;
+    if (ends) {
+      const sides = /** @type {[number, number][]} */ (ends.length === 1 ? [value] : value);
+      const short = sides.length > 1;
+      return sides.map((side, at) => binText(side, ends[at][1], short)).join(" × ");
+    }
+    return `[${value.map((one) => labelText(one)).join(", ")}]`;
   }
   return typeof value === "number" ? numberText(value) : value;
 }
 
 /**
- * One side of a bin in several dimensions, with enough digits to differ from its neighbours.
+ * One side of a bin; only the last bin includes its upper end.
  *
- * @param {number[]} ends
+ * @param {[number, number]} ends
+ * @param {number} last The upper end of all.
+ * @param {boolean} short With the digits that tell it from its neighbours.
  */
-function binText([low, high]) {
+function binText([low, high], last, short) {
   const digits = Math.min(20, Math.max(0, 1 - Math.floor(Math.log10(high - low))));
-  return [low, high].map((end) => numberText(Number(end.toFixed(digits)))).join(" to ");
+  const texts = [low, high].map((end) => numberText(short ? Number(end.toFixed(digits)) : end));
+  return `[${texts.join(", ")}${high === last ? "]" : ")"}`;
 }
 
 /**
@@ -42,6 +52,19 @@ function binText([low, high]) {
 export function numberText(value) {
   return String(Number(value.toPrecision(12)));
 }
+
+/**
+ * The name of an area, which is what a query asks for, as people write it: "44 to 49, 97".
+ *
+ * @param {string} name
+ */
+export const areaText = (name) =>
+  name
+    .replace(/(?<=\d)\.0(?!\d)/g, "")
+    .replace(/([^,\s]+?)\.\.([^,\s]+)/g, (_, low, high) =>
+      low === high ? low : `${low} to ${high}`,
+    )
+    .replace(/,/g, ", ");
 
 /** @param {number | null | undefined} value */
 export function countText(value) {

@@ -29,6 +29,7 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const GONE = 410;
+const MOST_VALUES_OF_AREAS = 100_000;
 const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // With fixed options.
 const VIEWS = [valuesView, crossedView, mapView, cdfView, timeView, privacyView, healthView];
 
@@ -80,6 +81,8 @@ async function refresh(current) {
   for (const option of select("method").options) {
     option.hidden = option.disabled = !isOffered(collection, option.value);
   }
+  const merged = [...select("top").options].find(({ value }) => value === "areas");
+  if (merged) merged.hidden = merged.disabled = collection.values > MOST_VALUES_OF_AREAS;
   const overview = wantsOverview(collections);
   for (const id of ["all", "collection-part", "choices", "tabs", "tools"]) {
     element(id).hidden = overview;

@@ -49,7 +49,7 @@ function pointOf(window, entry) {
  */
 export function seriesOf(collection, windows, estimates, names) {
   const newest = estimates.findLast((one) => !one.withheld);
-  const unit = `share of the ${newest?.estimand ?? "respondents"}`;
+  const unit = newest?.estimand === "population" ? "share of population" : "share of reports";
   const ranges = (newest?.ranges ?? []).map(({ name }) => ({
     kind: "range",
     title: `Range ${name}`,
@@ -69,7 +69,7 @@ export function seriesOf(collection, windows, estimates, names) {
     unit: "value",
     points: windows.map((window, at) => {
       const found = estimates[at].quantiles?.find((one) => one.p === p);
-      return quantilePoint(window, found);
+      return quantilePoint(window, found, collection.domain);
     }),
   }));
   const means = (newest?.linear ?? []).map(({ name }) => ({
@@ -107,9 +107,10 @@ export function extentOf(series, unit) {
 /**
  * @param {WindowState} window
  * @param {import("./types.js").QuantileEntry | undefined} found
+ * @param {import("./types.js").Domain} domain
  * @returns {Point}
  */
-function quantilePoint(window, found) {
+function quantilePoint(window, found, domain) {
   if (!found) return { window, middle: null, low: null, high: null, texts: [] };
   const { value, low, high } = found;
   return {
@@ -117,7 +118,7 @@ function quantilePoint(window, found) {
     middle: numberOf(value, "middle"),
     low: numberOf(low, "low"),
     high: numberOf(high, "high"),
-    texts: [value, low, high].map(labelText),
+    texts: [value, low, high].map((one) => labelText(one, domain)),
   };
 }
 

@@ -13,6 +13,7 @@ const WIDTHS = {
   chart: "minmax(3rem, 3fr)",
   change: "11rem",
   words: "minmax(0, 3fr)",
+  state: "7.5rem",
   more: "",
 };
 const WIDTH = "5.2rem";

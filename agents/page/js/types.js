@@ -86,6 +86,7 @@
  * @property {boolean} ordered
  * @property {[number, number][] | null} intervals
  * @property {boolean} rounded
+ * @property {Domain[]} [parts] Of a pair of attributes.
  */
 
 /** @typedef {{name: string, mechanism: string, values: number, domain: Domain, likelihood: boolean}} Attribute */

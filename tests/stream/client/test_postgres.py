@@ -1,10 +1,8 @@
 """Finals in a PostgreSQL server: the same typed rows as in a file, however often they come.
 
-Skipped where the server's programs or its driver are missing, and required nowhere:
-`apt-get install postgresql` and `pip install pg8000`.
+Skipped where the server's programs are missing, unless LDPSTREAM_REQUIRE_POSTGRES is 1.
 """
 
-import importlib.util
 import os
 import pwd
 import shutil
@@ -19,6 +17,7 @@ import pytest
 
 import ldpstream as ldp
 from ldpstream.agents.document.sinks import COLUMNS, SQL_TABLE
+from tests import missing
 from tests.ports import free_ports
 from tests.processes import PATIENCE_SECONDS
 from tests.stream.client.test_sinks import finals
@@ -28,10 +27,11 @@ __all__ = ["finals"]
 
 def program(name: str) -> str:
     """Return the path of a program of the server, which Debian keeps off the PATH."""
-    folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
-    found = shutil.which(name, path=os.pathsep.join(map(str, folders)))
-    if found is None or importlib.util.find_spec("pg8000") is None:
-        pytest.skip("no PostgreSQL: apt-get install postgresql, pip install pg8000")
+    folders = sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin")), reverse=True)
+    found = shutil.which(name, path=os.pathsep.join([*folders, os.environ["PATH"]]))
+    if found is None:
+        reason = "no PostgreSQL; on Debian: apt-get install postgresql"
+        missing.skip(reason, unless="LDPSTREAM_REQUIRE_POSTGRES")
     return found
 
 

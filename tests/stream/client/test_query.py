@@ -128,7 +128,7 @@ async def test_tables_show_windows_values_ranges_and_quantiles(url: str) -> None
         assert f"{100 * entry['share']:.2f}%" in result.stdout
     ages = await ldpstream("query", url, "ages")
     assert "50.00%" in ages.stdout
-    assert "[10, 20]" in ages.stdout
+    assert "[10, 20)" in ages.stdout
 
 
 async def test_too_few_reports_are_withheld_and_the_minimum_said(

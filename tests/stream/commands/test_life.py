@@ -125,6 +125,7 @@ def test_the_table_names_the_best_way():
         "A budget of 2 for 30 windows, 100,000 devices: the error of a window is least if each "
         "reports in 2 of them: 0.01.\n"
     )
+    assert "\nEach row has the mechanism that is best for reports of its loss.\n" in said
     assert "* spread" in said
     assert "fresh" in said
     held = ways[1].model_copy(update={"way": "hold", "reports": 30, "hold": 10, "error": 0.001})

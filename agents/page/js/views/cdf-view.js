@@ -47,15 +47,15 @@ async function update(shown, current) {
         "Bars across: the value of a quantile.",
     );
     drawCurve("cdf", "cumulative distribution", domain, places, estimate);
-    say(element("cdf-sum"), halfText(estimate));
+    say(element("cdf-sum"), halfText(estimate, domain));
   }
   await updateLikelihood(shown, quantiles, current);
   return estimate;
 }
 
-/** @param {Estimate} estimate */
-function halfText({ quantiles = [] }) {
+/** @param {Estimate} estimate @param {import("../types.js").Domain} domain */
+function halfText({ quantiles = [] }, domain) {
   const half = quantiles.find(({ p, value }) => p === 0.5 && value !== null);
-  const { said, bounds } = saidOf({ quantiles: half ? [half] : [] });
+  const { said, bounds } = saidOf({ quantiles: half ? [half] : [] }, domain);
   return said && `${said} (${bounds}).`;
 }

@@ -8,7 +8,7 @@ import { countText, decimalsFor, labelText, percentText } from "../format.js";
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").ValueEntry} ValueEntry */
 /** @typedef {import("../types.js").WindowState} WindowState */
-/** @typedef {{value: number, low: number, high: number}} Change */
+/** @typedef {{value: number, low: number, high: number, was?: ValueEntry}} Change */
 /** @typedef {Map<string, Change>} Changes By the text of a label. */
 
 const MOST_NAMED = 3;
@@ -43,17 +43,19 @@ export async function changesOf(collection, window, before, method) {
     }),
   );
   if (now.withheld || then.withheld) return null;
-  const old = new Map((then.distribution ?? []).map((one) => [labelText(one.value), one]));
+  const old = new Map(
+    (then.distribution ?? []).map((one) => [labelText(one.value, collection.domain), one]),
+  );
   /** @type {Changes} */
   const found = new Map();
   for (const entry of now.distribution ?? []) {
-    const name = labelText(entry.value);
+    const name = labelText(entry.value, collection.domain);
     const was = old.get(name);
     if (!was || entry.share === null || was.share === null) continue;
     if (entry.low === null || entry.high === null || was.low === null || was.high === null)
       continue;
     const value = entry.share - was.share;
-    found.set(name, { value, low: entry.low - was.high, high: entry.high - was.low });
+    found.set(name, { value, low: entry.low - was.high, high: entry.high - was.low, was });
   }
   return found;
 }
@@ -78,7 +80,7 @@ export function changeCell(change, textOf, unit = "") {
         `${rose ? "▲" : "▼"} changed by `,
         figure(`${textOf(value)}${unit}`, value),
       )
-    : "no difference shown";
+    : make("span", { className: "same" }, "no difference shown");
   return make("span", { className: "change" }, said, make("small", {}, bounds));
 }
 
@@ -114,19 +116,20 @@ export const within = ({ share, low, high }) =>
  * Name the leading value, but only if its lower bound is above all others' upper bounds.
  *
  * @param {ValueEntry[]} distribution With simultaneous bounds.
- * @param {number} values Of the domain.
+ * @param {Collection} collection
  */
-export function leaderText(distribution, values) {
+export function leaderText(distribution, { values, domain }) {
   const [first, ...others] = [...distribution].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
   if (!first || first.share === null || first.low === null) return "";
   const least = first.low;
-  if (others.some(({ high }) => high === null || high >= least)) {
-    return "No value stands out from all others.";
-  }
   const decimals = decimalsFor([first]);
   /** @param {number | null} share */
   const percent = (share) => percentText(share, decimals);
   const bounds = `${percent(first.low).replace("%", "")} to ${percent(first.high)}`;
+  const said = `${percent(within(first))} (${bounds}).`;
+  if (others.some(({ high }) => high === null || high >= least)) {
+    return `No clear leader: ${labelText(first.value, domain)} has ${said}`;
+  }
   const verb = distribution.length < values ? "has the largest estimate," : "leads with";
-  return `${labelText(first.value)} ${verb} ${percent(within(first))} (${bounds}).`;
+  return `${labelText(first.value, domain)} ${verb} ${said}`;
 }

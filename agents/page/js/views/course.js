@@ -23,7 +23,10 @@ export async function courseText(collection, windows, estimates, listed) {
   if (!last) return "No window is final yet.";
   if (!listed || collection.domain.ordered || first === last) {
     // Not of values: their bounds may be pointwise, so none can be called the largest.
-    const { said, bounds } = saidOf({ ...estimates[windows.indexOf(last)], distribution: [] });
+    const { said, bounds } = saidOf(
+      { ...estimates[windows.indexOf(last)], distribution: [] },
+      collection.domain,
+    );
     return (
       said && `${said} (${bounds}) in the newest final window, ${clockText(last.window.start)}.`
     );

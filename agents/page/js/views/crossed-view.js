@@ -68,8 +68,8 @@ async function update({ collection, window, method }, current) {
   );
   if (!current() || estimate.withheld) return estimate;
   const entries = estimate.distribution ?? [];
-  drawn = crossed((collection.attribute ?? "").split(":"), entries);
-  say(element("crossed-sum"), leaderText(entries, collection.values));
+  drawn = crossed((collection.attribute ?? "").split(":"), entries, collection.domain.parts);
+  say(element("crossed-sum"), leaderText(entries, collection));
   say(
     element("crossed-bounds"),
     "Colour is the share, on a logarithmic scale; a cell whose bounds include 0 has no colour. " +
@@ -83,12 +83,13 @@ async function update({ collection, window, method }, current) {
 /**
  * @param {string[]} names
  * @param {ValueEntry[]} entries
+ * @param {import("../types.js").Domain[]} [parts]
  * @returns {Crossed}
  */
-function crossed(names, entries) {
+function crossed(names, entries, parts) {
   /** @param {0 | 1} place */
   const texts = (place) =>
-    entries.map(({ value }) => labelText(/** @type {Label[]} */ (value)[place]));
+    entries.map(({ value }) => labelText(/** @type {Label[]} */ (value)[place], parts?.[place]));
   const [first, second] = [texts(0), texts(1)];
   const [down, across] = [first, second].map((all) => [...new Set(all)].sort(ORDER.compare));
   const of = new Map(entries.map((entry, at) => [`${first[at]}\n${second[at]}`, entry]));

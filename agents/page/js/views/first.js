@@ -50,8 +50,10 @@ export async function firstOf(collection, windows, current) {
   const first = { newest: NOTHING, points: [], changes: [] };
   if (!current() || !newest) return first;
   const [name] = listed ? leadersOf(estimates) : [];
-  const leader = newest.distribution?.filter(({ value }) => !name || labelText(value) === name);
-  if (!newest.withheld) first.newest = saidOf({ ...newest, distribution: leader }, true);
+  const leader = newest.distribution?.filter(
+    ({ value }) => !name || labelText(value, domain) === name,
+  );
+  if (!newest.withheld) first.newest = saidOf({ ...newest, distribution: leader }, domain, true);
   if (!followed) return first;
   first.points = linesOf(collection, finals, estimates, [name])[0]?.points ?? [];
   const two = finals.slice(-2);
@@ -59,7 +61,7 @@ export async function firstOf(collection, windows, current) {
   asked.push(["confidence", halfError(collection)]);
   const half = await estimatesOf(collection, two, asked, current);
   if (!current()) return first;
-  const labels = (half[1].distribution ?? []).map(({ value }) => labelText(value));
+  const labels = (half[1].distribution ?? []).map(({ value }) => labelText(value, domain));
   const lines = linesOf(collection, two, half, [name, ...labels.filter((one) => one !== name)]);
   first.changes = (listed ? lines : lines.slice(0, 1)).flatMap(changeOf);
   return first;
@@ -106,11 +108,13 @@ function linesOf(collection, windows, estimates, names) {
  * The headline number and its bounds: a quantile, a range, the largest share or a mean.
  *
  * @param {Pick<Estimate, "ranges" | "quantiles" | "linear" | "distribution">} estimate
+ * @param {import("../types.js").Domain} domain
  * @param {boolean} [brief] A name instead of a sentence.
  * @returns {Said} Empty if there is none.
  */
 export function saidOf(
   { ranges = [], quantiles = [], linear = [], distribution = [] },
+  domain,
   brief = false,
 ) {
   const quantile = quantiles[Math.floor(quantiles.length / 2)];
@@ -127,7 +131,7 @@ export function saidOf(
     const [share, low, high] = [within(entry), entry.low, entry.high].map((one) =>
       percentText(one, decimals),
     );
-    const name = "name" in entry ? entry.name : labelText(entry.value);
+    const name = "name" in entry ? entry.name : labelText(entry.value, domain);
     return { said: `${name} has ${share}`, bounds: `${low} to ${high}` };
   }
   const [mean] = linear;

@@ -32,6 +32,7 @@ async function update(shown) {
   const { collection, windows, status } = shown;
   const wait = waitOf(collection, windows, status);
   say(element("health-sum"), sumText(shown, wait));
+  element("health-sum").classList.toggle("alarm", wait !== null || status.problems.length > 0);
   const newest = windows.findLast(({ final }) => final);
   const next = nextOf(collection, windows);
   const line = next?.due ?? (newest ? Date.parse(newest.window.end) : 0);
@@ -87,12 +88,12 @@ function drawPartitions(partitions, line, wait) {
     /** @type {HTMLTableElement} */ (element("partition-rows")),
     [
       { title: "partition", kind: "name" },
-      { title: "reached, UTC", kind: "change" },
-      { title: "behind or ahead of the line", kind: "chart" },
+      { title: "reached, UTC", kind: "state" },
+      { title: "behind or ahead", kind: "chart" },
       { title: "to read" },
       { title: "counted" },
       { title: "late" },
-      { title: "state", kind: "change" },
+      { title: "state", kind: "state" },
     ],
     partitions.map((one, place) => {
       const drawn = bar(ahead[place], scale, true);

@@ -15,6 +15,7 @@ import { colour, isDark } from "../theme.js";
  * @property {Int32Array} owner The innermost area of each place.
  * @property {Int32Array} block The block of each place.
  * @property {[number, number]} shape
+ * @property {import("../types.js").Domain} domain
  * @property {View} view
  * @property {[number, number]} range Shares per place at the ends of the colours.
  * @property {(axis: number, place: number) => Label} label

@@ -5,7 +5,7 @@ import { labelOf } from "../axis.js";
 import { boundsText } from "../bounds.js";
 import { adjust, chosen } from "../choices.js";
 import { element, figure, make, say } from "../dom.js";
-import { countText, labelText, percentText } from "../format.js";
+import { areaText, countText, labelText, percentText } from "../format.js";
 import { fitCursor, startCursor } from "./map-cursor.js";
 import { drawPicture, MARGIN, mayBeNone, painter, rangeOf, restOf } from "./map-picture.js";
 import { placesOf, sentenceOf, timesEven } from "./map-places.js";
@@ -78,6 +78,7 @@ async function update({ collection, window, method }, current) {
     areas,
     ...places,
     shape,
+    domain,
     view: viewOf(shape),
     range: rangeOf(areas),
     label: (axis, place) => labelOf(domain, axis, place),
@@ -192,7 +193,7 @@ function fillAreas(id, places) {
     /** @type {HTMLTableElement} */ (element(id)),
     [
       { title: "area", kind: "name" },
-      { title: "block" },
+      { title: "block", kind: "more" },
       { title: "share" },
       { title: "low" },
       { title: "high" },
@@ -204,7 +205,7 @@ function fillAreas(id, places) {
       const needed = forged === null ? "–" : figure(countText(forged), forged);
       const against = areas[place].inside === null ? "–" : againstText(place);
       const number = block === null ? "–" : figure(String(block), block);
-      return [name, number, percent(share), percent(low), percent(high), against, needed];
+      return [areaText(name), number, percent(share), percent(low), percent(high), against, needed];
     }),
   );
 }
@@ -240,7 +241,7 @@ function drawLegend({ range: [low, high], range, areas }) {
 /** @param {number} cell */
 function readOut(cell) {
   if (!drawn) return;
-  const { areas, owner, shape, label } = drawn;
+  const { areas, owner, shape, label, domain } = drawn;
   const at = owner[cell];
   const area = areas[at];
   const place = /** @type {import("../types.js").Label} */ ([
@@ -251,11 +252,15 @@ function readOut(cell) {
   /** @param {number | null} value */
   const percent = (value) => figure(percentText(value, decimals), value);
   const { share, low, high, values } = restOf(area);
-  const of = area.rest ? `the rest of ${area.name}` : area.name;
+  const of = area.rest ? `the rest of ${areaText(area.name)}` : areaText(area.name);
   const where = area.block === null || area.inside === null ? "" : ` in block ${area.block}`;
   const exact = area.bound === "known" && !area.rest;
   element("map-readout").replaceChildren(
-    make("span", {}, `Place ${labelText(place)}: ${of}${where}, ${countText(values)} places`),
+    make(
+      "span",
+      {},
+      `Place ${labelText(place, domain)}: ${of}${where}, ${countText(values)} places`,
+    ),
     make(
       "span",
       {},

@@ -62,7 +62,10 @@ export function drawPrivacy(collection) {
     ],
     ["Grace for late reports", window.grace_ms ? durationText(window.grace_ms) : "none"],
     ["Precision of times", durationText(collection.precision_ms)],
-    ["Nothing is shown below", `${collection.minimum.toLocaleString("en")} reports${ofBlock}`],
+    [
+      "Nothing is shown below",
+      `${collection.minimum.toLocaleString("en")} ${collection.minimum === 1 ? "report" : "reports"}${ofBlock}`,
+    ],
     ["Topic", collection.topic],
   ];
   element("settings").replaceChildren(

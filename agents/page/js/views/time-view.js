@@ -2,7 +2,7 @@
 
 import { drawBand, forgetChart, restyleCharts } from "../charts.js";
 import { adjust, chosen } from "../choices.js";
-import { element, figure, make, say } from "../dom.js";
+import { element, figure, make, offer, say } from "../dom.js";
 import {
   countText,
   decimalsFor,
@@ -76,11 +76,16 @@ async function update({ collection, windows, window }, current) {
 
 /** @param {() => void} changed */
 export function startTime(changed) {
-  const list = /** @type {HTMLSelectElement} */ (element("lines"));
-  list.addEventListener("change", () => {
-    const names = [...list.selectedOptions].map(({ value }) => value).slice(0, MOST_VALUES);
+  /** @param {string[]} names */
+  const follow = (names) => {
     adjust({ lines: names.length ? JSON.stringify(names) : "" });
     changed();
+  };
+  const more = /** @type {HTMLSelectElement} */ (element("add-line"));
+  more.addEventListener("change", () => follow([...namesIn(chosen("lines")), more.value]));
+  element("lines").addEventListener("click", ({ target }) => {
+    const { line } = /** @type {HTMLElement} */ (target).dataset;
+    if (line !== undefined) follow(namesIn(chosen("lines")).filter((one) => one !== line));
   });
 }
 
@@ -100,14 +105,20 @@ function pickedLines({ domain, values }, estimates) {
   const wanted = namesIn(chosen("lines")).filter((name) => labels.includes(name));
   const names = wanted.length ? wanted : leadersOf(estimates);
   if (names.length) adjust({ lines: JSON.stringify(names) });
-  const list = /** @type {HTMLSelectElement} */ (element("lines"));
-  if (
-    list.options.length !== labels.length ||
-    labels.some((one, at) => list.options[at].value !== one)
-  ) {
-    list.replaceChildren(...labels.map((name) => new Option(name, name)));
-  }
-  for (const option of list.options) option.selected = names.includes(option.value);
+  const picked = names.map((name) =>
+    make(
+      "button",
+      { type: "button", "data-line": name, "aria-label": `${name}, remove` },
+      `× ${name}`,
+    ),
+  );
+  const shown = [...element("lines").children].map((one) => one.getAttribute("data-line"));
+  if (shown.join("\n") !== names.join("\n")) element("lines").replaceChildren(...picked);
+  const more = /** @type {HTMLSelectElement} */ (element("add-line"));
+  /** @type {[string, string][]} */
+  const others = labels.filter((one) => !names.includes(one)).map((name) => [name, name]);
+  offer(more, [["", "+ add a line"], ...others], "");
+  more.disabled = names.length >= MOST_VALUES || others.length === 0;
   return names;
 }
 

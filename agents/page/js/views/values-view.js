@@ -6,14 +6,16 @@ import { chosen } from "../choices.js";
 import { element, say } from "../dom.js";
 import { changedText, changesOf, leaderText } from "./changes.js";
 import { fillEntries, fillMeans, fillQuantiles } from "../entries.js";
-import { labelText, spanText } from "../format.js";
+import { countText, labelText, spanText } from "../format.js";
 import { drawPriors } from "../priors.js";
+import { fillMerged, standingText } from "./merged.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").Shown} Shown */
 
 /** @typedef {import("./changes.js").Changes} Changes */
 
+const AREAS = "areas"; // In place of a number of values.
 const DEFAULT_TOP = "20";
 const MOST_COMPARED = 1000; // Values: all are fetched for both windows.
 
@@ -30,57 +32,67 @@ export const valuesView = { id: "values", fits: () => true, update };
  */
 async function update({ collection, window, compared, method }, current) {
   const top = chosen("top") || DEFAULT_TOP;
+  const merged = top === AREAS;
   /** @type {[string, string][]} */
   const asked = [
-    ["top", top],
+    ["top", merged ? "0" : top],
     ["simultaneous", "true"],
     ["method", method],
   ];
+  if (merged) asked.push(["areas", "true"]);
   const path = estimatePath(collection.name, window.window, asked);
-  const many = collection.values > MOST_COMPARED;
+  const many = collection.values > MOST_COMPARED || merged;
   /** @type {[Estimate, Changes | null]} */
   const [estimate, changes] = await Promise.all([
     ask(path),
     compared && !many ? changesOf(collection, window, compared, method) : null,
   ]);
-  if (current() && !estimate.withheld) draw(estimate, collection.values, changes, compared);
+  if (current() && !estimate.withheld) draw(estimate, collection, changes, compared);
   return estimate;
 }
 
 /**
  * @param {Estimate} estimate
- * @param {number} values Of the domain.
+ * @param {Shown["collection"]} collection
  * @param {Changes | null} changes
  * @param {Shown["compared"]} compared
  */
-function draw(estimate, values, changes, compared) {
-  const { distribution = [], ranges = [], linear = [], quantiles = [], final } = estimate;
+function draw(estimate, collection, changes, compared) {
+  const { distribution = [], ranges = [], linear = [], quantiles = [], areas, final } = estimate;
   say(
     element("values-sum"),
-    [leaderText(distribution, values), changedText(changes)].join(" ").trim(),
+    areas
+      ? standingText(areas.entries)
+      : [leaderText(distribution, collection), changedText(changes).replace(/^for/, "For")]
+          .join(" ")
+          .trim(),
   );
+  const all = areas ? `${countText(areas.family)} areas that could have been shown` : "values";
   say(
     element("bounds"),
-    `${boundsText(estimate, "for all values together")} Estimates are unbiased and not clipped, ` +
+    `${boundsText(estimate, `for all ${all} together`)} Estimates are unbiased and not clipped, ` +
       "so they can be below 0, or above the exact share of their block." +
       (changes && compared
-        ? ` Changes since ${spanText(compared.window)} UTC are in points; their bounds hold for all ` +
-          "values together too. “No difference shown” is no proof that there is none."
+        ? ` Changes since ${spanText(compared.window)} UTC are in points, and its bounds grey; ` +
+          "those of the changes hold for all values together too. “No difference shown” is no proof that there is none."
         : ""),
   );
-  fillEntries(
-    tableOf("value-rows"),
-    "value",
-    distribution.map((entry) => ({ name: labelText(entry.value), entry })),
-    final,
-    changes,
-  );
+  const table = tableOf("value-rows");
+  if (areas) fillMerged(table, areas.entries, final);
+  else
+    fillEntries(
+      table,
+      "value",
+      distribution.map((entry) => ({ name: labelText(entry.value, collection.domain), entry })),
+      final,
+      changes,
+    );
   element("ranges").hidden = ranges.length === 0;
   const named = ranges.map((entry) => ({ name: entry.name, entry }));
   fillEntries(tableOf("range-rows"), "range", named, final);
   element("linear").hidden = linear.length === 0;
   fillMeans(tableOf("linear-rows"), linear, final);
   element("quantiles").hidden = quantiles.length === 0;
-  fillQuantiles(tableOf("quantile-rows"), quantiles);
+  fillQuantiles(tableOf("quantile-rows"), quantiles, collection.domain);
   drawPriors(estimate);
 }

@@ -1,0 +1,64 @@
+// Areas of a line, which are merged bins, or of labels: what stands out, and the rest of it all.
+
+import { bar, scaleOf } from "../bars.js";
+import { areaText, countText, decimalsFor, percentText } from "../format.js";
+import { fillTable, number } from "../table.js";
+import { within } from "./changes.js";
+
+/** @typedef {import("../types.js").AreaEntry} AreaEntry */
+
+/** @param {AreaEntry[]} areas What they say first. */
+export function standingText(areas) {
+  const named = areas.filter(({ inside }) => inside !== null);
+  const [first] = [...named].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
+  if (!first) return "Nothing is told from an even share of the rest.";
+  const decimals = decimalsFor([first]);
+  const [share, low, high] = [within(first), first.low, first.high].map((one) =>
+    percentText(one, decimals),
+  );
+  const count = named.length === 1 ? "One area stands" : `${countText(named.length)} areas stand`;
+  return `${count} out: ${areaText(first.name)} has ${share} (${low} to ${high}).`;
+}
+
+/**
+ * Fill a table with areas, each with what is not named in it again as the rest of it.
+ *
+ * @param {HTMLTableElement} table
+ * @param {AreaEntry[]} areas
+ * @param {boolean} final
+ */
+export function fillMerged(table, areas, final) {
+  const rows = areas.flatMap((area) => {
+    const name = areaText(area.name);
+    const { rest, forged } = area;
+    const own = { ...area, name, forged };
+    if (!rest?.values) return [own];
+    const left = { ...rest, name: `the rest of ${name}`, forged: null };
+    return area.inside === null && area.block === null ? [left] : [own, left];
+  });
+  const decimals = decimalsFor(rows);
+  const scale = scaleOf(rows);
+  /** @param {number | null} share */
+  const percent = (share) => number(percentText(share, decimals), share);
+  fillTable(
+    table,
+    [
+      { title: "area", kind: "name" },
+      { title: "share" },
+      { title: "bounds", kind: "chart" },
+      { title: "low" },
+      { title: "high" },
+      { title: "values" },
+      { title: "forgeries needed", kind: "more" },
+    ],
+    rows.map((one) => [
+      one.name,
+      percent(one.share),
+      bar(one, scale, final),
+      percent(one.low),
+      percent(one.high),
+      number(countText(one.values), one.values),
+      one.forged === null ? "–" : number(countText(one.forged), one.forged),
+    ]),
+  );
+}

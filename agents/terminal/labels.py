@@ -1,0 +1,85 @@
+"""Labels as people read them: bins with the ends that they have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Self
+
+from pydantic import JsonValue
+
+from ldpstream.agents.document.answers import Collection, DomainShape
+from ldpstream.mechanisms.base.checks import number_text
+from ldpstream.mechanisms.domains.attributes import Attributes
+from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.interval import Interval
+
+Ends = Sequence[float]
+"""The upper end of each interval that is cut into bins; of other values none."""
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Which labels of a collection are bins, by attribute; of no attribute under None."""
+
+    ends: Mapping[str | None, Ends] = field(default_factory=dict)
+
+    @classmethod
+    def of_domain(cls, domain: Domain) -> Self:
+        """Return those of a domain here."""
+        of: dict[str | None, Domain] = {None: domain}
+        if isinstance(domain, Attributes):
+            of |= dict(zip(domain.names, domain.domains, strict=True))
+        return cls({name: _ends(one.estimated) for name, one in of.items()})
+
+    @classmethod
+    def of_collection(cls, collection: Collection) -> Self:
+        """Return those of a collection that a worker serves."""
+        of: dict[str | None, DomainShape] = {None: collection.domain}
+        of |= {one.name: one.domain for one in collection.attributes}
+        return cls({name: _ends_of_shape(one) for name, one in of.items()})
+
+    def text(self, label: JsonValue, attribute: str | None = None) -> str:
+        """Return a label of an attribute, or of a pair `first:second`, as text."""
+        if attribute is not None and ":" in attribute and isinstance(label, list | tuple):
+            parts = zip(label, attribute.split(":"), strict=True)
+            return f"[{', '.join(self.text(*part) for part in parts)}]"
+        return label_text(label, self.ends.get(attribute, ()))
+
+
+PLAIN: Final = Labels()
+"""Where nothing is known of the domain: bins are lists."""
+
+
+def label_text(label: JsonValue, ends: Ends = ()) -> str:
+    """Return a label as text: coordinates as JSON has them, numbers as people write them.
+
+    A bin ends before its upper end, the last one with it.
+
+    >>> label_text([0.6000000000000001, -0.0])
+    '[0.6, 0]'
+    >>> label_text([10, 20], [100]), label_text([[0, 1], [90, 100]], [5, 100])
+    ('[10, 20)', '[0, 1) × [90, 100]')
+    """
+    if label is None:
+        return "undefined"
+    if isinstance(label, float):
+        # Twelve digits, as the page has: binary fractions add the others.
+        return number_text(float(f"{label:.12g}") + 0.0)
+    if not isinstance(label, list | tuple):
+        return str(label)
+    if ends:
+        sides = [label] if len(ends) == 1 else label
+        return " × ".join(_bin_text(side, end) for side, end in zip(sides, ends, strict=True))
+    return f"[{', '.join(label_text(part) for part in label)}]"
+
+
+def _bin_text(side: JsonValue, end: float) -> str:
+    closed = isinstance(side, list | tuple) and side[-1] == end
+    return label_text(side)[:-1] + ("]" if closed else ")")
+
+
+def _ends(domain: Domain) -> Ends:
+    return [high for _, high in domain.bounds] if isinstance(domain, Interval) else []
+
+
+def _ends_of_shape(domain: DomainShape) -> Ends:
+    return [] if domain.rounded else [high for _, high in domain.intervals or []]
