@@ -18,7 +18,7 @@ def order(version: str) -> tuple[list[int], bool, str]:
 
 def main(folder: Path) -> None:
     """Write both files."""
-    found = sorted((one.parent.name for one in folder.glob("*/index.html")), key=order)[::-1]
+    found = sorted((one.parent.name for one in folder.glob("[0-9]*/index.html")), key=order)[::-1]
     versions = [{"version": name, "title": name, "aliases": []} for name in found]
     (folder / "versions.json").write_text(json.dumps(versions, indent=2) + "\n")
     newest = f"{found[0]}/index.html"

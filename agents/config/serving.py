@@ -112,7 +112,10 @@ class ServingTable(Table):
     )
     token: SecretKey = Field(
         default=None,
-        description="The bearer token of readers; required unless `http` is a loopback address",
+        description=(
+            "The bearer token of readers; required unless `http` is a loopback address or "
+            "`open_to_everybody` is set"
+        ),
         examples=[{"env": "LDPSTREAM_READ_TOKEN"}],
     )
     certificate: PlacedFile | None = Field(

@@ -101,7 +101,9 @@ class WindowTable(Table):
     )
     idle: DurationOrOff = Field(
         default=30 * SECOND_MS,
-        description="After how long a silent partition no longer keeps windows open",
+        description=(
+            "How long a partition must have nothing unread before it no longer keeps windows open"
+        ),
     )
     future: Duration | None = Field(
         default=None,

@@ -177,7 +177,7 @@ class WindowList(Answer):
 
 
 class PartitionStatus(Answer):
-    """One partition, from its newest winning commit record."""
+    """One partition, from its newest winning head."""
 
     partition: int
     owned: bool = Field(description="Whether this worker owns it")

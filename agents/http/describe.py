@@ -168,7 +168,7 @@ def describe_window(info: WindowInfo) -> WindowState:
 
 
 def describe_status(served: ServedCollection) -> CollectionStatus:
-    """Return a collection's progress, from the winning commit records of all partitions."""
+    """Return a collection's progress, from the winning heads of all partitions."""
     partitions = [_partition(served, replica) for replica in served.replicas]
     return CollectionStatus(
         collection=served.config.name,

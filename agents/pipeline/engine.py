@@ -1,4 +1,4 @@
-"""One collection in one worker: its owned partitions, from messages to winning commit records.
+"""One collection in one worker: its owned partitions, from messages to winning heads.
 
 All decisions are made in `agents/partition`, which does no I/O. This module loads partitions,
 advances time, and sends flushes to the broker and reads them back. Faust says which partitions are
@@ -41,7 +41,7 @@ class Engine:
       other states of the collection.
     - `title`: its name in messages: the collection's name, plus the spec for an accepted one.
     - `intake` takes what is read; `end_offsets`, by partition, are the source's last seen.
-    - `news` is set whenever there may be a new winning commit record.
+    - `news` is set whenever there may be a new winning head.
     """
 
     def __init__(

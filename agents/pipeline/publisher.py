@@ -81,7 +81,7 @@ class Publisher:
         return None if self._engine.stopped else self._engine.first
 
     async def _has_news(self, seconds: float) -> bool:
-        """Wait at most this long for a winning commit record; return whether there is one."""
+        """Wait at most this long for a winning head; return whether there is one."""
         # `wait_for` may lose a cancellation at the same time, and the worker would not end.
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -79,8 +79,13 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
     if wanted.as_json:
         click.echo(document.to_json())
     else:
-        ends = Labels.of_domain(collection.spec.domain).ends[None]
-        show_plan(document, table_console(), ends=ends)
+        domain = collection.spec.domain
+        show_plan(
+            document,
+            table_console(),
+            ends=Labels.of_domain(domain).ends[None],
+            weighted=domain.estimated is not domain,
+        )
         if document.life is not None:
             show_life(document.life, wanted.respondents, table_console())
 

@@ -23,10 +23,13 @@ _MOST_COLUMNS: Final = 5
 _MOST_TOP: Final = 5
 
 
-def show_plan(document: PlanDocument, console: Console, *, ends: Ends = ()) -> None:
+def show_plan(
+    document: PlanDocument, console: Console, *, ends: Ends = (), weighted: bool = False
+) -> None:
     """Print a plan: the verdict, all mechanisms, and the best ones' errors by query.
 
-    `ends` are those of the intervals of a domain that is cut into bins.
+    `ends` are those of the intervals of a domain that is cut into bins, whose values are `weighted`
+    if each has a private weight.
     """
     console.print(f"{document.collection}: {document.verdict}", markup=False, soft_wrap=True)
     console.print(
@@ -40,7 +43,9 @@ def show_plan(document: PlanDocument, console: Console, *, ends: Ends = ()) -> N
     if queries.row_count:
         console.print(queries)
     for refused in document.refused:
-        console.print(f"no: {_refusal(refused, ends)}", markup=False, soft_wrap=True)
+        console.print(
+            f"no: {_refusal(refused, () if weighted else ends)}", markup=False, soft_wrap=True
+        )
     for unsuited in document.unsuited:
         reason = f"no: {unsuited.mechanism}: needs {unsuited.needs}"
         console.print(reason, markup=False, soft_wrap=True)

@@ -77,8 +77,8 @@ def minimum_sentences(
     if minimum_block is not None and minimum_block > 1:
         return (
             (
-                f"{promise} In a disclosed block it is about no fewer than {minimum_block:,}: "
-                "smaller blocks are merged. Documents say which blocks are merged."
+                f"{promise} Nor is any about fewer than {minimum_block:,} reports in a disclosed "
+                "block: smaller blocks are merged. Documents say which."
             ),
         )
     off = "" if minimum_block is None else " minimum_block, which would merge small blocks, is off."

@@ -109,7 +109,9 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
             f"{', '.join(CORRELATED)}",
         )
     if options.areas and _values_alone(spec).size != spec.domain.estimated.size:
-        raise QueryError("areas", "a collection of values without weights; ask for top=all")
+        raise QueryError(
+            "areas", "a mechanism with one report distribution for each value; ask for top=all"
+        )
     asked = {"project": options.project == "likelihood", "method": options.method in OTHERWISE}
     instead = {
         "project": "simplex",

@@ -1,6 +1,6 @@
 """A read-only windowed table of a collection, for the surrounding app.
 
-It is indexed by window, like Faust's own windowed tables, and shows what winning commit records
+It is indexed by window, like Faust's own windowed tables, and shows what winning heads
 have counted, each report once. Its values are exact, and the same in all workers, because each
 reads the changelogs of all partitions.
 """

@@ -20,11 +20,11 @@ class Estimate:
     """Estimates of q shares from n reports.
 
     `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`. NaN means undefined:
-    everything at n = 0; at n = 1 the population's standard error and `bernstein` bounds of counted
-    symbols. `influence` is the most that one forged report moves the value. `confidence` holds for
-    each query, or, if `simultaneous`, for all of them together. `form` names the kind of bound of
-    each query, text `(q,)`, empty at n = 0. `lowest` and `highest` are the bounds before they are
-    cut to the range of shares.
+    everything at n = 0; at n = 1 the population's standard error, and `bernstein` bounds of counted
+    symbols that are not known exactly. `influence` is the most that one forged report moves the
+    value. `confidence` holds for each query, or for all together if `simultaneous`. `form`
+    names the kind of bound of each query, text `(q,)`, empty at n = 0. `lowest` and `highest` are
+    the bounds before they are cut to the range of shares.
     """
 
     value: Floats

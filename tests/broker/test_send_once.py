@@ -170,7 +170,7 @@ def test_what_the_broker_no_longer_knows_is_not_sent_again(
 @kafka_only
 def test_a_topic_created_again_is_another_one(lab: Lab, few: Path):
     change(journal_of(lab), "sent = 0, begun = 0, topic_id = 'another'")
-    assert "day-1 was begun on another topic" in refused(invoke(*send(lab, few)))
+    assert "since day-1 was begun; choose another name" in refused(invoke(*send(lab, few)))
 
 
 @pytest.mark.parametrize("running", ["embedded"], indirect=True)

@@ -108,8 +108,8 @@ class Once:
             drawn = self._draw(source, reading, topic_id_text, batch=batch)
         elif drawn.topic_id != topic_id_text:
             raise Refused(
-                f"--id: {self._name} was begun on another topic {self._topic}: it was created "
-                "again, or belongs to another broker; choose another name"
+                f"--id: the topic {self._topic} was created again, or belongs to another broker, "
+                f"since {self._name} was begun; choose another name"
             )
         return await self._send(drawn, partitions)
 

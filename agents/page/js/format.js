@@ -54,17 +54,20 @@ export function numberText(value) {
 }
 
 /**
- * The name of an area, which is what a query asks for, as people write it: "44 to 49, 97".
+ * The name of an area, which is what a query asks for, as people write it: "44 to 49, 97". A label
+ * stays as it is.
  *
- * @param {string} name
+ * @param {{name: string, box: number[][] | null}} area
  */
-export const areaText = (name) =>
-  name
-    .replace(/(?<=\d)\.0(?!\d)/g, "")
-    .replace(/([^,\s]+?)\.\.([^,\s]+)/g, (_, low, high) =>
-      low === high ? low : `${low} to ${high}`,
-    )
-    .replace(/,/g, ", ");
+export const areaText = ({ name, box }) =>
+  box === null
+    ? name
+    : name
+        .replace(/(?<=\d)\.0(?!\d)/g, "")
+        .replace(/([^,\s]+?)\.\.([^,\s]+)/g, (_, low, high) =>
+          low === high ? low : `${low} to ${high}`,
+        )
+        .replace(/,/g, ", ");
 
 /** @param {number | null | undefined} value */
 export function countText(value) {

@@ -21,7 +21,7 @@ import { startTabs } from "./tabs.js";
 import { startTheme } from "./theme.js";
 import { startTime, timeView } from "./views/time-view.js";
 import { showTokenForm, startTokenForm } from "./token-form.js";
-import { valuesView } from "./views/values-view.js";
+import { offersAreas, valuesView } from "./views/values-view.js";
 import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";
 
 /** @typedef {import("./types.js").Collection} Collection */
@@ -29,7 +29,6 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const GONE = 410;
-const MOST_VALUES_OF_AREAS = 100_000;
 const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // With fixed options.
 const VIEWS = [valuesView, crossedView, mapView, cdfView, timeView, privacyView, healthView];
 
@@ -82,7 +81,7 @@ async function refresh(current) {
     option.hidden = option.disabled = !isOffered(collection, option.value);
   }
   const merged = [...select("top").options].find(({ value }) => value === "areas");
-  if (merged) merged.hidden = merged.disabled = collection.values > MOST_VALUES_OF_AREAS;
+  if (merged) merged.hidden = merged.disabled = !offersAreas(collection);
   const overview = wantsOverview(collections);
   for (const id of ["all", "collection-part", "choices", "tabs", "tools"]) {
     element(id).hidden = overview;

@@ -24,6 +24,12 @@ import { labelText } from "./format.js";
  * @property {Point[]} points
  */
 
+/** @type {Record<string, string>} */
+const UNITS = {
+  respondents: "share of reports",
+  population: "share of population",
+  active: "share of active devices",
+};
 export const MOST_VALUES = 6;
 export const MOST_VALUES_LISTED = 200;
 
@@ -49,7 +55,7 @@ function pointOf(window, entry) {
  */
 export function seriesOf(collection, windows, estimates, names) {
   const newest = estimates.findLast((one) => !one.withheld);
-  const unit = newest?.estimand === "population" ? "share of population" : "share of reports";
+  const unit = UNITS[newest?.estimand ?? "respondents"];
   const ranges = (newest?.ranges ?? []).map(({ name }) => ({
     kind: "range",
     title: `Range ${name}`,
@@ -82,7 +88,9 @@ export function seriesOf(collection, windows, estimates, names) {
       return pointOf(window, found && { ...found, share: found.mean });
     }),
   }));
-  const values = collection.domain.ordered ? [] : valueSeries(windows, estimates, names, unit);
+  const values = collection.domain.ordered
+    ? []
+    : valueSeries(collection.domain, windows, estimates, names, unit);
   return [...ranges, ...quantiles, ...means, ...values];
 }
 
@@ -127,15 +135,16 @@ function quantilePoint(window, found, domain) {
  * none is final. Not those of the newest alone, which would make lines come and go.
  *
  * @param {Estimate[]} estimates
+ * @param {import("./types.js").Domain} domain
  * @returns {string[]}
  */
-export function leadersOf(estimates) {
+export function leadersOf(estimates, domain) {
   const finals = estimates.filter((one) => one.final && !one.withheld);
   /** @type {Map<string, number>} */
   const sums = new Map();
   for (const { distribution = [] } of finals.length ? finals : estimates) {
     for (const { value, share } of distribution) {
-      const name = labelText(value);
+      const name = labelText(value, domain);
       sums.set(name, (sums.get(name) ?? 0) + (share ?? 0));
     }
   }
@@ -144,15 +153,17 @@ export function leadersOf(estimates) {
 }
 
 /**
+ * @param {import("./types.js").Domain} domain
  * @param {WindowState[]} windows
  * @param {Estimate[]} estimates
  * @param {string[]} names
  * @param {string} unit
  * @returns {Series[]}
  */
-function valueSeries(windows, estimates, names, unit) {
+function valueSeries(domain, windows, estimates, names, unit) {
   const found = estimates.map(
-    ({ distribution = [] }) => new Map(distribution.map((one) => [labelText(one.value), one])),
+    ({ distribution = [] }) =>
+      new Map(distribution.map((one) => [labelText(one.value, domain), one])),
   );
   return names.map((name) => ({
     kind: "value",

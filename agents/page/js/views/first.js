@@ -49,7 +49,7 @@ export async function firstOf(collection, windows, current) {
   /** @type {First} */
   const first = { newest: NOTHING, points: [], changes: [] };
   if (!current() || !newest) return first;
-  const [name] = listed ? leadersOf(estimates) : [];
+  const [name] = listed ? leadersOf(estimates, domain) : [];
   const leader = newest.distribution?.filter(
     ({ value }) => !name || labelText(value, domain) === name,
   );

@@ -201,11 +201,12 @@ function fillAreas(id, places) {
       { title: "forgeries needed", kind: "more" },
     ],
     places.map((place) => {
-      const { name, block, share, low, high, forged } = areas[place];
+      const { block, share, low, high, forged } = areas[place];
       const needed = forged === null ? "–" : figure(countText(forged), forged);
       const against = areas[place].inside === null ? "–" : againstText(place);
       const number = block === null ? "–" : figure(String(block), block);
-      return [areaText(name), number, percent(share), percent(low), percent(high), against, needed];
+      const name = areaText(areas[place]);
+      return [name, number, percent(share), percent(low), percent(high), against, needed];
     }),
   );
 }
@@ -252,7 +253,7 @@ function readOut(cell) {
   /** @param {number | null} value */
   const percent = (value) => figure(percentText(value, decimals), value);
   const { share, low, high, values } = restOf(area);
-  const of = area.rest ? `the rest of ${areaText(area.name)}` : areaText(area.name);
+  const of = area.rest ? `the rest of ${areaText(area)}` : areaText(area);
   const where = area.block === null || area.inside === null ? "" : ` in block ${area.block}`;
   const exact = area.bound === "known" && !area.rest;
   element("map-readout").replaceChildren(

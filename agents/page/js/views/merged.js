@@ -11,13 +11,13 @@ import { within } from "./changes.js";
 export function standingText(areas) {
   const named = areas.filter(({ inside }) => inside !== null);
   const [first] = [...named].sort((a, b) => (b.share ?? 0) - (a.share ?? 0));
-  if (!first) return "Nothing is told from an even share of the rest.";
+  if (!first) return "No area stands out from an even share of the whole.";
   const decimals = decimalsFor([first]);
   const [share, low, high] = [within(first), first.low, first.high].map((one) =>
     percentText(one, decimals),
   );
   const count = named.length === 1 ? "One area stands" : `${countText(named.length)} areas stand`;
-  return `${count} out: ${areaText(first.name)} has ${share} (${low} to ${high}).`;
+  return `${count} out: ${areaText(first)} has ${share} (${low} to ${high}).`;
 }
 
 /**
@@ -29,7 +29,7 @@ export function standingText(areas) {
  */
 export function fillMerged(table, areas, final) {
   const rows = areas.flatMap((area) => {
-    const name = areaText(area.name);
+    const name = areaText(area);
     const { rest, forged } = area;
     const own = { ...area, name, forged };
     if (!rest?.values) return [own];

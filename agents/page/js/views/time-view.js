@@ -101,9 +101,9 @@ function pickedLines({ domain, values }, estimates) {
   element("lines-part").hidden = !offered;
   if (!offered) return [];
   const all = estimates.findLast(({ distribution }) => distribution)?.distribution ?? [];
-  const labels = all.map(({ value }) => labelText(value));
+  const labels = all.map(({ value }) => labelText(value, domain));
   const wanted = namesIn(chosen("lines")).filter((name) => labels.includes(name));
-  const names = wanted.length ? wanted : leadersOf(estimates);
+  const names = wanted.length ? wanted : leadersOf(estimates, domain);
   if (names.length) adjust({ lines: JSON.stringify(names) });
   const picked = names.map((name) =>
     make(

@@ -17,7 +17,16 @@ import { fillMerged, standingText } from "./merged.js";
 
 const AREAS = "areas"; // In place of a number of values.
 const DEFAULT_TOP = "20";
+const MOST_VALUES_OF_AREAS = 100_000;
 const MOST_COMPARED = 1000; // Values: all are fetched for both windows.
+
+/**
+ * Whether a worker answers with areas: not where a value has several distributions of reports.
+ *
+ * @param {Shown["collection"]} collection
+ */
+export const offersAreas = ({ mechanism, values }) =>
+  mechanism !== "lip" && values <= MOST_VALUES_OF_AREAS;
 
 /** @param {string} id */
 const tableOf = (id) => /** @type {HTMLTableElement} */ (element(id));
@@ -31,8 +40,9 @@ export const valuesView = { id: "values", fits: () => true, update };
  * @returns {Promise<Estimate>}
  */
 async function update({ collection, window, compared, method }, current) {
-  const top = chosen("top") || DEFAULT_TOP;
-  const merged = top === AREAS;
+  const asksAreas = chosen("top") === AREAS;
+  const merged = asksAreas && offersAreas(collection);
+  const top = (!asksAreas && chosen("top")) || DEFAULT_TOP;
   /** @type {[string, string][]} */
   const asked = [
     ["top", merged ? "0" : top],
@@ -63,9 +73,7 @@ function draw(estimate, collection, changes, compared) {
     element("values-sum"),
     areas
       ? standingText(areas.entries)
-      : [leaderText(distribution, collection), changedText(changes).replace(/^for/, "For")]
-          .join(" ")
-          .trim(),
+      : [leaderText(distribution, collection), changedText(changes)].join(" ").trim(),
   );
   const all = areas ? `${countText(areas.family)} areas that could have been shown` : "values";
   say(
