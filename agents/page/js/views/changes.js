@@ -80,7 +80,7 @@ export function changeCell(change, textOf, unit = "") {
         `${rose ? "▲" : "▼"} changed by `,
         figure(`${textOf(value)}${unit}`, value),
       )
-    : "no difference shown";
+    : make("span", {}, "no difference shown");
   return make("span", { className: "change" }, said, make("small", {}, bounds));
 }
 
