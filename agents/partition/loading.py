@@ -20,6 +20,12 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 
 
+def included(replicas: Sequence[Replica]) -> int:
+    """Return the number of partitions that partition 0's head includes; 0 until it is read."""
+    head = replicas[0].head
+    return 0 if head is None else max(1, head.partitions)
+
+
 def loadable(
     context: Context, partition: int, replicas: Sequence[Replica], siblings: SiblingHeads
 ) -> Head | None:
@@ -29,9 +35,9 @@ def loadable(
     behind another, partition 0's head includes it (if it was added), and all accepted states have
     recorded where they hand over.
     """
-    first, stored = replicas[0].head, replicas[partition].head
-    if first is None or partition >= max(1, first.partitions) or missing(replicas):
+    if partition >= included(replicas) or missing(replicas):
         return None
+    stored = replicas[partition].head
     return stored if context.accepted or siblings.all_cut_over else None
 
 

@@ -99,8 +99,7 @@ class Engine:
         """The problems that keep it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.replicas, missing) for e in self.accepted if e.stopped]
-        if missing:
-            waits.append(self._loader.problem)
+        waits.append(self._loader.problem(missing))
         found = (self._services.clock.problem, self._rivals.problem, *waits)
         return tuple(filter(None, (self._problem, *self._notes, *found)))
 

@@ -16,6 +16,7 @@ from typing import Final
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.partition.cutover import SiblingHeads
+from ldpstream.agents.partition.loading import included
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.gathered import missing
@@ -58,16 +59,12 @@ class Loader:
         self._not_before[partition] = time.monotonic() + RETRY_SECONDS
 
     def worth_trying(self, partitions: AbstractSet[int]) -> list[int]:
-        """Return those of these partitions that partition 0's head allows to be loaded.
-
-        Trying the others one by one would take long with thousands of them.
-        """
+        """Return those of these partitions, maybe thousands, that partition 0's head includes."""
         first = self.replicas[0].head
-        included = 0 if first is None else max(1, first.partitions)
         # A state is new, and begins with the newest format, only if no partition has a record.
         if first is not None and not first.seq and any(r.head is None for r in self.replicas):
             return []
-        return [partition for partition in partitions if partition < included]
+        return [partition for partition in partitions if partition < included(self.replicas)]
 
     def load(self, partition: int) -> Partition | None:
         """Load a partition; return None if that is not possible yet.
@@ -106,15 +103,20 @@ class Loader:
             return SiblingHeads(found[0], found[1:])
         return SiblingHeads(None, found)
 
-    @property
-    def problem(self) -> str:
-        """Why nothing can be loaded, if panes are missing in partition 0; empty if none are."""
-        if not missing(self.replicas):
+    def problem(self, unloaded: AbstractSet[int]) -> str:
+        """Return why these partitions cannot be loaded, if an operator has to act; else empty."""
+        if unloaded and missing(self.replicas):
+            return (
+                "partition 0 of its changelog lacks panes that it stores for all partitions: it "
+                f"was emptied or cut, or is being read; `ldpstream reset {self.config.name}` "
+                "counts again what the source still holds"
+            )
+        head, added = self.replicas[0].head, max(unloaded, default=0)
+        if not (head and head.seq) or added < included(self.replicas):
             return ""
         return (
-            "partition 0 of its changelog lacks panes that it stores for all partitions: it was "
-            f"emptied or cut, or is being read; `ldpstream reset {self.config.name}` counts "
-            "again what the source still holds"
+            f"partition {added} was added, and waits for the owner of partition 0: restart all "
+            f"workers with collection.{self.config.name}.partitions = {self.config.partitions}"
         )
 
     def known_partitions(self) -> int:

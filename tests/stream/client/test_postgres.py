@@ -7,6 +7,7 @@ import os
 import pwd
 import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,27 +37,27 @@ def program(name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def url() -> Iterator[str]:
     """Run a server with an empty database, as another user where this one is root."""
-    initdb, postgres = program("initdb"), program("postgres")
-    folder, port = tmp_path_factory.mktemp("postgres"), free_ports(1)[0]
-    data = folder / "data"
-    user: int | None = None
-    if os.getuid() == 0:
-        user = pwd.getpwnam("postgres").pw_uid
-        for one in (folder, *folder.parents[:2]):
-            one.chmod(0o755)
-        os.chown(folder, user, -1)
-    made = [initdb, "-D", str(data), "-U", "ldp", "-A", "trust", "--no-sync"]
-    subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder)
-    options = [f"-p{port}", "-h127.0.0.1", f"-k{folder}", "-cfsync=off"]
-    with subprocess.Popen(
-        [postgres, "-D", str(data), *options], user=user, cwd=folder, stderr=subprocess.DEVNULL
-    ) as server:
-        try:
-            yield f"postgresql+pg8000://ldp@127.0.0.1:{port}/postgres"
-        finally:
-            server.terminate()
+    initdb, postgres, port = program("initdb"), program("postgres"), free_ports(1)[0]
+    user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
+    # Of its own: another user cannot reach pytest's folders.
+    with tempfile.TemporaryDirectory(prefix="ldpstream-postgres-") as folder:
+        if user is not None:
+            os.chown(folder, user, -1)
+        made = [initdb, "-D", f"{folder}/data", "-U", "ldp", "-A", "trust", "--no-sync"]
+        subprocess.run(made, check=True, capture_output=True, user=user, cwd=folder)
+        options = [f"-p{port}", "-h127.0.0.1", f"-k{folder}", "-cfsync=off"]
+        with subprocess.Popen(
+            [postgres, "-D", f"{folder}/data", *options],
+            user=user,
+            cwd=folder,
+            stderr=subprocess.DEVNULL,
+        ) as server:
+            try:
+                yield f"postgresql+pg8000://ldp@127.0.0.1:{port}/postgres"
+            finally:
+                server.terminate()
 
 
 def stored(url: str) -> list[dict[str, Any]]:

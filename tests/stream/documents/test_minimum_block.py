@@ -245,7 +245,7 @@ def test_the_privacy_statement_says_whether_it_is_on() -> None:
         for more in ({"minimum": 20}, MERGING, {"minimum": 20, "domain": {"size": 12}})
     )
     assert "minimum_block, which would merge small blocks, is off" in off
-    assert "no fewer than 10: smaller blocks are merged" in on
+    assert "fewer than 10 reports in a disclosed block: smaller blocks are merged" in on
     assert "minimum_block" not in none
 
 

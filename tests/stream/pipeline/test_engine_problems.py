@@ -107,3 +107,24 @@ async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection
     await eventually(lambda: engine.problems)
     assert engine.problems == ("topic city.reports was deleted and created again",)
     assert not engine.held
+
+
+def test_an_added_partition_waits_for_the_owner_of_partition_0_as_a_known_problem() -> None:
+    """A rolling restart goes on at what is ready: it must not wait for what is restarted last."""
+    prefix = state_prefix(make_engine().context)
+    head = encode_head(Head(epoch=7, seq=1, partitions=1))
+    engine = make_engine(read=[(encode_key(prefix, Key(HEAD, 7, 1)), head)])
+    engine.assign([1])
+    engine.tick()
+    assert not engine.settled
+    (problem,) = engine.problems
+    assert problem.startswith("partition 1 was added, and waits for the owner of partition 0")
+    assert problem.endswith("workers with collection.city.partitions = 2")
+
+
+def test_a_new_state_has_no_problem_before_its_first_head() -> None:
+    engine = make_engine()
+    engine.assign([1])
+    engine.tick()
+    assert not engine.settled
+    assert engine.problems == ()

@@ -57,7 +57,7 @@ def make(sent: Sent, cells: int) -> tuple[InFlightFlushes, Flush]:
     config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
     named = tuple((b"cell", b"%d" % number) for number in range(cells))
     copies = (Copy(kind="late", value=b"", headers=()),)
-    flush = Flush(copies=copies, cells=named, head=HEAD, next=1)
+    flush = Flush(copies=copies, cells=named, head=HEAD)
     city, any_ = config.collections["city"], cast("Any", sent)
     return InFlightFlushes("city", city, Services(any_, any_, any_, any_), Holder()), flush
 
