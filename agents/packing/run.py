@@ -1,6 +1,7 @@
 """Run a packer: its clients, topics, metrics, health, and shutdown."""
 
 import asyncio
+import gc
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -165,6 +166,9 @@ async def pack(
             await stack.enter_async_context(server)
         packer = await unless_stopped(opened(), stop)
         health.answered = time.monotonic()
+        # All objects so far are permanent. Garbage is collected once for some thousand records, and
+        # looking at these each time would cost as much as packing.
+        gc.freeze()
         await _until_stopped(packer, stop, _watch(identity, [*by_source], health))
 
 

@@ -19,7 +19,7 @@ has to estimate:
 Timestamps are truncated to the precision, as event times are, so they need no tolerance for it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -70,9 +70,8 @@ class Dates:
         if not dated.any():
             return Arrivals.at(now_ms)
         first = int(np.count_nonzero(dated[: len(self.before)]))
-        guesses = np.array([*_guesses(times_ms[dated], first)], dtype=np.int64)
         # Records arrive in the order of the log.
-        guesses = np.maximum.accumulate(guesses)
+        guesses = np.maximum.accumulate(_guesses(times_ms[dated], first))
         if self.since_ms is not None:
             guesses = np.maximum(guesses, self.since_ms + ahead_ms)
         step = (np.cumsum(dated) - dated)[len(self.before) :] - first
@@ -80,17 +79,23 @@ class Dates:
         return Arrivals(now_ms, np.minimum(known, now_ms))
 
 
-def _guesses(times_ms: Int64s, first: int) -> Iterator[int]:
-    """Yield the arrival estimate of each _STEP records from `first` on, at least one.
+def _guesses(times_ms: Int64s, first: int) -> Int64s:
+    """Return the arrival estimate of each _STEP records from `first` on, at least one.
 
     `times_ms`, at least one, are the timestamps of all known records.
     """
-    for place in range(first, max(first + 1, len(times_ms)), _STEP):
-        if place < MEMORY:
-            yield int(times_ms[:MEMORY].min())
-        else:
-            middle = (MEMORY - 1) // 2
-            yield int(np.partition(times_ms[place - MEMORY : place], middle)[middle])
+    places = np.arange(first, max(first + 1, len(times_ms)), _STEP)
+    guesses = np.full(len(places), times_ms[:MEMORY].min())
+    known = places >= MEMORY
+    if known.any():
+        least, middle = times_ms.min(), (MEMORY - 1) // 2
+        since = times_ms - least
+        if since.max() <= np.iinfo(np.int32).max:
+            # Numpy selects among these several times as fast.
+            since = since.astype(np.int32)
+        before = since[places[known, np.newaxis] + np.arange(-MEMORY, 0)]
+        guesses[known] = least + np.partition(before, middle, axis=1)[:, middle]
+    return guesses
 
 
 UNDATED: Final = Dates()

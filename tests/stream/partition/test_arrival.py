@@ -3,7 +3,7 @@
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import repeat
+from itertools import accumulate, repeat
 
 import numpy as np
 import pytest
@@ -62,6 +62,18 @@ def test_what_is_known_is_never_later_than_the_arrival_though_a_third_lies(most:
         assert known_ms <= at
         # By the median of this many records before it, and the same for some after one another.
         assert known_ms >= arrived[max(0, place - MEMORY - 200)]
+
+
+@pytest.mark.parametrize("lie_ms", [0, 1 << 60])
+def test_an_arrival_is_the_median_of_the_records_before_it_whatever_single_ones_say(lie_ms: int):
+    times = [NOW_MS - 9_000 + (place * 37) % 8_000 for place in range(4 * MEMORY)]
+    times[1] = times[2 * MEMORY] = lie_ms
+    medians = [
+        sorted(times[max(0, first - MEMORY) : max(MEMORY, first)])[0 if first < MEMORY else 255]
+        for first in range(0, len(times), 128)
+    ]
+    latest = list(accumulate(medians, max))
+    assert read(times, repeat(len(times))) == [latest[place // 128] for place in range(len(times))]
 
 
 def test_records_that_do_not_say_when_are_passed_over():
