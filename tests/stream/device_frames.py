@@ -1,4 +1,4 @@
-"""Collections of devices, and what the frames that these send say."""
+"""Collections for tests of devices, and the contents of frames that devices send."""
 
 from typing import Any
 
