@@ -1,4 +1,4 @@
-"""What devices lose over time: in words, and against errors in a plan."""
+"""What devices lose over time: in words, and in plans next to the error."""
 
 import io
 import json
@@ -28,7 +28,7 @@ window = { size = "1d" }
 PLAN = "--respondents", "100000", "--search", "0"
 
 
-def test_a_ledger_says_what_the_past_year_has_cost_and_against_whom(tmp_path: Path):
+def test_a_ledger_states_the_loss_of_the_past_year_and_against_whom(tmp_path: Path):
     modes, rides, now = spec(), spec("rides", 0.25), time.time_ns() // 1_000_000
     listed = [(modes, HOUR_MS), (rides, DAY_MS)]
     with Ledger(tmp_path / "ledger", specs=listed, budget=2) as ledger:
