@@ -1,4 +1,4 @@
-"""Another commit of this repository as a folder of files, to run beside this one."""
+"""Another commit of this repository as a folder of files, to run next to this one."""
 
 import subprocess
 import tarfile

@@ -145,11 +145,13 @@ class Place:
             process.stdout.close()
 
     def here(self, code: str) -> str:
+        """Return code with this place's addresses instead of the page's."""
         for theirs, ours in self.addresses.items():
             code = code.replace(theirs, ours)
         return code
 
     def exchange(self, name: str) -> None:
+        """Put this place's addresses into a file."""
         file = self.folder / name
         file.write_text(self.here(file.read_text()))
 

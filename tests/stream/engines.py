@@ -54,7 +54,7 @@ class Sender:
 
 @dataclass(frozen=True)
 class Same:
-    """Topics that stay what they are, on a broker without ids."""
+    """Topics that never change, on a broker without topic ids."""
 
     sources: int
 

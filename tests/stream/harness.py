@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -41,7 +42,7 @@ def make_context(
     *,
     spec: CollectionSpec | None = None,
     make_final: Callable[[WindowTotals], bytes] = tell,
-    **options: object,
+    **options: Any,
 ) -> Context:
     return Context(spec=spec or make_spec(), window=window, make_final=make_final, **options)
 

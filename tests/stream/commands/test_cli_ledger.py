@@ -32,7 +32,7 @@ def privatize(file: str, stdin: str, *options: str) -> list[dict[str, str]]:
 
 
 def test_a_pane_keeps_its_one_report(file: str):
-    # Windows of an hour every half: a report counts in one pane of 30 minutes.
+    # Windows of an hour begin every half hour, so panes have 30 minutes.
     lines = "2026-11-22T10:00:00Z,bus\n2026-11-22T10:29:59Z,walk\n2026-11-22T10:30:00Z,walk\n"
     first = privatize(file, lines, "--times", "--replay", *BUDGET)
     assert [one["time"] for one in first] == [

@@ -198,9 +198,7 @@ def test_a_distance_from_a_sample_of_the_values_is_marked(tmp_path: Path):
         ("zipf", [f"value {one}, share" for one in ("[0, 0]", "[1, 0]", "[0, 1]")]),
     ],
 )
-def test_values_that_are_as_frequent_as_others_are_not_listed(
-    prior: str, lines: list[str], tmp_path: Path
-):
+def test_equally_frequent_values_are_not_listed(prior: str, lines: list[str], tmp_path: Path):
     document = plan(tmp_path, "places", "--search", "0", "--prior", prior)
     console = Console(record=True, width=300, file=io.StringIO())
     show_plan(PlanDocument.model_validate(document), console)

@@ -198,7 +198,7 @@ def test_tables_and_mappings_are_privatized_by_column() -> None:
     assert len(ldp.privatize(COLLECTION, bad, skip_bad=True)) == 499
 
 
-def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> None:
+def test_three_attributes_of_ten_values_have_the_documented_error() -> None:
     """10,000 devices, epsilon 1: a share's error is 0.031; over the product domain it is 0.182."""
     names = ("a", "b", "c")
     collection = ldp.define_collection(
@@ -255,9 +255,8 @@ def test_plan_proposes_how_often_attributes_are_drawn(tmp_path: Path) -> None:
     assert max(level) / min(level) < 1.01
     assert max(level) < max(one["error"] for one in plan["attributes"])
     proposed = {one["attribute"]: one["proposed"] for one in plan["attributes"]}
-    sampled: Any = COLLECTION.spec.mechanism
-    expected = [units / 2**64 for units in sampled.probabilities]
-    assert list(proposed.values()) == pytest.approx(expected)
+    own: Any = COLLECTION.spec.mechanism
+    assert list(proposed.values()) == pytest.approx([units / 2**64 for units in own.probabilities])
     assert "the proposed probabilities" in invoke(*command).output
     one = json.loads(invoke(*command, "--attribute", "answer", "--json").output)
     assert one["respondents"] == 1000

@@ -20,7 +20,7 @@ def tell_lost(totals: WindowTotals) -> bytes:
 
 
 def deleted(cluster: Cluster, minutes: float, *, next_at: float) -> None:
-    """Some time passes, two messages are deleted, and the next one arrives."""
+    """Let some time pass, two messages be deleted, and the next one arrive."""
     cluster.now_ms = NOW_MS + int(minutes * MINUTE_MS)
     part = cluster.part()
     assert part.skip_to(part.next + 2, now_ms=cluster.now_ms) == 2

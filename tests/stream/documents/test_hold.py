@@ -51,7 +51,7 @@ def bounds(config: CollectionConfig, *, days: int, n: int = 4_000, **asked: str)
 
 @pytest.mark.parametrize(("extra", "epoch"), [("hold = 4\n", 1), (TWO, 2)])
 def test_certify_states_the_loss_of_any_windows(tmp_path: Path, extra: str, epoch: int):
-    """1, 2 and 3 epochs of 1, 5 and 6 windows: tests/exact/ledger/test_hold_losses.py."""
+    """For how many epochs any windows touch see tests/exact/ledger/test_hold_losses.py."""
     config, hold = modes(tmp_path, extra), modes(tmp_path, extra).spec.hold
     file = configured(tmp_path, MODES + extra)
     for windows, epochs in ((1, 1), (4, 2), (5, 2), (6, 3)):
@@ -151,7 +151,7 @@ def test_a_ledger_states_reports_and_their_loss(tmp_path: Path):
 
 @pytest.mark.parametrize("method", ["padded", "exact", "normal", "bernstein", "anytime"])
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
-def test_bounds_of_a_window_stay_and_those_of_spans_are_of_fewer_reports(
+def test_hold_widens_the_bounds_of_spans_and_not_those_of_a_window(
     tmp_path: Path, method: str, estimand: str
 ):
     fresh, held = modes(tmp_path, ""), modes(tmp_path)

@@ -118,7 +118,7 @@ def test_a_final_with_pending_reports_is_withheld_and_says_how_many():
     ]
 
 
-def test_an_open_pane_goes_on_by_the_minimum():
+def test_answers_about_an_open_pane_grow_by_the_minimum():
     cluster = make_cluster(10)
     seen = []
     for _ in range(60):
@@ -158,7 +158,7 @@ def test_a_release_ends_with_the_part_of_its_pane():
     assert replica.cells.keys() == cluster.replicas[0].cells.keys()
 
 
-def test_a_release_holds_what_was_released_before_of_each_partition():
+def test_a_release_holds_the_counts_of_each_partition():
     cluster = make_cluster(10, partitions=2)
     for _ in range(2):
         cluster.produce(0, at(5, 15))

@@ -263,7 +263,7 @@ def test_a_tag_reveals_no_more_than_the_answer(minimum_block: int) -> None:
         told = {"options": config.options, "form": "json", "partial": False}
         job = Job(totals=add_up(context, taken), window=(0, 1_000), final=True, **told)
         tags.add(job.tag(config))
-    # The same whole, and one that is merged another way.
+    # One part with the same counts has the same tag, even if merged blocks are split otherwise.
     for blocks, same in (([1, 15, 29, 39], True), ([2, 14, 29, 39], minimum_block > 0)):
         other = replace(taken, chunks=chunks_of(blocks), part_ends=(4,))
         assert (replace(job, totals=add_up(context, other)).tag(config) in tags) == same

@@ -45,7 +45,7 @@ def document(config: CollectionConfig, *, n: int = 400, **keywords: Any) -> dict
     return json.loads(build_document(config, totals, **asked).to_json())
 
 
-def test_finals_and_the_page_say_what_publishing_costs(tmp_path: Path):
+def test_finals_and_the_privacy_statement_say_what_publishing_costs(tmp_path: Path):
     config = configured_modes(tmp_path, MODES + OFF)
     central = document(config)["central"]
     assert central == {"epsilon": pytest.approx(0.4586, abs=2e-3), "delta": 1e-8, "reports": 100}

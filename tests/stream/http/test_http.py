@@ -97,7 +97,7 @@ async def test_a_span_is_final_once_all_its_windows_are(client: Client, pipeline
     assert not await final(start_ms, end_ms + MINUTE_MS)
 
 
-async def test_a_closed_window_answers_its_final_but_for_what_came_late(
+async def test_a_closed_window_answers_its_final_apart_from_late_reports(
     client: Client, pipeline: Pipeline
 ) -> None:
     city = pipeline.collections["city"]

@@ -125,7 +125,8 @@ async def test_a_reader_that_comes_back_misses_no_final_and_gets_none_twice(
     for minute in range(6):
         count(pipeline, minute)
     close(pipeline, 4)
-    for asked in ({"params": {"after": "0"}}, {"headers": {"Last-Event-ID": "0"}}):
+    ways: list[dict[str, Any]] = [{"params": {"after": "0"}}, {"headers": {"Last-Event-ID": "0"}}]
+    for asked in ways:
         async with client.get(PATH, **asked) as answer:
             assert await finals(answer, 4) == [start(i) for i in range(4)]
     async with client.get(PATH, headers={"Last-Event-ID": str(start(1))}) as answer:

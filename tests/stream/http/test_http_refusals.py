@@ -14,7 +14,7 @@ from tests.stream.serving import CITY, MINUTE_MS, RIDES, START_MS, Pipeline, ser
 
 
 async def test_numbers_of_any_length_are_read_or_refused(client: Client) -> None:
-    # Python reads no integer of more than 4,300 digits; zeros in front do not make one small.
+    # Python parses no integer of more than 4,300 digits, and leading zeros are digits too.
     pages = {f"windows?{name}": "expected a whole number in 1..10000" for name in ("last", "limit")}
     for asked, expected in {**pages, "estimate?top": "expected a whole number or"}.items():
         for number in ("1" * 5000, "0" * 20 + "100000", "9" * 19):

@@ -87,7 +87,7 @@ def unreadable(kind: str) -> bytes:
         return specks("zstd", 300_000).data
     if kind == "header":
         return misnamed().data
-    if kind == "codec":  # unknown
+    if kind == "codec":  # an unknown one
         return batch("zstd", b"value")[:22] + b"\x07" + batch("zstd", b"value")[23:]
     # Blocks of no length, which would never end.
     return sized(batch("snappy", b"value")[:61] + unpacking._XERIAL + struct.pack(">i", -4))

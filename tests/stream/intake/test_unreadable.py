@@ -102,7 +102,7 @@ def test_bytes_that_do_not_unpack_are_passed_over():
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("error", [CorruptRecordException, MemoryError])
-def test_errors_beyond_the_writer_are_raised_and_nothing_else_is_lost(
+def test_corruption_and_lack_of_memory_are_raised_and_lose_nothing_else(
     whole: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ):
     batch = bytearray(good(b"1", b"x" * 500, codec=4))

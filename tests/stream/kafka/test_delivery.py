@@ -23,7 +23,7 @@ class FakeBatch:
 
 
 class FakeProducer:
-    """Acknowledges batches when told to, or refuses those that hold a certain message."""
+    """Acknowledges batches at once or later, and refuses those that hold a certain message."""
 
     def __init__(self, *, room: int, refused: bytes = b"", at_once: bool = True) -> None:
         self.room = room

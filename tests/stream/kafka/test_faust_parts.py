@@ -105,7 +105,7 @@ async def test_a_silent_partition_fetches_nothing_and_looks_to_faust_as_if_it_di
     assert states[other].timestamp is None
 
 
-async def test_a_lane_keeps_what_lies_in_it_when_flow_resumes():
+async def test_a_lane_keeps_its_items_when_flow_resumes():
     app = faust.App("lane", store="memory://")
     lane = Lane(app)
     lane.offer("before anybody reads")

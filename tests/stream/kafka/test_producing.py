@@ -28,7 +28,7 @@ def lasting(monkeypatch: pytest.MonkeyPatch, made: object) -> LastingProducer:
 
 
 class Client:
-    """A client that is told which topics it needs."""
+    """A client that keeps the topics that are added to its metadata."""
 
     def __init__(self) -> None:
         self.client = self
@@ -105,7 +105,7 @@ async def test_a_broker_that_refuses_a_new_producer_may_take_one_later(
     assert not made.sends
 
 
-async def test_a_broker_without_idempotent_producers_is_told_at_the_start(
+async def test_a_broker_without_idempotent_producers_is_reported_at_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     producer = lasting(monkeypatch, Made([UnknownError()], []))

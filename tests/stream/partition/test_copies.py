@@ -52,7 +52,7 @@ def test_copies_never_exceed_64_kib():
     assert rejected == b"x" * (64 * 1024)
 
 
-def test_rejected_messages_are_counted_only_where_asked():
+def test_rejected_messages_are_not_copied_where_that_is_off():
     cluster = Cluster(make_context(WINDOW, copy_rejected=False), now_ms=NOW_MS)
     cluster.produce(0, frame((NOW_MS, 0)), None, frame((NOW_MS, 9)), frame((NOW_MS - 500, 0)))
     cluster.step()

@@ -198,7 +198,7 @@ def test_a_spec_changes_and_changes_back(seed: int) -> None:
     assert rejections(heads)["undecodable"] == bad
 
 
-def test_an_owner_by_the_old_configuration_leaves_what_was_handed_over() -> None:
+def test_an_owner_with_the_old_configuration_leaves_handed_over_offsets() -> None:
     world = World(random.Random(1), source=["old", "none"])
     for contexts in (OLD_OWN, NEW_OWN):
         last = Owner(world, contexts)

@@ -117,7 +117,7 @@ def copied_in(oracle: Oracle) -> Counter:
 @pytest.mark.soak
 @settings(max_examples=chosen(70, soak=3_000, check=15), deadline=None)
 @given(sources())
-def test_many_frames_are_read_as_each_alone(source: tuple[Context, list[list[bytes | None]]]):
+def test_many_frames_are_read_like_single_ones(source: tuple[Context, list[list[bytes | None]]]):
     context, batches = source
     values = [value for batch in batches for value in batch] * 3
     accept = frozenset([OLD.fingerprint])

@@ -1,4 +1,4 @@
-"""Rule 14: a state moves to a newer format once all owners have read that format for a while."""
+"""Rule 14: a state moves to a newer format once all owners have announced it for a while."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ def test_a_new_state_begins_with_the_newest_format():
     assert cluster.head(1).format == NEWEST
 
 
-def test_the_format_rises_once_all_owners_have_read_it_for_a_session():
+def test_the_format_rises_once_all_owners_have_announced_it_for_a_session():
     cluster = make_cluster()
     restart(cluster, 0)
     wait(cluster, 2 * SWITCH_MS)

@@ -124,7 +124,7 @@ async def test_giving_up_partitions_does_not_wait_for_an_endless_stream(
     assert len(heads) <= 3
 
 
-async def test_others_have_their_turn_while_many_windows_are_decided(
+async def test_other_tasks_run_while_many_windows_are_decided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logs: dict[int, list[tuple[int, bytes, bytes | None]]] = {0: [], 1: []}
@@ -245,7 +245,7 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
     assert own.problems == ()
 
 
-async def test_orders_that_never_apply_are_bounded_and_hinder_no_other() -> None:
+async def test_orders_that_never_apply_are_bounded_and_block_no_others() -> None:
     engine = begun(make_engine())
     for number in range(1_000):
         engine.order(Control(number, {0: 1 << 62, 1: 1 << 62} | dict.fromkeys(range(2, 50), 0)))

@@ -68,7 +68,7 @@ def told(shown: Sequence[Replica], end_ms: int = 10) -> tuple[list[int], int, in
 
 
 def prefixes(cluster: Cluster, p: int) -> list[Replica]:
-    """Replicas of a partition as they were after each of its heads."""
+    """Return replicas of a partition after each record of its log."""
     found = []
     for end in range(len(cluster.log[p]) + 1):
         replica = Replica(CONTEXT, p)
@@ -158,7 +158,7 @@ def test_an_owner_killed_after_gathering_leaves_nothing_to_repair():
     assert told(replicas(cluster)) == want
 
 
-def test_what_an_owner_gathered_without_winning_has_not_happened():
+def test_panes_gathered_by_a_head_that_has_not_won_are_not_gathered():
     cluster = make_cluster(2)
     close(cluster)
     for p in (0, 1):

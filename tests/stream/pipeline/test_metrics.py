@@ -241,7 +241,7 @@ def test_the_newest_final_is_shown_apart_from_open_windows(pipeline: Pipeline) -
     assert queries(samples, "ldpstream_estimate", "city") != first
     city.close(second + MINUTE_MS)
     assert value(scrape(metrics), name, collection="city") == second / 1000 + 60
-    # The owner of partition 0 shows it alone.
+    # Only the owner of partition 0 shows it.
     city.owned = frozenset({1})
     assert not queries(scrape(metrics), "ldpstream_final_estimate", "city")
 

@@ -86,7 +86,7 @@ async def test_offsets_of_another_topic_of_this_name_are_not_committed(
 
 
 async def test_a_partition_that_the_client_has_lost_is_committed_later() -> None:
-    """The client knows first, and it may get back, unchanged, what it cannot commit now."""
+    """The client loses it before the worker knows, and may be given it again."""
     kept, lost = (TopicPartition("city.reports", partition) for partition in range(2))
     assigned, committed = {kept, lost}, dict[TopicPartition, int]()
 

@@ -116,7 +116,7 @@ def test_addresses_come_go_and_age() -> None:
     known.read(OTHER.encode(), None)
     assert known.addresses("city") == []
     assert known.others()["city"].problem == "city: shard 2/2 has no worker that answers"
-    # An address expires if this worker renews its own often, and the other does not.
+    # An address expires once this worker has renewed its own several times, and the other has not.
     known.read(OTHER.encode(), SECOND)
     for _ in range(MISSED_RENEWALS - 1):
         known.read(*known.record())

@@ -141,7 +141,7 @@ class FromCommitted(Worker):
             part.work = replace(part.work, next=committed)
 
 
-# 7: what is decided becomes real with the head.
+# 7: decisions take effect with the head.
 
 
 class LateUnsaid(Watched):

@@ -81,7 +81,7 @@ class OpenReleases(Releases):
 
 
 class OpenPanes(BlockWorld):
-    """What is released of open panes is answered, merged as a part is."""
+    """Releases of open panes are answered, with their blocks merged as in a part."""
 
     changes = MappingProxyType({"ldpstream.agents.partition.partition.Releases": OpenReleases})
 

@@ -128,7 +128,7 @@ class PackedWorld(World):
         frames = self.frames[p]
         if frames.flying:
             i = rng.choice([0, 0, rng.randrange(len(frames.flying))])
-            # One in ten stays on its way and lands again; one in twenty is lost.
+            # One in ten stays in flight and lands again; one in twenty is lost.
             value = frames.flying[i] if rng.random() < 0.1 else frames.flying.pop(i)
             if rng.random() < 0.95:
                 frames.log.append(value)

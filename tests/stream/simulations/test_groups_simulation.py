@@ -59,7 +59,7 @@ def test_groups_that_read_different_formats_come_to_an_end_and_then_the_state_mo
         assert done.world.held_back
 
 
-def test_groups_that_take_what_is_idle_from_each_other_are_noticed():
+def test_groups_that_take_idle_partitions_from_each_other_are_noticed():
     assert mutated(0, ToldAtOnce).violated == "(4) not all windows became final"
 
 

@@ -141,7 +141,7 @@ def test_the_driver_withholds_below_the_minimum() -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(3, soak=100))
-def test_how_time_is_cut_changes_nothing(seed: int) -> None:
+def test_the_length_of_steps_changes_nothing(seed: int) -> None:
     """One long step gives the same as many short ones."""
     draw = random.Random(seed)
     hopping = {"size": "20m", "hop": "10m", "idle": "40s", "grace": "1m", "future": "1m"}

@@ -187,7 +187,7 @@ def test_records_of_another_version_are_refused_by_name():
         read(replica, (b"\x03 anything", b"value"))
 
 
-def test_memory_keeps_no_value_of_the_dead():
+def test_memory_keeps_no_values_of_dead_records():
     replica = Replica(CONTEXT, 0)
     end = 0
     for seq in range(1, 50):

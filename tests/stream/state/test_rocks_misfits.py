@@ -72,7 +72,7 @@ def test_states_that_belong_to_no_collection_are_dropped(
     assert everything(database) == [b"format"]
 
 
-def test_another_format_begins_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_store_of_another_format_begins_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     database = RocksDatabase(tmp_path / "rocks")
     stored(database, filled())
     database.write_pairs([(b"format", b"ldpstream 0")])

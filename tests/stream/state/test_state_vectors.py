@@ -127,7 +127,7 @@ def test_the_vectors_hold_every_kind_of_record():
     assert {0x10, 0} <= codes
 
 
-def test_the_second_format_is_moved_to_and_gathers():
+def test_the_second_log_moves_to_format_2_and_gathers_panes():
     heads = [record["says"] for record in SECOND["log"] if record["is"][0][0] == "head"]
     said = [(head["format"], head["reads"]) for head in heads]
     assert said == sorted(said)
@@ -139,7 +139,7 @@ def test_the_second_format_is_moved_to_and_gathers():
 
 
 @BOTH
-def test_the_log_means_the_same(vectors: dict[str, Any]):
+def test_the_log_gives_the_same_state(vectors: dict[str, Any]):
     replica = Replica(CONTEXT, 0)
     log = log_of(vectors["log"])
     replica.read(log, position=len(log), end=len(log))

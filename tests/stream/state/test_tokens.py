@@ -166,7 +166,7 @@ def test_looking_up_panes_does_not_scan_all_tokens_for_each():
 
 
 @pytest.mark.parametrize("lengths", [{1: 16}, {0: 15, 1: 1}, {0: 17}, {0: 16, 1: 17}])
-def test_chunks_that_no_owner_left_are_refused(lengths: dict[int, int]):
+def test_chunks_that_no_owner_could_have_written_are_refused(lengths: dict[int, int]):
     stored = {
         number: encode_tokens(np.arange(length, dtype=np.uint64))
         for number, length in lengths.items()
