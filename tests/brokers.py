@@ -1,6 +1,7 @@
-"""Brokers for tests: the embedded one, and Apache Kafka in KRaft mode where Java and Maven are.
+"""Brokers for tests: the embedded one, and Apache Kafka in KRaft mode (needs Java and Maven).
 
-With LDPSTREAM_REQUIRE_KAFKA=1 a Kafka that cannot be had fails the tests instead of skipping them.
+With LDPSTREAM_REQUIRE_KAFKA=1, tests that need Kafka fail where it cannot run; otherwise they are
+skipped there.
 """
 
 import hashlib
@@ -39,7 +40,7 @@ class Broker:
     kind: str
     bootstrap: str
     security: Mapping[str, object] = field(default_factory=dict)
-    """What its listener needs, as in `[kafka]`."""
+    """Client settings that its listener requires, as in `[kafka]`."""
 
     @property
     def options(self) -> dict[str, object]:
@@ -91,8 +92,8 @@ class KafkaServer:
     """An Apache Kafka broker with a data directory of its own, which survives stop and start.
 
     `settings` are added to those of docker/kafka/server.properties, or replace them; `users` get
-    SCRAM credentials: `MECHANISM=[name=NAME,password=PASSWORD]`. `listeners` are plain ones beside
-    the first, by name: the port that each listens on and the port that it tells its clients.
+    SCRAM credentials: `MECHANISM=[name=NAME,password=PASSWORD]`. `listeners` adds plaintext
+    listeners by name, each with the port it binds and the port it advertises.
     """
 
     def __init__(
@@ -119,7 +120,7 @@ class KafkaServer:
             ("LOG_DIR", directory / "data"),
         ):
             template = template.replace(f"${{{name}}}", str(value))
-        # Of two lines with one name the last one holds.
+        # Where a name is set twice, the last line wins.
         template += "".join(f"{name}={value}\n" for name, value in added.items())
         self._properties = directory / "server.properties"
         self._properties.write_text(template)
@@ -128,7 +129,7 @@ class KafkaServer:
         empty = KAFKA / "jars" / f"formatted-{added.get('node.id', 1)}-{_digest(scram)}"
         with _one_at_a_time():
             if not empty.exists():
-                # Beside the jars: formatting takes a virtual machine of its own.
+                # Kept next to the jars: formatting starts a JVM of its own.
                 formatted = subprocess.run(
                     [*java(heap), *_FORMAT, "-c", str(self._properties), *scram],
                     capture_output=True,
@@ -146,7 +147,7 @@ class KafkaServer:
     def prepared(cls, **options: Any) -> Iterator["KafkaServer"]:
         """Yield a formatted, stopped broker; its directory is removed afterwards."""
         fetch_jars()
-        _keep_classes()
+        _archive_classes()
         with tempfile.TemporaryDirectory(prefix="ldpstream-kafka-") as directory:
             server = cls(Path(directory), **options)
             try:
@@ -161,17 +162,17 @@ class KafkaServer:
 
     def launch(self) -> None:
         """Start the broker without waiting for it."""
-        # Kafka says on standard output what is wrong.
-        aloud = ["/bin/sh", "-c", 'exec "$@" >&2', "kafka"]
+        # Kafka reports errors on standard output.
+        to_stderr = ["/bin/sh", "-c", 'exec "$@" >&2', "kafka"]
         self._running = start_guarded(
-            [*aloud, *java(self._heap), "kafka.Kafka", str(self._properties)], environment={}
+            [*to_stderr, *java(self._heap), "kafka.Kafka", str(self._properties)], environment={}
         )
 
     def await_serving(self) -> None:
-        """Wait until it serves clients.
+        """Wait until the broker serves clients.
 
         Raises:
-            KafkaUnavailableError: with what it said, if it ended, or does not serve in two minutes.
+            KafkaUnavailableError: with its output, if it exits or does not serve in two minutes.
         """
         started = self._running
         assert started is not None
@@ -188,11 +189,11 @@ class KafkaServer:
 
     @property
     def running(self) -> Guarded | None:
-        """The process, None while it is stopped."""
+        """The process, None while the broker is stopped."""
         return self._running
 
     def stop(self) -> None:
-        """End the broker at once, as kill -9 does; what it had on disk stays."""
+        """End the broker at once, as kill -9 does; its data directory stays."""
         if self._running is not None:
             self._running.stop()
             self._running = None
@@ -201,11 +202,11 @@ class KafkaServer:
 def _listeners(port: int, controller: int, more: Mapping[str, tuple[int, int]]) -> dict[str, str]:
     first, address = f"PLAINTEXT://127.0.0.1:{port}", "127.0.0.1"
     bound = [f"{name}://{address}:{inside}" for name, (inside, _) in more.items()]
-    told = [f"{name}://{address}:{outside}" for name, (_, outside) in more.items()]
+    advertised = [f"{name}://{address}:{outside}" for name, (_, outside) in more.items()]
     names = ["PLAINTEXT", "CONTROLLER", *more]
     return {
         "listeners": ",".join([first, *bound, f"CONTROLLER://{address}:{controller}"]),
-        "advertised.listeners": ",".join([first, *told]),
+        "advertised.listeners": ",".join([first, *advertised]),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in names),
     }
 
@@ -223,8 +224,8 @@ def wait_until(condition: Callable[[], bool], what: str, *, seconds: float = 120
         time.sleep(0.05)
 
 
-def _keep_classes() -> None:
-    """Let brokers start in half the time from the second one on."""
+def _archive_classes() -> None:
+    """Have Java archive a broker's classes, which halves the start of every later one."""
     with (KAFKA / "server.properties").open() as lock:
         flock(lock, LOCK_EX)
         if not CLASSES.exists():
@@ -234,21 +235,21 @@ def _keep_classes() -> None:
 
 
 def _digest(words: Sequence[str]) -> str:
-    """Return a name for a data directory: what it was formatted with, and by which version."""
+    """Return a name for a formatted data directory, from the options and Kafka's version."""
     versions = sorted(jar.name for jar in (KAFKA / "jars").glob("kafka_*.jar"))
     return hashlib.sha256("\0".join([*versions, *_FORMAT, *words]).encode()).hexdigest()[:16]
 
 
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
-    """Keep other processes of tests from filling the folder of jars meanwhile."""
+    """Lock the folder of jars against other test processes."""
     with (KAFKA / "pom.xml").open() as lock:
         flock(lock, LOCK_EX)
         yield
 
 
 def fetch_jars() -> None:
-    """Copy Kafka's jars where they are not yet.
+    """Fetch Kafka's jars with Maven, unless they are here.
 
     Raises:
         KafkaUnavailableError: if Maven cannot fetch them.

@@ -1,4 +1,4 @@
-"""An authority of the moment, and certificates that it signed, for the TLS listeners of tests."""
+"""A throwaway certificate authority and certificates that it signed, for TLS tests."""
 
 import shutil
 import subprocess
@@ -20,20 +20,20 @@ class Certificates:
     client: Path
     """A certificate for CN=worker."""
     client_key: Path
-    """Its private key, encrypted with KEY_PASSWORD."""
+    """The client's private key, encrypted with KEY_PASSWORD."""
     stranger: Path
     """An authority that has signed none of these."""
 
 
 def skip_without_openssl() -> None:
-    """Skip the calling test where no certificates can be made, or fail it where they have to."""
+    """Skip the calling test where openssl is missing, or fail it where openssl is required."""
     if shutil.which("openssl") is None:
         reason = "openssl is not on the PATH; on Debian: apt-get install openssl"
         missing.skip(reason, unless="LDPSTREAM_REQUIRE_OPENSSL")
 
 
 def make_certificates(folder: Path) -> Certificates:
-    """Make them all in a folder; they are valid for a day."""
+    """Make all files in a folder, valid for a day."""
     authority = _authority(folder, "authority")
     stranger = _authority(folder, "stranger")
     broker = _signed(folder, "broker", authority, "subjectAltName=IP:127.0.0.1")

@@ -1,8 +1,7 @@
-"""What `make check` runs: all that needs no process beyond its own, one of each kind.
+"""What `make check` runs: tests that need no other process, and of repetitive tests a sample.
 
-Of tests that go over instances of mechanisms one instance of each mechanism is left, of those that
-take rules of the protocol away one of each rule, of those that draw from seeds the first seed, and
-of grids, whose cells show the same of other numbers, every fifth cell.
+Tests over mechanism instances run on one instance of each mechanism, mutants on one of each rule,
+seeded tests on the first seed, and grids, whose cells differ in numbers alone, on every fifth cell.
 """
 
 from collections import Counter
@@ -23,7 +22,7 @@ _RULES: Final = "tests/stream/simulations/test_simulation.py"
 
 
 def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
-    """Yield what is left of the tests, in their order."""
+    """Yield the tests that `make check` runs, in their order."""
     folders = tuple(f"tests/{folder}" for folder in FOLDERS)
     rules: set[str] = set()
     seeded: set[str] = set()
@@ -56,7 +55,7 @@ def chosen(items: list[pytest.Item]) -> Iterator[pytest.Item]:
 @cache
 def _others() -> dict[str, Mechanism]:
     """Return all instances but the first of each mechanism, by name."""
-    # Here, for tests that need no instances should not build them all.
+    # Imported here: building all instances takes time that most runs need not spend.
     from tests.conformance.instances import FIRST, INSTANCES
 
     return {name: one for name, one in INSTANCES.items() if name not in FIRST.values()}

@@ -1,4 +1,4 @@
-"""Another commit of this repository as a folder of files, to run beside this one."""
+"""Another commit of this repository as a folder of files, to run next to this one."""
 
 import subprocess
 import tarfile
@@ -8,7 +8,7 @@ HERE = Path(__file__).resolve().parents[1]
 
 
 def extract(commit: str, folder: Path) -> Path:
-    """Return a folder, under `folder`, with the files of a commit, and Apache Kafka's if here."""
+    """Extract a commit below `folder`, with a link to Kafka's jars if they are here."""
     target, archive = folder / "before", folder / "before.tar"
     subprocess.run(["git", "-C", str(HERE), "archive", "-o", str(archive), commit], check=True)
     with tarfile.open(archive) as found:

@@ -17,12 +17,12 @@ publish = {{ every = "500ms", top = 12 }}
 
 
 def collection(*, partitions: int, window: str, extra: str, size: str = "10s") -> str:
-    """Return a table of 12 values in three blocks, without its topic; `extra` are lines of it."""
+    """Return the table of 12 values in three blocks, without its topic; `extra` adds lines."""
     return _ALIKE.format(partitions=partitions, size=size, window=window, extra=extra)
 
 
 def configuration(broker: Broker, bodies: Mapping[str, str], *, run: str, store: str) -> str:
-    """Return the file: `bodies` are collections by name, `run` makes all names unlike others'."""
+    """Return the file: `bodies` are collections by name, `run` makes topics and ids unique."""
     tables = [
         _kafka(broker),
         f'[worker]\nid = "w-{run}"\nhttp = "127.0.0.1:0"\nstore = "{store}"',

@@ -1,4 +1,4 @@
-"""What surrounds a test is the same in every run: the examples it draws, and the environment."""
+"""Every run of the tests is alike: in the examples they draw, their order and environment."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,18 +12,18 @@ from tests.order import ByFile, in_order
 from tests.soak import CHECK
 
 SET_BY_OTHERS = (
-    # Who colours what goes into a pipe, and how wide it is.
+    # Colours and widths of terminals, and options of other tools.
     *("CI", "FORCE_COLOR", "CLICOLOR_FORCE", "PY_COLORS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
     *("COLUMNS", "LINES", "NODE_OPTIONS", "PYTEST_ADDOPTS"),
     # The user's own broker and token.
     *("LDPSTREAM_KAFKA_BOOTSTRAP", "LDPSTREAM_READ_TOKEN", "LDPSTREAM_TOKEN"),
 )
-"""Variables that no test, and nothing that a test starts, is to be changed by."""
+"""Variables that are unset for tests and for the programs they start."""
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what `make check` does not run, and order what several processes share."""
+    """Drop what `make check` leaves out, and order the tests that several processes share."""
     if CHECK:
         left = dict.fromkeys(chosen(items))
         config.hook.pytest_deselected(items=[item for item in items if item not in left])
@@ -40,10 +40,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile | Non
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure() -> None:
-    """Let a rare example, or a busy machine, fail nobody's change.
+    """Register profiles of Hypothesis: neither a rare example nor a busy machine fails a change.
 
-    `make check` draws fewer examples; `--hypothesis-profile explore` looks for examples that nobody
-    has seen.
+    `make check` draws fewer examples; `--hypothesis-profile explore` draws new ones.
     """
     patient = {"deadline": None, "database": None, "suppress_health_check": [HealthCheck.too_slow]}
     settings.register_profile("same", derandomize=True, max_examples=50, **patient)
@@ -54,7 +53,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def own_environment() -> Iterator[None]:
-    """Take away what others have set for as long as tests run, and run them from the root.
+    """Unset variables of `SET_BY_OTHERS` and run from the root of the repository.
 
     Programs that tests start import `tests` from there.
     """

@@ -1,4 +1,4 @@
-"""Reaching the broker of a configuration: clients, topics and what these hold."""
+"""Clients of a configuration's broker, its topics, and what these hold."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -63,7 +63,7 @@ class Connected:
         replicas: int = 1,
         configs: Mapping[str, str] | None = None,
     ) -> None:
-        """Create a topic, and wait until the broker tells of it."""
+        """Create a topic, and wait until the broker lists it."""
         new = NewTopic(topic, partitions, replicas, topic_configs=dict(configs or {}))
         async with self.admin() as admin, asyncio.timeout(PATIENCE_SECONDS):
             while topic not in await describe(admin, [topic]):
@@ -71,11 +71,11 @@ class Connected:
                 await asyncio.sleep(0.1)
 
     async def delete(self, topic: str) -> None:
-        """Delete a topic, and wait until the broker no longer tells of it."""
+        """Delete a topic, and wait until the broker no longer lists it."""
         async with self.admin() as admin:
             before = (await describe(admin, [topic]))[topic]
             await admin.delete_topics([topic])
-            # A running worker may have one of this name created again: its id is another one.
+            # A running worker may create the topic again, with another id.
             async with asyncio.timeout(PATIENCE_SECONDS):
                 while (left := (await describe(admin, [topic])).get(topic)) and left == before:  # noqa: ASYNC110 (the broker sends no event)
                     await asyncio.sleep(0.05)
@@ -87,7 +87,7 @@ class Connected:
     async def records(
         self, topic: str, *, committed_only: bool = False
     ) -> list[ConsumerRecord[bytes, bytes]]:
-        """Return everything that a topic holds at this moment."""
+        """Return all records that a topic holds now."""
         async with self.reader(committed_only=committed_only) as reader:
             partitions = [TopicPartition(topic, p) for p in await _partitions(reader, topic)]
             ends = await end_offsets(reader, partitions)

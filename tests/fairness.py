@@ -1,7 +1,7 @@
 """Two collections in one worker: one with a huge backlog, one with a trickle that must not wait.
 
-Devices of the trickle send a frame now and then; each window of theirs is closed by its own next
-frame, and its latency is the time from that frame to the final document.
+The first frame of each window of the trickle closes the window before; latency is the time from
+that frame to the final document.
 """
 
 import asyncio
@@ -22,16 +22,16 @@ FRAMES = 64
 
 @dataclass
 class Seen:
-    """Seconds from the frame that closes a window to its final, and to answers by HTTP."""
+    """Seconds from the frame that closes a window to its final, and seconds of HTTP answers."""
 
     finals: list[float] = field(default_factory=list)
     answers: list[float] = field(default_factory=list)
     behind: int = 0
-    """Windows of the trickle that were final while the backlog was not yet counted."""
+    """Windows of the trickle that were final before the backlog was counted."""
 
 
 async def fill(lab: Lab, name: str, messages: int, *, reports: int) -> None:
-    """Write a backlog of this many messages; `reports` a message, 0 for one byte of junk."""
+    """Write a backlog of messages with `reports` reports each; 0 is for one byte of junk."""
     collection = lab.config.collections[name]
     spec, source = collection.spec, collection.topics.source
     times_ms = np.full(reports, START_MS)
@@ -54,7 +54,7 @@ async def fill(lab: Lab, name: str, messages: int, *, reports: int) -> None:
 
 
 def decided(worker: Worker, name: str) -> int:
-    """Return how many reports of a collection have been decided."""
+    """Return how many reports of a collection are counted, late or rejected."""
     status = worker.get(f"/api/collections/{name}/status")
     return int(status["counted"] + status["late"] + status["rejected"])
 
@@ -62,7 +62,7 @@ def decided(worker: Worker, name: str) -> int:
 async def trickle(
     lab: Lab, worker: Worker, *, slow: str, fast: str, backlog: int, windows: int | None = None
 ) -> Seen:
-    """Send to `slow` while `fast` catches up, until it has, or for this many windows."""
+    """Send to `slow` until `fast` has worked off its backlog, or for `windows` windows."""
     seen, topics = Seen(), lab.config.collections[slow].topics
     partition = TopicPartition(topics.estimates, 0)
     asking = asyncio.create_task(_ask(worker, seen))
@@ -94,7 +94,7 @@ async def trickle(
 
 
 async def _send(lab: Lab, producer: AIOKafkaProducer, name: str, window: int) -> None:
-    """Send a frame to every partition, so that the window before closes in all."""
+    """Send a frame to every partition, which closes the window before in all of them."""
     collection = lab.config.collections[name]
     times_ms = np.full(5, START_MS + window * WINDOW_MS)
     for partition in range(collection.partitions):
@@ -112,7 +112,7 @@ def _is_final(found: dict, end_ms: int) -> bool:
 
 
 async def _ask(worker: Worker, seen: Seen) -> None:
-    """Ask whether the process is healthy, five times a second: a busy event loop answers late."""
+    """Ask for the health of the process five times a second: a busy event loop answers late."""
     while True:
         begun = time.monotonic()
         await asyncio.to_thread(worker.status, "/healthz")

@@ -14,7 +14,7 @@ from ldpstream.agents.kafka.unpacking import BATCH_BYTES
 
 
 class Place:
-    """A partition's place, as a consumer keeps it."""
+    """A partition's position, as a consumer keeps it."""
 
     paused = False
 
@@ -28,9 +28,12 @@ class Place:
 def fetch_result(
     partition: TopicPartition, data: bytes, place: Place, aborted: Sequence[tuple[int, int]] = ()
 ) -> Any:
-    """Return a broker's answer as aiokafka keeps it, with producers and offsets of `aborted`."""
+    """Return a fetch response as aiokafka keeps it.
+
+    `aborted` are transactions: the producer's id and the first offset.
+    """
     assignment = SimpleNamespace(active=True, state_value=lambda _: place)
-    # By the name that the fetcher uses.
+    # The implementation that the fetcher uses.
     kept = vars(fetcher_module)["MemoryRecords"](data)
     records = PartitionRecords(
         *(partition, kept, aborted, place.position, None, None, True, READ_COMMITTED)
@@ -39,7 +42,7 @@ def fetch_result(
 
 
 class Consumer:
-    """The fetches of a bounded consumer and, by partition, its places."""
+    """The fetch responses of a bounded consumer, and its position in each partition."""
 
     def __init__(self, most_bytes: int = BATCH_BYTES, *, whole: bool = False) -> None:
         self.places: defaultdict[TopicPartition, Place] = defaultdict(Place)
@@ -61,7 +64,7 @@ class Consumer:
         start: int = 0,
         aborted: Sequence[tuple[int, int]] = (),
     ) -> None:
-        """Let an answer wait to be read from an offset on."""
+        """Queue a fetch response, to be read from the offset `start`."""
         place = self.places[partition] = Place(start)
         self._fetcher._records[partition] = fetch_result(partition, data, place, aborted)
 

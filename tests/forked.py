@@ -1,10 +1,9 @@
-"""Processes of programs that start at once: forked from one that has imported what they run.
+"""Programs that start at once, forked from a server that has imported what they run.
 
-A worker that is started the usual way spends two seconds of a core on imports, more than most tests
-need otherwise. Here one process for each process of tests imports everything, and forks whatever is
-started; what is forked is a process of its own as any other, with its own descriptors, environment
-and end. What has to be there from the first instruction on (`LD_PRELOAD`) needs a process that is
-started the usual way.
+Started the usual way, a worker spends two seconds of CPU on imports, more than most tests take
+otherwise. Each test process has one server that imports everything and forks whatever is started,
+as a process with its own descriptors, environment and exit code. `LD_PRELOAD` has to act from the
+first instruction, so it needs a process that is started the usual way.
 """
 
 import atexit
@@ -38,7 +37,7 @@ _SERVER: Final = "import sys; from tests.forked import serve; serve(*map(int, sy
 
 
 class Forked:
-    """What `subprocess.Popen` is to tests, for a process that was forked by the server.
+    """A process forked by the server, with the part of `subprocess.Popen` that tests use.
 
     `stdin`, `stdout` and `stderr` are PIPE, a descriptor or a file.
     """
@@ -86,7 +85,7 @@ class Forked:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the pipes and wait for its end."""
+        """Close the pipes and wait for the process to exit."""
         for stream in (self.stdin, self.stdout, self.stderr):
             if stream is not None:
                 stream.close()
@@ -99,7 +98,7 @@ class Forked:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Wait for its end and return the exit code; TimeoutExpired as for `subprocess.Popen`."""
+        """Wait for the exit code; raises TimeoutExpired as `subprocess.Popen` does."""
         if self.returncode is None:
             if not select.select([self._server], [], [], timeout)[0]:
                 raise subprocess.TimeoutExpired(self.args, timeout or 0.0)
@@ -108,13 +107,13 @@ class Forked:
         return self.returncode
 
     def send_signal(self, number: int) -> None:
-        """Send a signal, unless it has ended."""
+        """Send a signal, unless the process has exited."""
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.pid, number)
 
     def kill(self) -> None:
-        """End it at once, unless it has ended."""
+        """Kill the process, unless it has exited."""
         self.send_signal(signal.SIGKILL)
 
 
@@ -125,7 +124,7 @@ def start(
     stderr: int | IO[bytes] = subprocess.PIPE,
     program: str = MAIN,
 ) -> "subprocess.Popen[bytes] | Forked":
-    """Start `python -c PROGRAM ARGUMENTS` in an environment, forked if that can be."""
+    """Start `python -c PROGRAM ARGUMENTS`, forked unless the environment has `LD_PRELOAD`."""
     if "LD_PRELOAD" not in environment:
         return Forked(arguments, stderr=stderr, environment=environment, program=program)
     command = [sys.executable, "-c", program, *arguments]
@@ -165,7 +164,7 @@ def _feed(stream: IO[bytes], content: bytes) -> None:
 
 
 def script() -> str:
-    """Return a script of the shell that runs `ldpstream` with its arguments, forked."""
+    """Return a shell script that runs `ldpstream` with its arguments, forked."""
     client = [sys.executable, "-I", "-S", str(Path(forked_client.__file__)), _server()]
     return f'#!/bin/sh\nexec {shlex.join(client)} "$@"\n'
 
@@ -196,7 +195,7 @@ def _server() -> str:
 
 
 def serve(listening: int, ends: int) -> None:
-    """Fork a process for every order that comes in, until `ends` does."""
+    """Fork a process for every order, until the other end of `ends` is closed."""
     from ldpstream.agents.cli.main import COMMANDS, find_command
 
     for name in _IMPORTED:
@@ -205,7 +204,7 @@ def serve(listening: int, ends: int) -> None:
         find_command(command)
     assert threading.active_count() == 1
     gc.freeze()
-    # Nobody waits for those that wait for the forked.
+    # Nothing waits for the processes in between, which wait for the programs.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     server = socket.socket(fileno=listening)
     while ends not in select.select([server, ends], [], [])[0]:
@@ -222,14 +221,14 @@ def serve(listening: int, ends: int) -> None:
 
 
 def _run(client: socket.socket, order: Sequence[Any], streams: Sequence[int]) -> None:
-    """Fork what was ordered, and tell of its id and of its end."""
+    """Fork the program of an order, and send its id and its exit code."""
     pid = os.fork()
     if pid:
         for descriptor in (0, 1, 2, *streams):
             with contextlib.suppress(OSError):
                 os.close(descriptor)
         forked_client.say(client, pid)
-        # Whoever has ordered it may be killed.
+        # A client that is killed takes its program with it.
         if client in select.select([client, ended := os.pidfd_open(pid)], [], [])[0]:
             os.kill(pid, signal.SIGKILL)
         os.close(ended)

@@ -31,7 +31,7 @@ def order(
 ) -> socket.socket:
     """Order `python -c PROGRAM ARGUMENTS`, with `-W error` if `strict`, and return the connection.
 
-    From it come the process's id and then its exit code; the process is killed where it is closed.
+    The connection yields the process's id and then its exit code; closing it kills the process.
     """
     said = json.dumps([list(arguments), folder, dict(environment), program, strict]).encode()
     server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -41,14 +41,14 @@ def order(
 
 
 def read(server: socket.socket) -> int:
-    """Return the next number that the server says."""
+    """Return the next number from the server."""
     said = server.recv(_NUMBER.size)
-    assert len(said) == _NUMBER.size, "the server of forks has ended"
+    assert len(said) == _NUMBER.size, "the fork server has exited"
     return int(_NUMBER.unpack(said)[0])
 
 
 def say(client: socket.socket, number: int) -> None:
-    """Send a number, unless nobody listens any more."""
+    """Send a number, unless the client is gone."""
     with contextlib.suppress(BrokenPipeError):
         client.send(_NUMBER.pack(number))
 
@@ -59,7 +59,7 @@ def main(address: str, *arguments: str) -> None:
     pid = read(server)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda one, _: os.kill(pid, one))
-    # The reader of a pipe may go away, and the writer is to be the forked one alone.
+    # The forked program alone holds the pipes, so that it notices when a reader goes away.
     for stream in (0, 1, 2):
         os.close(stream)
     code = read(server)

@@ -1,4 +1,4 @@
-"""How tests run Java: what starts fast matters more than speed, for brokers share the machine."""
+"""How tests run Java: a fast start matters more than throughput, and brokers share the machine."""
 
 import subprocess
 import time
@@ -9,24 +9,24 @@ from typing import Final
 
 KAFKA: Final = Path(__file__).resolve().parent.parent / "docker" / "kafka"
 CLASSES: Final = KAFKA / "jars" / "classes.jsa"
-"""What Java has loaded for a broker, as it lies in memory."""
+"""Archive of a broker's classes, which Java maps into memory instead of loading the jars."""
 _PATIENCE_SECONDS: Final = 120.0
 
 
 def java(heap: str) -> list[str]:
-    """Return how a command of Kafka's jars begins."""
+    """Return the command that a class of Kafka's jars, and its arguments, is appended to."""
     options = [heap, "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dlog4j2.level=ERROR"]
     kept = [f"-XX:SharedArchiveFile={CLASSES}"] if CLASSES.exists() else []
-    # What is kept is of these jars in this order.
+    # The archive is valid for exactly this class path.
     jars = sorted(str(jar) for jar in (KAFKA / "jars").glob("*.jar"))
     return ["java", *options, *kept, "-cp", ":".join(jars)]
 
 
 def keep_classes(properties: Path, serves: Callable[[], bool]) -> None:
-    """Run a broker until it serves, and have Java keep all classes that it has loaded.
+    """Run a broker until it serves, and have Java archive the classes that it loaded.
 
-    A start then takes half the time of a core. Another Java leaves them alone and reads the jars,
-    and so does this one if they cannot be kept.
+    A start with the archive takes half the CPU time. Without one, or with another version of Java,
+    the jars are read.
     """
     archive = CLASSES.with_suffix(".new")
     begin, *more = [*java("-Xmx512m"), "kafka.Kafka", str(properties)]

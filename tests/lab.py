@@ -1,7 +1,7 @@
-"""A collection on a real broker for tests: its configuration, its workers, devices and a ledger.
+"""A collection on a real broker for tests: its configuration, workers, devices and ledger.
 
-Devices send known reports, so that the ledger is exact: the statistic of every window, with every
-report of it counted once.
+Devices send known reports, so the ledger is exact: it holds the statistic of every window with
+each report counted once.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ from tests.processes import PATIENCE_SECONDS, Worker
 from tests.replicas import read_replicas
 
 START_MS = 1_287_000_000_000 // WINDOW_MS * WINDOW_MS
-"""October 2010: event time of a replay is far from the time on the wall."""
+"""October 2010: the event time of a replay is far from the wall clock."""
 
 _numbers = itertools.count()
 
@@ -69,7 +69,7 @@ class Lab(Connected):
         self._rng = np.random.default_rng(1)
 
     def reload(self) -> None:
-        """Take up what has been changed in the file."""
+        """Read the configuration file again."""
         self.config = load_config(self.file, environment={})
         self.collection = self.config.collections[self.collection.name]
 
@@ -78,14 +78,14 @@ class Lab(Connected):
         return possible[self._rng.integers(0, len(possible), n)]
 
     def frame(self, n: int, *, first_ms: int, last_ms: int) -> bytes:
-        """Return a frame of n counted reports, spread over a stretch of event time."""
+        """Return a frame of n reports spread over a span of event time, and enter them."""
         reports = self.reports(n)
         times_ms = np.sort(self._rng.integers(first_ms, last_ms + 1, n))
         self.ledger.add(reports, times_ms)
         return self.collection.spec.frame_reports(reports, times_ms=times_ms)
 
     async def add_partitions(self, total: int) -> None:
-        """Give the source more partitions, wait for them, and say so in the configuration."""
+        """Add partitions to the source, wait for them, and change the configuration."""
         source = self.collection.topics.source
         async with self.admin() as admin, asyncio.timeout(PATIENCE_SECONDS):
             await admin.create_partitions({source: NewPartitions(total)})
@@ -98,14 +98,14 @@ class Lab(Connected):
         self.reload()
 
     def of(self, name: str) -> "Lab":
-        """Return a lab of another collection of the same file, with a ledger of its own."""
+        """Return a lab of another collection of the same file, with its own ledger."""
         other = copy.copy(self)
         other.collection = self.config.collections[name]
         other.ledger = Ledger(other.collection)
         return other
 
     def changed(self, name: str, *changes: tuple[str, str]) -> "Lab":
-        """Return a lab of its own file, with texts of the configuration replaced, and own ledger.
+        """Return a lab with its own ledger and file, which has texts of this one replaced.
 
         Broker, topics and group are the same.
         """
@@ -134,15 +134,15 @@ class Lab(Connected):
         return found
 
     async def heads(self, *, of: "Lab | None" = None) -> list[Head]:
-        """Return every partition's head as the changelog tells it.
+        """Return every partition's head as the changelog has it.
 
-        `of` is the lab whose collection accepts this one, and says how many partitions it has.
+        `of` is the lab whose collection accepts this one; the partitions are those of its topics.
         """
         topics = self.collection if of is None else of.collection
         return [replica.head or Head() for replica in await self._replicas(topics)]
 
     async def statistics(self) -> dict[int, NDArray[np.int64]]:
-        """Return the statistic of every window of the ledger as the changelog tells it."""
+        """Return the statistic of every window of the ledger as the changelog has it."""
         replicas, size_ms = await self._replicas(self.collection), self.collection.window.size_ms
         return {
             start: totals(self.context, replicas, start, start + size_ms).statistic
@@ -161,8 +161,8 @@ class Lab(Connected):
     async def check_exact(self, *, seconds: float = PATIENCE_SECONDS) -> None:
         """Wait until every window of the ledger is final, and compare with the ledger.
 
-        Counts in the changelog are the ledger's, report for report; finals hold the ledger's n,
-        and where a final was published more than once it was the same.
+        Counts in the changelog are the ledger's, report for report; finals have the ledger's n,
+        and every copy of a final is the same.
         """
         wanted = {start: int(s.sum()) for start, s in self.ledger.windows.items()}
         deadline = time.monotonic() + seconds
@@ -181,13 +181,13 @@ class Lab(Connected):
 
     @contextmanager
     def worker(self, *, environment: Mapping[str, str] | None = None) -> Iterator["Worker"]:
-        """Run a worker process and wait until it is ready; it is killed at the end if need be."""
+        """Run a worker process and wait until it is ready; kill it at the end if it still runs."""
         with _ready(self.start_worker(environment=environment)) as worker:
             yield worker
 
     @contextmanager
     def packer(self, *arguments: str) -> Iterator["Worker"]:
-        """Run a packer process and wait until it is ready; it is killed at the end if need be."""
+        """Run a packer process and wait until it is ready; kill it at the end if it still runs."""
         with _ready(self.start_packer(*arguments)) as packer:
             yield packer
 
@@ -204,7 +204,7 @@ class Lab(Connected):
         arguments: Sequence[str] = (),
         stderr: int | IO[bytes] = subprocess.PIPE,
     ) -> "Worker":
-        """Start a worker process, or another command that runs on; the caller has to kill it."""
+        """Start a worker, or another long-running command; the caller has to kill it."""
         words = [command, "-c", str(file or self.file), *arguments]
         variables = {**os.environ, **(environment or {})}
         process = forked.start(words, environment=variables, stderr=stderr)

@@ -1,4 +1,4 @@
-"""What was sent and has to be counted, report for report."""
+"""The counts that a pipeline has to reach, report for report."""
 
 from dataclasses import dataclass, field
 

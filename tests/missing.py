@@ -1,4 +1,4 @@
-"""What a test needs and a machine may lack: the test is skipped there, or fails where required."""
+"""Skip a test where this machine lacks what it needs, or fail it where that is required."""
 
 import os
 from typing import NoReturn

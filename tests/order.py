@@ -1,7 +1,7 @@
-"""In which order processes take the files of tests: those that take long first, and mixed.
+"""The order in which processes take test files: longest first, waiting and computing ones mixed.
 
-Tests of brokers and of the page mostly wait for other processes, so next to them run files that
-compute; what is left at the end is short, and all processes end together.
+Tests of brokers and of the page mostly wait for other processes, so files that compute run next to
+them. The shortest files come last, and all processes finish together.
 """
 
 from itertools import accumulate
@@ -19,9 +19,9 @@ WAITING: Final = {
     "gateway": 2.0,
     "ops": 0.3,
 }
-"""Folders whose tests wait, with the seconds that a test of theirs takes, roughly."""
+"""Folders whose tests wait, and roughly how many seconds one test takes."""
 COMPUTING: Final = {"statistical": 0.5, "house": 0.2, "property": 0.2, "conformance": 0.03}
-"""The same of folders whose tests compute; `OTHERS` where nothing else is known."""
+"""The same for folders whose tests compute; `OTHERS` is for folders not listed."""
 OTHERS: Final = 0.1
 FILES: Final = {
     "attack/test_attacks.py": 150,
@@ -42,10 +42,10 @@ FILES: Final = {
     "stream/http/test_apart.py": 10,
     "ops/test_queries.py": 3,
 }
-"""Seconds of whole files, where the number of tests tells little of them."""
+"""Seconds of whole files that the number of tests does not predict."""
 
 TOGETHER: Final = {"broker/pages/test_permissions.py": "broker/pages/test_listeners.py"}
-"""Files that one process takes with another one: they share what takes long to start."""
+"""Files that go to the same process as another one: they share a fixture that starts slowly."""
 
 
 class ByFile(LoadFileScheduling):
@@ -57,7 +57,7 @@ class ByFile(LoadFileScheduling):
 
 
 def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
-    """Return the tests file by file: of those that wait, and of the others, the longest first."""
+    """Return the tests file by file, longest first among those that wait and among the others."""
     files: dict[str, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.nodeid.partition("::")[0], []).append(item)
@@ -71,7 +71,7 @@ def in_order(items: list[pytest.Item]) -> list[pytest.Item]:
         }
         names = sorted(seconds, key=lambda name: -seconds[name])
         ends = [0.0, *accumulate(seconds[name] for name in names)]
-        # How much of its kind begins before a file: the two kinds advance together.
+        # The share of its kind that comes before a file, so that both kinds advance together.
         places |= {name: end / ends[-1] for name, end in zip(names, ends, strict=False)}
     return [item for name in sorted(places, key=lambda name: places[name]) for item in files[name]]
 

@@ -13,7 +13,7 @@ def make_records(
     arrived: Sequence[int] | None = None,
     appended: bool = False,
 ) -> PackedRecords:
-    """Return messages, offsets ascending, as they are packed, and dated if that is told."""
+    """Return messages, offsets ascending, as a packer packs them, with their times of arrival."""
     lengths = np.array([-1 if v is None else len(v) for _, v in records], dtype=np.int64)
     data = np.frombuffer(b"".join(v for _, v in records if v), dtype=np.uint8)
     same = len(lengths) > 0 and lengths[0] >= 0 and bool((lengths == lengths[0]).all())

@@ -1,8 +1,8 @@
 """The documentation's blocks of code: where they stand, what they print, and a place to run them.
 
-A block ` ```text ` straight after a block of commands is what those print. `...` stands for
-anything; after ` ```text numbers ` every number stands for any number. White space counts nothing,
-so that lines may be broken for the reader. Any other block of text, in ` ```text ` or without a
+A block ` ```text ` straight after a block of commands is what these print. `...` stands for
+anything; after ` ```text numbers ` every number stands for any number. White space is ignored, so
+that lines may be broken for the reader. Any other block of text, in ` ```text ` or without a
 language, stands alone: what a program says or writes, or a picture.
 """
 
@@ -90,7 +90,7 @@ def agrees(said: str, block: Block) -> bool:
     """Whether a command printed what its page shows."""
     expected, given = (" ".join(text.split()) for text in (block.output, said))
     if block.numbers:
-        # A longer number makes the lines of its table longer.
+        # The rules of a table grow with its numbers.
         expected, given = (_RULE.sub("-", _NUMBER.sub("#", text)) for text in (expected, given))
     pattern = ".*".join(re.escape(part.strip()) for part in expected.split("..."))
     return re.fullmatch(pattern, given) is not None
@@ -105,7 +105,7 @@ class Place:
 
     @classmethod
     def made(cls, folder: Path, addresses: dict[str, str], *, own_code: bool = False) -> "Place":
-        """Make the commands in a folder; with `own_code` they run that of `PYTHONPATH`."""
+        """Make the commands in a folder; with `own_code` they run the code on `PYTHONPATH`."""
         (folder / "bin").mkdir()
         for name, script in (
             ("ldpstream", _script("-c", MAIN) if own_code else forked.script()),
@@ -117,7 +117,7 @@ class Place:
         return cls(folder, addresses)
 
     def run(self, *command: str) -> str:
-        """Run to the end and return what it printed; it has to succeed and to warn of nothing."""
+        """Run a command, which has to succeed, and return what it printed."""
         result = subprocess.run(
             command, cwd=self.folder, env=self._environment, capture_output=True, text=True
         )
@@ -145,11 +145,13 @@ class Place:
             process.stdout.close()
 
     def here(self, code: str) -> str:
+        """Return code with this place's addresses instead of the page's."""
         for theirs, ours in self.addresses.items():
             code = code.replace(theirs, ours)
         return code
 
     def exchange(self, name: str) -> None:
+        """Put this place's addresses into a file."""
         file = self.folder / name
         file.write_text(self.here(file.read_text()))
 

@@ -1,8 +1,7 @@
-"""Ports for servers of tests, given out one after the other.
+"""Ports for test servers, handed out one after the other.
 
-The system draws the ports of connections, and of servers that ask for any, from a range of its own.
-A port of that range that was free a moment ago may be taken when the server starts, so these are
-from below it; and all test runs of a user count on in one file, so that no two are given the same.
+A free port of the system's ephemeral range may be taken before the server binds it, so these come
+from below that range. All test runs of a user share one counter, so that no two get the same port.
 """
 
 import os
@@ -16,7 +15,7 @@ from typing import Final
 
 _FIRST: Final = 15_000
 _LAST: Final = 32_767
-"""Linux's own begin at 32,768, those of other systems at 49,152, unless somebody has changed it."""
+"""Ephemeral ports begin at 32,768 on Linux and at 49,152 elsewhere, by default."""
 _COUNTER: Final = Path(tempfile.gettempdir()) / f"ldpstream-test-ports-{os.getuid()}"
 
 
@@ -24,7 +23,7 @@ def free_ports(count: int) -> list[int]:
     """Return ports of the loopback interface that nobody listens on.
 
     Raises:
-        RuntimeError: if there are not as many.
+        RuntimeError: if fewer are free.
     """
     found: list[int] = []
     with _COUNTER.open("a+") as counter:
@@ -41,7 +40,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def _from(first: int) -> Iterator[int]:
-    """Yield every port once, from one of them on."""
+    """Yield every port once, beginning with `first`."""
     yield from range(first, _LAST + 1)
     yield from range(_FIRST, first)
 

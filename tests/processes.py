@@ -1,4 +1,4 @@
-"""Worker processes, and waiting for what they do."""
+"""Worker processes, and waiting for them."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.forked import Forked
 
 PATIENCE_SECONDS = 120.0
-"""How long anything is waited for: what is slow on a busy machine is not wrong."""
+"""How long to wait for anything: being slow on a busy machine is not a failure."""
 
 
 class Worker:
@@ -84,7 +84,7 @@ class Worker:
         raise AssertionError(f"the worker did not end: {self.errors()}")
 
     def errors(self) -> str:
-        """Return all that the process wrote on standard error; it must have ended."""
+        """Wait for the process to exit, and return all that it wrote on standard error."""
         if self.process.stderr is None:
             self.process.wait()
             return ""
@@ -95,10 +95,10 @@ class Worker:
         return b"".join(self._errors).decode()
 
     def kill(self) -> None:
-        """End the process at once (it may be stopped, or have ended)."""
+        """Kill the process (it may be stopped, or have exited)."""
         self.process.kill()
         if said := self.errors():
-            # Shown by pytest where the test failed.
+            # Pytest shows it if the test fails.
             print(said)
         if self.process.stdout is not None:
             self.process.stdout.close()

@@ -1,7 +1,7 @@
 """A guarantee straight from its definition, at every output, in integers.
 
-The rows of a channel over one common denominator are integers: comparing these is exact, as
-comparing fractions is, and many times faster.
+Over one common denominator the rows of a channel are integers: comparing them is as exact as
+comparing fractions, and many times faster.
 """
 
 import math

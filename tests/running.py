@@ -1,4 +1,4 @@
-"""Clients that are started for as long as a block."""
+"""Clients that run for the length of a `with` block."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,6 +1,6 @@
-"""Tests that draw at random draw a few examples: fewer in `make check`, and many in `make soak`.
+"""How many examples random tests draw: a few, fewer in `make check`, many in `make soak`.
 
-Such a test is marked `soak`, which `make soak` chooses tests by, and takes its examples from here.
+Such a test is marked `soak`, so that `make soak` selects it, and takes its examples from here.
 """
 
 import os
@@ -17,7 +17,7 @@ def seeds(few: int, *, soak: int, first: int = 0) -> range:
 
 
 def chosen(few: T, *, soak: T, check: T | None = None) -> T:
-    """Return what a test takes, `soak` in `make soak`, and `check`, if given, in `make check`."""
+    """Return `soak` in `make soak`, `check` in `make check` if given, and `few` otherwise."""
     if SOAK:
         return soak
     return few if check is None or not CHECK else check

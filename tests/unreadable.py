@@ -1,4 +1,4 @@
-"""Record batches that a broker takes and that no client can take apart."""
+"""Record batches that a broker accepts and no client can decode."""
 
 import asyncio
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 
 
 class NotText(str):
-    """The name of a header, in bytes that are not UTF-8."""
+    """A header's name that is encoded as bytes that are not UTF-8."""
 
     __slots__ = ()
 
@@ -18,7 +18,7 @@ class NotText(str):
 
 
 def unreadable(before: Sequence[bytes] = (), *, after: int = 0) -> bytes:
-    """Return a batch of readable values, a record that cannot be read, and some after it."""
+    """Return a batch: readable values, a record that cannot be read, and `after` records."""
     builder = _DefaultRecordBatchBuilderPy(2, 0, 0, -1, -1, -1, 1 << 20)
     records = [(value, []) for value in before] + [(b"", [(NotText("x"), b"")])]
     records += [(b"", [])] * after

@@ -65,7 +65,7 @@ def make_messages(context: Context, rng: np.random.Generator) -> list[bytes]:
 
 def fill(context: Context, millions: float) -> tuple[float, int, Replica, Partition]:
     """Fill a window; return CPU seconds, the token bytes sent, the replica and the partition."""
-    replica, part = loaded(context, now_ms=NOW_MS)
+    replica, part = loaded(context)
     prefix, rng = state_prefix(context), np.random.default_rng(1)
     seconds, sent, offset, end = 0.0, 0, 0, 0
     for _ in range(round(millions * 1_000_000 / A_FRAME / A_FLUSH)):

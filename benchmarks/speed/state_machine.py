@@ -48,7 +48,7 @@ def measure(values: int, *, reports: int, times: int) -> str:
     """Ingest, flush and read back; return a line of the table."""
     context = make_context(values)
     messages = make_messages(context, reports=reports, messages=20 * BATCH, times=times)
-    replica, part = loaded(context, now_ms=NOW_MS)
+    replica, part = loaded(context)
     started, offset = time.perf_counter(), 0
     for at in range(0, len(messages), BATCH):
         batch = list(enumerate(messages[at : at + BATCH], start=offset))

@@ -1,4 +1,4 @@
-"""Three collections behind the HTTP API, and what its paths answer: for tests without a broker."""
+"""Three collections behind the HTTP API, and requests to it, without a broker."""
 
 from typing import Any
 
@@ -43,7 +43,7 @@ def three_collections() -> Pipeline:
 
 
 async def ask(client: Client, path: str, status: int = 200) -> Any:
-    """Return the JSON that a path answers with this status."""
+    """Get a path, expecting this status, and return the JSON of the answer."""
     answer = await client.get(path)
     assert answer.status == status, await answer.text()
     assert answer.content_type == "application/json"
@@ -51,7 +51,7 @@ async def ask(client: Client, path: str, status: int = 200) -> Any:
 
 
 async def post(client: Client, asked: Any, status: int = 200, path: str = CITY_PATH) -> Any:
-    """Return the JSON that answers a body, with this status."""
+    """Post a body, expecting this status, and return the JSON of the answer."""
     answer = await client.post(path, json=asked)
     assert answer.status == status, await answer.text()
     return await answer.json()

@@ -1,4 +1,4 @@
-"""Batches of messages as any sender may write them: strategies, for specs of both widths."""
+"""Strategies for batches of messages as any sender may write them, with reports of 1 or 2 bytes."""
 
 from dataclasses import replace
 
@@ -28,7 +28,7 @@ def contexts() -> list[Context]:
 
 @st.composite
 def runs_out_of_order(draw: st.DrawFn, context: Context) -> bytes:
-    """A frame as other senders may write it: runs in any order, and the same time twice."""
+    """A frame as other senders may write it: runs in any order, times repeated."""
     width = context.spec.mechanism.report_bytes
     runs = draw(st.lists(st.tuples(TIMES, st.integers(1, 3)), min_size=1, max_size=4))
     reports = sum(count for _, count in runs)

@@ -7,6 +7,7 @@ from pathlib import Path
 from click.testing import CliRunner, Result
 
 from ldpstream.agents.cli.main import main
+from ldpstream.agents.config import CollectionConfig, load_config
 from tests import forked
 from tests.forked import Forked
 from tests.stream.logs import logging_restored
@@ -40,6 +41,11 @@ def configured(folder: Path, text: str = PLACES) -> str:
     return str(file)
 
 
+def configured_modes(folder: Path, text: str) -> CollectionConfig:
+    """Write a configuration and return its collection `modes`."""
+    return load_config(configured(folder, text)).collections["modes"]
+
+
 def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
     """Run a command in this process."""
     with logging_restored():
@@ -47,7 +53,7 @@ def invoke(*arguments: str, stdin: str | bytes = "") -> Result:
 
 
 def begin(*arguments: str) -> Forked:
-    """Begin a command as a process of its own."""
+    """Start a command as a process of its own."""
     return Forked(arguments, strict=True)
 
 

@@ -1,4 +1,4 @@
-"""Three collections served over HTTP, whoever asks for them there, and a store on disk."""
+"""Three collections served over HTTP, clients of them, and a store on disk."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -15,7 +15,6 @@ from tests.stream.serving import Pipeline
 
 @pytest.fixture
 def pipeline() -> Pipeline:
-    """Three collections."""
     return three_collections()
 
 
@@ -28,14 +27,14 @@ async def client(pipeline: Pipeline) -> AsyncIterator[Client]:
 
 @pytest.fixture
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
-    """Where the application is served."""
+    """The URL at which the application is served."""
     async with TestServer(build_http(pipeline)) as server:
         yield str(server.make_url("/"))
 
 
 @pytest.fixture
 async def worker(url: str) -> AsyncIterator[api.Client]:
-    """The typed client of what is served."""
+    """A typed client of the served application."""
     async with api.connect(url) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""Collections of devices, and what the frames that these send say."""
+"""Collections for tests of devices, and the contents of frames that devices send."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def collection(toml: str = NUMBERS) -> CollectionSpec:
 
 
 def read(spec: CollectionSpec, frame: bytes) -> tuple[list[int], list[Any]]:
-    """Return the times, one a report, and the reports of a frame."""
+    """Return the times of a frame's reports, and the reports."""
     size = spec.mechanism.report_bytes
     found = decode_frame(frame, fingerprint=spec.fingerprint, report_bytes=size)
     reports, valid = spec.mechanism.decode(found.payload)

@@ -3,13 +3,12 @@
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import cast
 
 import numpy as np
 from aiokafka import TopicPartition
 
-from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
@@ -19,7 +18,7 @@ from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals
 from tests.stream.owning import Times
-from tests.stream.serving import CITY
+from tests.stream.serving import read_city
 from tests.stream.simulation.intake import Lane
 
 STEP = 3
@@ -41,7 +40,7 @@ class Resting:
 
 
 class Sender:
-    """Hands every batch to a callback, and copies to nobody."""
+    """A producer that hands every batch to a callback."""
 
     def __init__(self, take: Callable[[int, Sequence[tuple[bytes, bytes | None]]], None]) -> None:
         self._take = take
@@ -55,7 +54,7 @@ class Sender:
 
 @dataclass(frozen=True)
 class Same:
-    """Topics that stay what they are, on a broker without ids."""
+    """Topics that never change, on a broker without topic ids."""
 
     sources: int
 
@@ -77,14 +76,12 @@ def make_engine(
     source: int = 0,
     read: Sequence[tuple[bytes, bytes]] = (),
 ) -> Engine:
-    """Return an engine of two partitions, or of a `collection`, whose replicas have been read.
+    """Return an engine of `collection`, or of one with two partitions, whose replicas are read.
 
-    Finals go three by three. The source has as many partitions unless told otherwise.
+    It makes `STEP` finals at a time. `source` is the number of source partitions, where it differs
+    from the collection's; `read` are the records of each changelog.
     """
-
-    if collection is None:
-        config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
-        collection = config.collections["city"]
+    collection = read_city() if collection is None else collection
     partitions = source or collection.partitions
     reader = cast("SourceReader", Resting())
     engine = Engine(
@@ -121,14 +118,14 @@ def begun(engine: Engine) -> Engine:
 
 
 def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
-    """Let a partition's first message come, a report at each of these times."""
+    """Hand a partition its first message, with a report at each of these times."""
     reports = np.zeros(len(times_ms), dtype=np.int64)
     value = engine.config.spec.frame_reports(reports, times_ms=np.array(times_ms))
     hand(engine, partition, Batch(start=0, stop=1, end=1, records=[(0, value)]))
 
 
 def hand(engine: Engine, partition: int, item: Batch | Outside) -> None:
-    """Let something that was read of a partition be taken."""
+    """Hand the intake something that was read from a partition."""
     held = engine._held[partition]
     assert held.session is not None
     held.session.waiting.append(item)

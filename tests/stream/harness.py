@@ -1,9 +1,10 @@
-"""A small world without faults for scenarios: logs in lists, every send lands at once, in order."""
+"""A small world without faults: logs in lists, and every send lands at once, in order."""
 
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ def make_spec(size: int = 2, precision: str = "1ms", name: str = "tested") -> Co
 
 
 def tell(totals: WindowTotals) -> bytes:
-    """A final's content, to be read back with `eval`-free eyes: `start n late rejected counts`."""
+    """Return a final's content as text: `start n late rejected counts`."""
     counts = ",".join(map(str, totals.statistic.tolist()))
     return f"{totals.start_ms} {totals.n} {totals.late} {totals.rejected} {counts}".encode()
 
@@ -41,13 +42,13 @@ def make_context(
     *,
     spec: CollectionSpec | None = None,
     make_final: Callable[[WindowTotals], bytes] = tell,
-    **options: object,
+    **options: Any,
 ) -> Context:
     return Context(spec=spec or make_spec(), window=window, make_final=make_final, **options)
 
 
 def frame(*reports: tuple[int, int], spec: CollectionSpec | None = None) -> bytes:
-    """A frame of reports `(event time in ms, symbol)`; symbols may be out of range."""
+    """Return a frame of reports `(event time in ms, symbol)`; symbols may be out of range."""
     spec = spec or make_spec()
     width = spec.mechanism.report_bytes
     times_ms = np.array([time_ms for time_ms, _ in reports])
@@ -56,7 +57,7 @@ def frame(*reports: tuple[int, int], spec: CollectionSpec | None = None) -> byte
     return encode_frame(spec.fingerprint, times_ms, payload)
 
 
-def loaded(context: Context, *, now_ms: int) -> tuple[Replica, Partition]:
+def loaded(context: Context) -> tuple[Replica, Partition]:
     """Return an empty partition and its replica."""
     replica = Replica(context, 0)
     replica.read([], position=0, end=0)
@@ -65,8 +66,19 @@ def loaded(context: Context, *, now_ms: int) -> tuple[Replica, Partition]:
     return replica, part
 
 
+def settle(replica: Replica, part: Partition, *, start: int = 0) -> Flush:
+    """Write a flush to the replica's log, from an offset on, and read it back; it wins."""
+    flush = part.flush()
+    assert flush is not None
+    records = [(at, *record) for at, record in enumerate([*flush.cells, flush.head], start)]
+    end = start + len(records)
+    replica.read(records, position=end, end=end)
+    assert part.settle() is Settled.WON
+    return flush
+
+
 class Cluster:
-    """All partitions of a collection, each owned by one owner; time goes on by hand."""
+    """All partitions of a collection, with an owner each; the test moves the clock."""
 
     def __init__(self, context: Context, *, partitions: int = 1, now_ms: int = 0) -> None:
         self.context, self.now_ms, self.partitions = context, now_ms, partitions
@@ -98,7 +110,7 @@ class Cluster:
         self.source[p] += messages
 
     def take_over(self, p: int) -> Partition | None:
-        """A new owner loads the partition; the one before is gone."""
+        """Let a new owner load the partition; the one before is gone."""
         self.parts.pop(p, None)
         self.probed_ms.pop(p, None)
         part = Partition.load(self.context, p, self.replicas, epoch=next(self.epochs))
@@ -120,9 +132,9 @@ class Cluster:
             part.read_to(end, end=end, asked_ms=self.now_ms - 1)
 
     def probe(self, p: int) -> None:
-        """Let a reader have asked for the log's end every second since it was last asked."""
+        """Probe the end of the log once for every second since the last probe."""
         part, end = self.part(p), len(self.source[p])
-        # What came long before the idle time does not matter, and steps may be hours.
+        # Probes long before the idle time do not matter, and a step may be hours.
         start_ms = max(self.probed_ms.get(p, self.now_ms), self.now_ms - 100_000)
         for asked_ms in (*range(start_ms, self.now_ms, 1_000), self.now_ms):
             part.read_to(part.next, end=end, asked_ms=asked_ms)
@@ -162,7 +174,7 @@ class Cluster:
         self.catch_up(p)
 
     def step(self, elapsed_ms: int = 0) -> list[Flush]:
-        """Everything once, in every partition; returns the flushes."""
+        """Do everything once in every partition, and return the flushes."""
         self.now_ms += elapsed_ms
         flushes = []
         for p in range(self.partitions):

@@ -11,7 +11,7 @@ HOURLY = WindowSpec(size_ms=HOUR_MS, hop_ms=HOUR_MS, grace_ms=5 * MINUTE_MS, idl
 
 
 def at(minutes: float, *, start_ms: int = NOW_MS) -> bytes:
-    """A report some minutes after the start of an hour."""
+    """Return a frame of one report, some minutes after the start of an hour."""
     assert start_ms % HOUR_MS == 0
     return frame((start_ms + int(minutes * MINUTE_MS), 0))
 

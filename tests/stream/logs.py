@@ -1,4 +1,4 @@
-"""Logging as it was, after a command that sets it up for its whole process."""
+"""Restoring logging after a command that sets it up for its whole process."""
 
 import logging
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Collections defined in place, and reports of them: for tests of `import ldpstream as ldp`."""
+"""Collections and reports for tests of `import ldpstream as ldp`."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """The long form of the mutants: `python -m tests.stream.mutants [RUNS] [WORD ...]`.
 
 Every rule of the protocol is taken away in turn, on all cores; the simulation must notice. With
-words, only the mutants whose names hold one of them, and their shortest schedules in full.
+words, only mutants whose names contain one of them, and their shortest schedules in full.
 """
 
 import argparse
@@ -27,7 +27,7 @@ _ALL |= PACKED_MUTANTS | PART_MUTANTS | INTAKE_MUTANTS
 def take_away(runs: int, words: Sequence[str]) -> int:
     names = [name for name in _ALL if not words or any(word in name for word in words)]
     missed = 0
-    with ProcessPoolExecutor(initializer=_hush) as pool:
+    with ProcessPoolExecutor(initializer=_disable_logging) as pool:
         search = partial(_search, runs=runs, whole=bool(words))
         for name, found in zip(names, pool.map(search, names), strict=True):
             missed += found is None
@@ -35,12 +35,12 @@ def take_away(runs: int, words: Sequence[str]) -> int:
     return 1 if missed else 0
 
 
-def _hush() -> None:
+def _disable_logging() -> None:
     logging.disable(logging.CRITICAL)
 
 
 def _search(name: str, *, runs: int, whole: bool) -> str | None:
-    """Return what the first seed shows that notices a mutant, None where none does."""
+    """Return what the first seed that notices a mutant shows, or None."""
     make = _ALL[name]
     for seed in range(runs):
         if violated := run(seed, make=make).violated:

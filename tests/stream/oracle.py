@@ -1,4 +1,4 @@
-"""The fate of every report by plain definitions, one report after the other."""
+"""The fate of every report by plain definitions, one report at a time."""
 
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ class Fate(NamedTuple):
 
 
 class Oracle:
-    """A partition's watermark, and the fates that it decides."""
+    """A partition's watermark, and the fates that follow from it."""
 
     def __init__(self, context: Context, partition: int = 0) -> None:
         self.context, self.clock, self.fates = context, NEVER, []
@@ -27,9 +27,9 @@ class Oracle:
         self.accept = {spec.fingerprint for spec in context.accept}
 
     def message(self, offset: int, value: bytes | None, now_ms: int, clock_ms: int | None = None):
-        """Take a message that arrived at `now_ms`, and that moves the clock to `clock_ms` at most.
+        """Take a message that arrived at `now_ms`; it moves the clock to `clock_ms` at most.
 
-        None: that is the same.
+        Without `clock_ms`, the bound is `now_ms`.
         """
         spec = self.context.spec
         width, whole = spec.mechanism.report_bytes, spec.report_bytes

@@ -1,4 +1,4 @@
-"""Owners and clocks for intakes and flushes that run without an engine."""
+"""An owner and a clock for intakes and flushes that run without an engine."""
 
 import time
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from ldpstream.agents.reading.intake import OwnedPartition
 
 @dataclass
 class Holder:
-    """An owner that keeps the problems that it is told of."""
+    """An owner that records problems."""
 
     problems: list[str] = field(default_factory=list)
 
@@ -27,7 +27,7 @@ class Holder:
 
 @dataclass(frozen=True)
 class Times:
-    """A clock made of functions; right, whatever they say."""
+    """A clock made of functions, which never reports a problem."""
 
     now_ms: Callable[[], int]
     steady_ms: Callable[[], int] = steady_ms

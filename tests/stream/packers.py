@@ -1,15 +1,14 @@
-"""A packer between a consumer and a producer that do as they are told."""
+"""A packer between a fake consumer and a fake producer."""
 
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError
 
-from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
@@ -17,7 +16,7 @@ from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
 from ldpstream.agents.packing.packer import Packer
 from ldpstream.agents.state.packed import decode_packed
 from tests.processes import eventually
-from tests.stream.serving import CITY
+from tests.stream.serving import read_city
 
 ID = bytes(range(16))
 SOURCE = TopicPartition("city.reports", 0)
@@ -33,7 +32,7 @@ class Record:
 
 @dataclass
 class Consumer:
-    """Returns what it was given; an offset in its place is a beginning that has overtaken it."""
+    """Returns the given fetches; an offset among them is a start of the log beyond its position."""
 
     fetches: list[Sequence[Record] | int]
     at: int = 0
@@ -81,7 +80,7 @@ class Consumer:
 
 @dataclass
 class Told:
-    """What a packer sent and told."""
+    """What a packer sent, and how many records it left out."""
 
     sent: list[bytes] = field(default_factory=list)
     left_out: int = 0
@@ -99,13 +98,12 @@ class Told:
         self.left_out += count
 
 
-def city() -> list[CollectionConfig]:
-    mapping = {"collection": {"city": {**CITY, "input": "frames"}}}
-    return list(read_config(mapping, base=Path(), environment={}).collections.values())
+def city() -> CollectionConfig:
+    return read_city(input="frames")
 
 
 def metrics(left_out: Callable[[str, int], None]) -> PackMetrics:
-    """Return metrics that nobody reads, but for what was too large."""
+    """Return metrics that count records left out with a callback."""
     found = PackMetrics(["city"])
     found.left_out = left_out
     return found
@@ -114,7 +112,7 @@ def metrics(left_out: Callable[[str, int], None]) -> PackMetrics:
 def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
     counts = metrics(told.count_left_out)
     return Packer(
-        by_source={SOURCE.topic: city()[0]},
+        by_source={SOURCE.topic: city()},
         consumer=cast("AIOKafkaConsumer", consumer),
         producer=cast("LastingProducer", told),
         topic_ids={SOURCE.topic: ID},
@@ -124,15 +122,15 @@ def make_packer(consumer: Consumer, told: Told, *, linger_ms: int) -> Packer:
     )
 
 
-def make_share(partition: int, answers: Answers) -> AssignedPartition:
+def make_assigned(partition: int, answers: Answers) -> AssignedPartition:
     source, options = TopicPartition(SOURCE.topic, partition), PackOptions(limit_bytes=1)
-    return AssignedPartition(city()[0], source, options, answers, answers.position)
+    return AssignedPartition(city(), source, options, answers, answers.position)
 
 
 async def packed(
     consumer: Consumer, *, linger_ms: int, rest_seconds: float = 0.0, told: Told | None = None
 ) -> Told:
-    """Run a packer until the consumer has nothing more, and stop it after a while."""
+    """Run a packer until the consumer has nothing more, and stop it after `rest_seconds`."""
     told, stop = told or Told(), asyncio.Event()
     packer = make_packer(consumer, told, linger_ms=linger_ms)
     running = asyncio.create_task(packer.run(stop))

@@ -48,7 +48,7 @@ NAMES = ("ages", "places", "modes", "answers", "clicks", "whole")
 
 
 def plan(tmp_path: Path, name: str, *options: str) -> dict[str, Any]:
-    """Return the document of a plan, which options alone decide."""
+    """Return the document of a plan, which depends on the name and the options alone."""
     file = configured(tmp_path, COLLECTIONS)
     if (name, *options) not in _PLANS or "--limit" in options:
         result = invoke("plan", "-c", file, name, "--respondents", "10000", "--json", *options)

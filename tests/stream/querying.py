@@ -2,10 +2,11 @@
 
 import asyncio
 import json
+from typing import Any
 
-from click.testing import CliRunner, Result
+from click.testing import Result
 
-from ldpstream.agents.cli.main import main
+from tests.stream.cli import invoke
 from tests.stream.serving import (
     AGES,
     CITY,
@@ -32,15 +33,15 @@ def five_minutes() -> Pipeline:
 
 
 async def ldpstream(*arguments: str) -> Result:
-    """Run a command beside the server's event loop."""
-    return await asyncio.to_thread(CliRunner().invoke, main, list(arguments))
+    """Run a command in a thread, while this event loop serves."""
+    return await asyncio.to_thread(invoke, *arguments)
 
 
-async def windows(*arguments: str) -> list[dict[str, object]]:
+async def windows(*arguments: str) -> list[dict[str, Any]]:
     """Return the documents that `query --json` prints."""
     result = await ldpstream("query", *arguments, "--json")
     assert result.exit_code == 0, result.stderr
     parsed = json.loads(result.stdout)
     assert list(parsed) == ["windows"]
-    documents: list[dict[str, object]] = parsed["windows"]
+    documents: list[dict[str, Any]] = parsed["windows"]
     return documents

@@ -1,4 +1,4 @@
-"""A changelog and what a store on disk holds of it."""
+"""A changelog, and a store on disk that holds its state."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ OURS = StoredReplica(topic="changelog", partition=0, topic_id="aa", state=STATE)
 
 
 def filled(hours: int = 3) -> Cluster:
-    """A changelog with a pane an hour, of many values each."""
+    """Return a changelog with a pane an hour, each with many values."""
     cluster = Cluster(CONTEXT)
     for hour in range(hours):
         cluster.produce(0, frame(*((hour * HOUR_MS, s) for s in range(60)), spec=CONTEXT.spec))
@@ -44,7 +44,7 @@ def stored(database: RocksDatabase, cluster: Cluster) -> Replica:
     return replica
 
 
-def configured(folder: Path) -> Config:
+def rocks_config(folder: Path) -> Config:
     file = folder / "ldpstream.toml"
     file.write_text("""[worker]
 store = "rocksdb"

@@ -1,4 +1,4 @@
-"""What Prometheus would parse of the metrics."""
+"""The metrics as Prometheus would parse them."""
 
 from prometheus_client.parser import text_string_to_metric_families
 

@@ -83,7 +83,7 @@ class Served:
         self.deliver(partition, frame, now_ms=max(START_MS, *times_ms))
 
     def deliver(self, partition: int, value: bytes, *, now_ms: int = START_MS) -> None:
-        """Let a message arrive and its head win."""
+        """Take in a message, and let the head that includes it win."""
         part = self.parts[partition]
         part.ingest([(part.next, value)], now_ms=now_ms)
         self.end_offsets[partition] = part.next
@@ -131,8 +131,14 @@ class Pipeline:
     clock: WorkerClock = field(default_factory=lambda: WorkerClock(1_000))
 
 
+def read_city(**changes: object) -> CollectionConfig:
+    """Return the collection `city`, with keys of its table added or changed."""
+    tables = {"collection": {"city": {**CITY, **changes}}}
+    return read_config(tables, base=Path(), environment={}).collections["city"]
+
+
 def serve_collections(tables: Mapping[str, Mapping[str, Any]], *, read: bool = True) -> Pipeline:
-    """Return a pipeline of these `[collection.NAME]` tables, its logs empty, read unless told."""
+    """Return a pipeline of these `[collection.NAME]` tables with empty logs, which are `read`."""
     config = read_config({"collection": dict(tables)}, base=Path(), environment={})
     return Pipeline({name: _serve(one, read) for name, one in config.collections.items()})
 
@@ -160,7 +166,7 @@ def _serve(config: CollectionConfig, read: bool) -> Served:
 
 def _load(context: Context, partition: int, replicas: Sequence[Replica]) -> Partition:
     if partition:
-        # A partition waits until partition 0's head includes it; here it is known from the start.
+        # A partition waits until the head of partition 0 includes it; here it starts at once.
         head = replicas[partition].head
         assert head is not None
         return Partition(context, replicas[partition], head, epoch=partition + 1)
@@ -176,6 +182,6 @@ def visits(seed: int, n: int) -> list[list[int]]:
 
 
 def foreign_frame() -> bytes:
-    """Return a frame of a spec that nobody has."""
+    """Return a frame of a spec that no collection has."""
     times = np.array([START_MS], dtype=np.int64)
     return encode_frame(b"\0" * 8, times, np.zeros((1, 1), dtype=np.uint8))

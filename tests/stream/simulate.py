@@ -1,7 +1,7 @@
 """The long form of the simulation: `python -m tests.stream.simulate [RUNS] [FIRST_SEED]`.
 
-With `--intake` what workers read goes through the product's own reader, channel and intake; with
-`--harsh` there is little but that, elections, pauses and time.
+With `--intake` workers read through the product's own reader, channel and intake; with `--harsh`
+they do little else, under elections, pauses and the passing of time.
 
 All invariants must hold in every run; a failing seed prints its shortest schedule.
 """

@@ -1,13 +1,11 @@
-"""Packers that cannot be trusted, under an intake: what reaches the state machine is noted."""
+"""An intake of untrusted packers, and a record of what reaches the state machine."""
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
-from ldpstream.agents.config import read_config
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
@@ -17,7 +15,7 @@ from ldpstream.agents.reading.source import Record
 from ldpstream.agents.state.packed import Packed, encode_packed
 from ldpstream.agents.state.records import Head
 from tests.packing import make_records
-from tests.stream.serving import CITY
+from tests.stream.serving import read_city
 from tests.stream.untrusted_stream import Broker as Source
 from tests.stream.untrusted_stream import Ingested, Log
 
@@ -26,7 +24,7 @@ ID = bytes(range(16))
 
 @dataclass
 class Counted(Ingested):
-    """Stands for the state machine, which is full now and then, or passes over what comes."""
+    """Stands for the state machine; with `passing` it passes over all reports."""
 
     passing: bool = False
     work: Head = field(default_factory=lambda: Head(source=ID))
@@ -44,7 +42,7 @@ class Frames(Log):
     """The frames topic."""
 
     def __init__(self, topic: str, broker: "Broker") -> None:
-        super().__init__(topic, [], broker.lane, broker)
+        super().__init__(topic, [], broker)
         self.messages: list[bytes | None] = []
         self.most = 4
 
@@ -61,13 +59,11 @@ class Frames(Log):
 
 
 class Broker(Source):
-    """A source with holes, its frames topic, and packers that cannot be trusted."""
+    """A source with holes, its frames topic, and untrusted packers."""
 
     def __init__(self, rng: random.Random, size: int = 200, *, existing: float = 0.8) -> None:
         super().__init__(rng, size, existing=existing)
-        city = {**CITY, "input": "frames"}
-        config = read_config({"collection": {"city": city}}, base=Path(), environment={})
-        collection = config.collections["city"]
+        collection = read_city(input="frames")
         assert collection.topics.frames is not None
         self.packed = Frames(collection.topics.frames, self)
         self.position = 0
@@ -101,8 +97,6 @@ class Broker(Source):
             packed = Packed(at, last + 1, max(end, last + 1), records)
             self.packed.append(encode_packed(packed, partition=partition, topic_id=topic_id))
             self.position = last + 1
-
-    # What happens.
 
     def step(self) -> None:
         acts = ("produce", "packer", "packer", "frames", "frames", "ask", "answer", "poll", "take")
@@ -150,7 +144,7 @@ class Broker(Source):
 
 
 def silent(broker: Broker) -> None:
-    """Let nothing come for so long that the source is looked at."""
+    """Let packers be silent for so long that the source is read."""
     for _ in range(3):
         broker.now += 2
         broker.look()

@@ -1,20 +1,18 @@
-"""A source with holes, read through a channel that cannot be trusted: what is ingested is noted."""
+"""A source with holes, read through an untrusted channel, and a record of what is ingested."""
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.arrival import UNDATED, Arrivals
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Record, SourceReader
 from tests.stream.owning import Holder, Times
-from tests.stream.serving import CITY
+from tests.stream.serving import read_city
 from tests.stream.simulation.client import Answer, Client, run_now
 from tests.stream.simulation.intake import Lane, Reader
 
@@ -23,7 +21,7 @@ PRECISION_MS = 1_000
 
 @dataclass
 class Ingested:
-    """Stands for the state machine: what it was given, and that it was given in order."""
+    """Stands for the state machine: records what it is given, which has to be in order."""
 
     partition: int = 0
     next: int = 0
@@ -32,7 +30,7 @@ class Ingested:
     full: bool = False
     probes: list[int] = field(default_factory=list)
     arrived: Arrivals | None = None
-    """Of what was ingested last."""
+    """The arrivals of what was ingested last."""
 
     def ingest(self, records: Sequence[Record], *, now_ms: int, arrived: Arrivals) -> None:
         assert not self.full
@@ -64,7 +62,7 @@ class Ingested:
 class Log:
     """A topic of one partition, with holes, and a reader of it."""
 
-    def __init__(self, topic: str, offsets: Sequence[int], lane: Lane, broker: Any) -> None:
+    def __init__(self, topic: str, offsets: Sequence[int], broker: Any) -> None:
         self.partition = TopicPartition(topic, 0)
         self.offsets, self.begins, self.end = list(offsets), 0, 0
         self.client = Client(self.fetch, lambda _: self.begins)
@@ -74,7 +72,7 @@ class Log:
         )
         self.most = 25
         self.dates = UNDATED
-        """Of its offsets."""
+        """Timestamps of its records, by offset."""
         self.rng: random.Random = broker.rng
         self.reader.start(cast("AIOKafkaConsumer", self.client))
 
@@ -93,7 +91,7 @@ class Log:
 
     @property
     def at(self) -> int | None:
-        """Where it is read, None where it is not."""
+        """The position of the reader, None while the log is not read."""
         return self.client.places[self.partition].position if self.reads else None
 
     @property
@@ -101,17 +99,17 @@ class Log:
         return self.partition in self.reader._sessions
 
     def read(self) -> None:
-        """One fetch, from asking to handing over."""
+        """Fetch once: ask, answer, and hand over."""
         self.client.ask(self.partition)
         self.client.answer(self.partition)
         run_now(self.reader.poll())
 
 
 class Broker:
-    """One partition under an intake; what may go wrong is a step of its own."""
+    """One partition under an intake; whatever may go wrong is a step."""
 
     wall_ms: int | None = None
-    """The clock on the wall, None where it is that of `now`."""
+    """The wall clock; None means that it shows `now`."""
 
     def __init__(self, rng: random.Random, size: int, *, existing: float = 0.8) -> None:
         self.rng, self.size, self.now = rng, size, 0.0
@@ -123,11 +121,10 @@ class Broker:
             seconds=lambda: self.now,
         )
         self.lane = Lane()
-        config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
-        city = config.collections["city"]
+        city = read_city()
         assert city.spec.precision_ms == PRECISION_MS
         offsets = [offset for offset in range(size) if rng.random() < existing]
-        self.source = Log(city.topics.source, offsets, self.lane, self)
+        self.source = Log(city.topics.source, offsets, self)
         self.state = Ingested()
         self.held = OwnedPartition(cast("Partition", self.state))
         self.intake = Intake(city, self.source.reader, self.lane, self.owner, self.clock)
@@ -167,7 +164,7 @@ class Broker:
         self.state.full = self.rng.random() < 0.5
 
     def read(self) -> None:
-        """Let what comes be taken at once."""
+        """Fetch once, and take everything at once."""
         self.source.read()
         while self.lane.items:
             self.take()

@@ -59,7 +59,7 @@ async def test_windows_come_page_by_page(worker: Client, pipeline: Pipeline) -> 
     assert [one async for one in worker.windows("rides")] == []
 
 
-def test_the_package_offers_what_it_says() -> None:
+def test_the_package_exports_every_public_name() -> None:
     assert all(hasattr(api, name) for name in api.__all__)
 
 

@@ -1,4 +1,4 @@
-"""Live updates by the typed client: over connections that break, in pieces of any length."""
+"""Live updates with the typed client: over broken connections, in pieces of any length."""
 
 import asyncio
 import json
@@ -22,8 +22,8 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
     return three_collections()
 
 
-async def test_events_go_on_over_connections_that_break(pipeline: Pipeline) -> None:
-    """No final is missed and none comes twice, though the worker is restarted in between."""
+async def test_events_resume_after_a_broken_connection(pipeline: Pipeline) -> None:
+    """No final is missed and none comes twice, though the worker restarts in between."""
     city = pipeline.collections["city"]
     (port,) = free_ports(1)
     found: list[Event] = []
@@ -50,7 +50,9 @@ async def test_events_go_on_over_connections_that_break(pipeline: Pipeline) -> N
     assert all(event.document.final == (event.kind == "final") for event in found)
 
 
-async def test_a_stream_may_be_read_once(worker: Client, pipeline: Pipeline) -> None:
+async def test_a_stream_without_reconnection_ends_with_its_connection(
+    worker: Client, pipeline: Pipeline
+) -> None:
     stream = worker.events("city", again=False)
     first = await anext(stream)
     assert (first.kind, first.id, first.document.n) == ("provisional", None, 400)
@@ -60,7 +62,7 @@ async def test_a_stream_may_be_read_once(worker: Client, pipeline: Pipeline) -> 
         await anext(worker.events("city", again=False))
 
 
-async def test_heartbeats_are_no_events(
+async def test_heartbeats_yield_no_events(
     worker: Client, monkeypatch: pytest.MonkeyPatch, pipeline: Pipeline
 ) -> None:
     monkeypatch.setattr(events, "HEARTBEAT_SECONDS", 0.01)
@@ -74,7 +76,7 @@ async def test_heartbeats_are_no_events(
 
 
 @pytest.mark.parametrize("size", [1, 7, 10_000])
-def test_events_are_read_out_of_pieces_of_any_length(size: int) -> None:
+def test_events_are_parsed_from_pieces_of_any_length(size: int) -> None:
     head = {"collection": "c", "fingerprint": "00", "window": None, "n": 1, "withheld": True}
     final, open_ = (json.dumps({**head, "final": final}) for final in (True, False))
     wire = (

@@ -1,4 +1,4 @@
-"""What the typed client raises: refusals in the worker's words, and whoever is no worker."""
+"""Errors of the typed client: a worker's refusals, and servers that are no worker."""
 
 import asyncio
 import socket
@@ -29,7 +29,7 @@ from tests.stream.asking import TOKEN
 from tests.stream.serving import CITY, Pipeline, serve_collections
 
 
-async def test_refusals_are_errors_with_the_workers_words(worker: Client) -> None:
+async def test_refusals_raise_the_workers_message(worker: Client) -> None:
     with pytest.raises(RefusedError, match="no such collection; expected one of city") as refused:
         await worker.status("nowhere")
     assert refused.value.status == 404
@@ -42,7 +42,7 @@ async def test_refusals_are_errors_with_the_workers_words(worker: Client) -> Non
         await worker.final("city", "0")
 
 
-async def test_who_is_no_worker_or_not_ready_or_not_there() -> None:
+async def test_unready_foreign_and_absent_servers_raise_different_errors() -> None:
     pipeline = serve_collections({"city": CITY}, read=False)
     async with (
         TestServer(build_http(pipeline)) as server,
@@ -103,7 +103,7 @@ async def test_https_that_fails_says_why(tmp_path: Path) -> None:
                 await worker.collections()
 
 
-async def test_somebody_who_takes_connections_and_says_nothing(
+async def test_a_silent_server_times_out(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(transport, "PATIENCE_SECONDS", 0.1)
@@ -118,7 +118,7 @@ async def test_somebody_who_takes_connections_and_says_nothing(
                 await worker.estimate("city")
 
 
-async def test_the_token_goes_to_the_worker_and_into_no_message(pipeline: Pipeline) -> None:
+async def test_the_token_is_sent_and_appears_in_no_message(pipeline: Pipeline) -> None:
     app = build_http(pipeline, access=Access(token=TOKEN.encode()))
     async with TestServer(app) as server:
         url = str(server.make_url("/"))

@@ -1,4 +1,4 @@
-"""The notebook runs from top to bottom, and what is kept of it is what was written."""
+"""The notebook runs from top to bottom, and is stored without outputs."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def cells() -> list[dict[str, Any]]:
     return listed
 
 
-def test_it_runs_and_shows_the_truth_within_its_bounds(capsys: pytest.CaptureFixture[str]):
+def test_the_notebook_runs_and_its_bounds_hold_the_truth(capsys: pytest.CaptureFixture[str]):
     plt = pytest.importorskip("matplotlib.pyplot")
     pytest.importorskip("pandas")
     plt.switch_backend("agg")
@@ -40,13 +40,13 @@ def test_it_runs_and_shows_the_truth_within_its_bounds(capsys: pytest.CaptureFix
         plt.close("all")
 
 
-def test_it_is_kept_without_what_a_run_leaves():
+def test_the_notebook_is_stored_without_outputs():
     for cell in cells():
         if cell["cell_type"] == "code":
             assert (cell["outputs"], cell["execution_count"]) == ([], None)
 
 
-def test_its_links_lead_somewhere():
+def test_the_links_of_the_notebook_lead_to_files():
     text = "".join(line for cell in cells() for line in cell["source"])
     links = re.findall(r"\]\(([^)#]+)", text)
     assert links

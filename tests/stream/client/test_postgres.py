@@ -1,4 +1,4 @@
-"""Finals in a PostgreSQL server: the same typed rows as in a file, however often they come.
+"""Finals in a PostgreSQL server: the same typed rows as in a file, however often they are stored.
 
 Skipped where the server's programs are missing, unless LDPSTREAM_REQUIRE_POSTGRES is 1.
 """
@@ -38,10 +38,10 @@ def program(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    """Run a server with an empty database, as another user where this one is root."""
+    """Run a server with an empty database; root runs it as the user `postgres`."""
     initdb, postgres, port = program("initdb"), program("postgres"), free_ports(1)[0]
     user = pwd.getpwnam("postgres").pw_uid if os.getuid() == 0 else None
-    # Of its own: another user cannot reach pytest's folders.
+    # A folder outside pytest's, which another user cannot read.
     with tempfile.TemporaryDirectory(prefix="ldpstream-postgres-") as folder:
         if user is not None:
             os.chown(folder, user, -1)
@@ -81,7 +81,7 @@ def test_a_replay_leaves_the_rows_of_a_file(
         try:
             ldp.store_documents(finals[:3], url)
             break
-        except OSError:  # It is still starting.
+        except OSError:  # The server is still starting.
             assert time.monotonic() < deadline
             time.sleep(0.2)
     ldp.store_documents(finals[2:], url)

@@ -31,7 +31,7 @@ def drawing(monkeypatch: pytest.MonkeyPatch) -> Any:
     plt.close("all")
 
 
-def test_sets_of_reports_add_up_and_are_kept_in_files(tmp_path: Path):
+def test_report_sets_add_up_and_are_kept_in_files(tmp_path: Path):
     first, second = draw(MODES, ["bus"] * 30), draw(MODES, ["car"] * 12)
     both = first + second
     assert (len(both), repr(both)) == (42, "<42 reports of modes>")
@@ -48,7 +48,7 @@ def test_sets_of_reports_add_up_and_are_kept_in_files(tmp_path: Path):
         ldp.read_reports(GRID, tmp_path / "reports.jsonl")
 
 
-def test_a_file_of_reports_is_the_command_lines(tmp_path: Path):
+def test_a_file_of_reports_is_that_of_the_command_line(tmp_path: Path):
     file = tmp_path / "ldpstream.toml"
     domain = json.dumps(VALUES)
     file.write_text(
@@ -68,7 +68,7 @@ def test_a_file_of_reports_is_the_command_lines(tmp_path: Path):
         ldp.load_collection(file, "mods")
 
 
-def test_bad_values_are_refused_left_out_or_moved_and_counted():
+def test_bad_values_are_refused_skipped_or_clamped_and_counted():
     with pytest.raises(ValueOutsideDomainError) as caught:
         ldp.privatize(MODES, ["bus", "plane", "car"])
     assert caught.value.position == 1
@@ -168,7 +168,7 @@ def test_every_document_can_be_drawn(drawing: Any):
         ("matplotlib", "d.plot()", "plot needs matplotlib, which the extra plots brings"),
     ],
 )
-def test_what_is_not_installed_is_named(module: str, code: str, message: str):
+def test_a_missing_package_is_named(module: str, code: str, message: str):
     document = ldp.estimate(ldp.privatize(MODES, ["bus"])).to_json().decode()
     program = (
         f"import sys; sys.modules[{module!r}] = None\n"
@@ -179,7 +179,7 @@ def test_what_is_not_installed_is_named(module: str, code: str, message: str):
     assert message in out.stdout, out.stderr
 
 
-async def test_a_worker_is_asked_without_awaiting_in_a_notebook_too():
+async def test_a_worker_is_asked_without_await_even_in_a_notebook():
     pipeline = serve_collections({"city": CITY})
     for minute in range(3):
         times = [START_MS + minute * MINUTE_MS] * 50
@@ -196,7 +196,7 @@ async def test_a_worker_is_asked_without_awaiting_in_a_notebook_too():
         ldp.query("http://127.0.0.1:1", "city")
 
 
-def test_the_package_hands_on_what_type_checkers_see():
+def test_the_package_imports_lazily_what_type_checkers_see():
     text = (ROOT / "src/ldpstream/__init__.py").read_text()
     tree = ast.parse(text)
     (typed,) = (n for n in tree.body if isinstance(n, ast.If) and "not" not in ast.unparse(n.test))
@@ -228,7 +228,7 @@ def test_the_best_channel_is_written_for_a_collection_that_uses_it(tmp_path: Pat
         ldp.write_channel(planned, file, respondents=100, search_seconds=0)
 
 
-def test_likelihood_is_asked_for_where_there_is_one():
+def test_likelihood_is_offered_where_there_is_one():
     starts = ldp.define_collection(
         "starts", mechanism="l1-geometric", epsilon=0.2, domain={"size": 20}, minimum=1
     )

@@ -1,4 +1,4 @@
-"""Values and times as users hold them: lists, arrays, columns of pandas, pyarrow and others."""
+"""Values and times as users have them: lists, arrays, columns of pandas, pyarrow and others."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from tests.stream.serving import START_MS
 
 
 class Column:
-    """As columns of other libraries are: no sequence, and an array only if asked."""
+    """A column of another library: not a sequence, but convertible to an array."""
 
     def __init__(self, values: list[Any], name: str) -> None:
         setattr(self, name, lambda *_, **__: np.array(values))
@@ -54,7 +54,7 @@ def test_coordinates_come_in_any_form(given: Any):
 
 
 @pytest.mark.parametrize("given", ["bus", {"bus": 1}, 3, np.array(3), None])
-def test_what_is_no_column_of_values_is_refused(given: Any):
+def test_other_types_are_refused(given: Any):
     with pytest.raises(TypeError, match="expected a list, an array or a column of values"):
         ldp.privatize(MODES, given)
 

@@ -1,4 +1,4 @@
-"""docs/python.md in one session, as a notebook would have it, and the jobs of their guide."""
+"""docs/python.md in one session, as in a notebook, and the jobs of docs/guides/jobs.md."""
 
 import asyncio
 import doctest
@@ -28,7 +28,7 @@ MODES = {
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where programs run that draw: nobody looks at a screen."""
+    """A folder for programs that draw, without a screen."""
     pytest.importorskip("pandas")
     plt = pytest.importorskip("matplotlib.pyplot")
     plt.switch_backend("agg")

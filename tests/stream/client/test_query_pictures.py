@@ -1,4 +1,4 @@
-"""Pictures in a terminal: whiskers and courses, drawn where the numbers are."""
+"""Plots in a terminal: whiskers, and lines over time."""
 
 import pytest
 
@@ -12,12 +12,12 @@ def pipeline() -> Pipeline:
     return five_minutes()
 
 
-async def test_pictures_show_values_bounds_and_courses(url: str) -> None:
+async def test_plots_show_values_bounds_and_lines_over_time(url: str) -> None:
     (document,) = await windows(url, "city")
     result = await ldpstream("query", url, "city", "--plot")
     assert result.exit_code == 0, result.stderr
     lines = result.stdout.splitlines()
-    for entry in [*document["distribution"], *document["ranges"]]:  # type: ignore[misc] # JSON
+    for entry in [*document["distribution"], *document["ranges"]]:
         share = f"{100 * entry['share']:.2f}%"
         drawn = [text for text in lines if share in text and "●" in text]
         assert drawn

@@ -1,4 +1,4 @@
-"""Whom `ldpstream query` and `ldpstream status` do not get an answer from, and how they say so."""
+"""Errors of `ldpstream query` and `ldpstream status`: refusals, and servers without an answer."""
 
 from pathlib import Path
 
@@ -37,7 +37,7 @@ async def test_refusals_are_one_plain_message(url: str) -> None:
         assert result.stdout == ""
 
 
-async def test_what_is_no_worker_is_said_to_be_none() -> None:
+async def test_a_server_that_is_no_worker_is_named_as_such() -> None:
     async with TestServer(web.Application()) as server:
         result = await ldpstream("status", str(server.make_url("/")))
     assert result.exit_code == 1

@@ -1,4 +1,4 @@
-"""Finals in files and databases: typed rows, the same however often they come."""
+"""Finals in files and databases: typed rows, the same however often they are stored."""
 
 import sqlite3
 from contextlib import closing
@@ -11,8 +11,6 @@ import pytest
 
 import ldpstream as ldp
 from tests.stream.modes import AGES, MODES
-
-DOCUMENTS: list[Any] = []
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +54,7 @@ def test_a_replay_leaves_identical_rows(finals: list[ldp.EstimateDocument], tmp_
     assert frame["final"].all()
 
 
-def test_what_comes_of_a_window_replaces_all_that_was_there(
+def test_a_new_document_of_a_window_replaces_all_its_rows(
     finals: list[ldp.EstimateDocument], tmp_path: Path
 ):
     withheld = finals[0].model_copy(update={"withheld": True, "n": 3})
@@ -82,7 +80,7 @@ def test_what_comes_of_a_window_replaces_all_that_was_there(
         ("table.parquet", "table.parquet: expected the columns of finals: choose another file"),
     ],
 )
-def test_what_is_no_sink_is_refused(
+def test_other_destinations_are_refused(
     finals: list[ldp.EstimateDocument], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str,
     said: str,
 ):  # fmt: skip

@@ -1,4 +1,4 @@
-"""`ldpstream audit` finds what a client loses beyond its policy, and nothing in ours."""
+"""`ldpstream audit` finds a client that loses more than its policy allows; ours does not."""
 
 import json
 import sys
@@ -35,9 +35,9 @@ def counted(channel: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
 @pytest.mark.parametrize("size", [2, 4, 16])
 def test_an_excess_of_five_percent_is_caught(mechanism: str, epsilon: float, size: int):
-    """A million draws a value: the bound is within 5% of the loss, and never above it.
+    """With a million draws for each value the bound is above epsilon, and not above the loss.
 
-    The former fails by chance with a probability below 1e-6, the latter below 0.001.
+    By chance the first fails with probability below 1e-6, the second below 0.001.
     """
     ratio = np.exp(1.05 * epsilon)
     if mechanism == "randomized-response":
@@ -52,7 +52,7 @@ def test_an_excess_of_five_percent_is_caught(mechanism: str, epsilon: float, siz
 
 
 def test_all_bounds_hold_together():
-    """Of 200 audits of a client that keeps its policy exactly one fails with odds of 1 to 5."""
+    """A client that spends all of its policy fails an audit with probability 0.001 at most."""
     channel = (1 + (np.e - 1) * np.eye(3)) / (np.e + 2)
     draw = np.random.default_rng(6)
     beyond = 0
@@ -74,7 +74,7 @@ def test_our_own_client_passes(tmp_path: Path):
 
 @pytest.mark.slow
 def test_a_client_that_spends_more_than_it_says_is_found(tmp_path: Path):
-    """Its reports claim the spec of epsilon 1, and are drawn at 1.5."""
+    """Its reports claim the spec with epsilon 1, and are drawn with 1.5."""
     file = configured(tmp_path, table("randomized-response", 1.0))
     spec = load_config(file).collections["modes"].spec
     reports = spec.mechanism.possible_reports()

@@ -86,7 +86,7 @@ GRID: dict[str, list[str]] = {
 
 
 def test_every_mechanism_has_a_grid():
-    # What proves the attributes of records is made of the others' certificates: test_sampled.
+    # The certificate of `sampled` is made of its attributes' certificates: test_sampled.
     assert set(GRID) | {"sampled"} == set(MECHANISMS)
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,22 @@ import pytest
 from ldpstream import __version__
 from ldpstream.agents.cli.main import COMMANDS
 from ldpstream.agents.config import load_config
+from ldpstream.mechanisms.families.high_low import HighLow
 from tests.forked import Forked
 from tests.stream.cli import PLACES, configured, invoke, refused
+
+
+def imported(packages: set[str], *arguments: str, stdin: str = "") -> str:
+    """Run a command in a new interpreter; after its output comes the list of those imported."""
+    code = (
+        "import sys; from ldpstream.agents.cli.main import main\n"
+        "try: main(sys.argv[1:])\n"
+        f"finally: print(sorted({packages} & set(sys.modules)))"
+    )
+    command = [sys.executable, "-c", code, *arguments]
+    done = subprocess.run(command, input=stdin, capture_output=True, text=True)
+    assert done.stdout.endswith("]\n"), done.stderr
+    return done.stdout
 
 
 def test_the_written_configuration_can_be_used_at_once(tmp_path: Path):
@@ -47,7 +62,7 @@ def test_privatize_writes_one_object_a_line(tmp_path: Path):
     assert {row["fingerprint"] for row in rows} == {spec.fingerprint.hex()}
 
 
-def test_times_are_cut_on_the_device(tmp_path: Path):
+def test_times_are_truncated_on_the_device(tmp_path: Path):
     file = configured(tmp_path)
     values = "2026-11-21T10:00:00.999Z,bus\n1795255201500,train\n2026-11-21T12:00:03+02:00,bus\n"
     result = invoke("privatize", "-c", file, "--times", "--replay", "modes", stdin=values)
@@ -79,10 +94,6 @@ def test_certificates_say_what_is_disclosed(tmp_path: Path):
 
 
 def test_a_failed_certificate_is_a_failed_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    from dataclasses import replace
-
-    from ldpstream.mechanisms.families.high_low import HighLow
-
     honest = HighLow.certify
     monkeypatch.setattr(HighLow, "certify", lambda self: replace(honest(self), passed=False))
     result = invoke("certify", "-c", configured(tmp_path))
@@ -95,33 +106,22 @@ def test_a_failed_certificate_is_a_failed_check(tmp_path: Path, monkeypatch: pyt
 
 
 def test_help_and_version_import_no_command():
-    code = (
-        "import sys; from ldpstream.agents.cli.main import main\n"
-        "try: main(sys.argv[1:])\n"
-        "finally: print(sorted({'faust', 'aiokafka', 'pydantic', 'numpy'} & set(sys.modules)))"
-    )
     for option in ("--help", "--version"):
-        out = subprocess.run([sys.executable, "-c", code, option], capture_output=True, text=True)
-        assert out.stdout.endswith("[]\n"), out.stderr
-    assert __version__ in out.stdout
+        said = imported({"faust", "aiokafka", "pydantic", "numpy"}, option)
+        assert said.endswith("[]\n")
+    assert __version__ in said
     help_text = invoke("--help").stdout
     assert all(name in help_text for name in COMMANDS)
 
 
 @pytest.mark.slow
 def test_privatize_needs_no_broker_clients(tmp_path: Path):
-    code = (
-        "import sys; from ldpstream.agents.cli.main import main\n"
-        "try: main(sys.argv[1:])\n"
-        "finally: print(sorted({'faust', 'aiokafka', 'scipy'} & set(sys.modules)))"
-    )
-    command = [sys.executable, "-c", code, "privatize", "-c", configured(tmp_path), "modes"]
-    out = subprocess.run(command, input="bus\n", capture_output=True, text=True)
-    assert out.stdout.endswith("[]\n"), out.stderr
+    command = "privatize", "-c", configured(tmp_path), "modes"
+    assert imported({"faust", "aiokafka", "scipy"}, *command, stdin="bus\n").endswith("[]\n")
 
 
 @pytest.mark.slow
-def test_a_reader_that_goes_away_is_no_error_to_speak_of(tmp_path: Path):
+def test_a_closed_pipe_ends_a_command_quietly(tmp_path: Path):
     values = tmp_path / "values.csv"
     values.write_text("bus\n" * 200_000)
     with Forked(["privatize", "-c", configured(tmp_path), "modes", str(values)]) as process:

@@ -1,4 +1,4 @@
-"""Bad values and bad reports: one message that names the line and what was expected."""
+"""Bad values and bad reports: one message names the line and what was expected."""
 
 import json
 from base64 import b64encode
@@ -66,7 +66,7 @@ def test_times_are_refused_by_line(tmp_path: Path, line: str):
     )
 
 
-def test_a_time_without_a_value_is_told_from_a_value(tmp_path: Path):
+def test_a_time_without_a_value_is_refused_as_such(tmp_path: Path):
     file = configured(tmp_path)
     result = invoke(
         "privatize", "-c", file, "--times", "--replay", "modes", stdin="1795255200000\n"
@@ -89,7 +89,7 @@ def test_lines_are_counted_over_chunks(tmp_path: Path):
 
 
 def report_lines(tmp_path: Path, **changes: Any) -> str:
-    """Return a good report line and one with fields changed; None takes a field away."""
+    """Return a good report line and one with fields changed; None removes a field."""
     spec = load_config(configured(tmp_path)).collections["places"].spec
     good = {"collection": "places", "fingerprint": spec.fingerprint.hex(), "report": "AA=="}
     changed = {name: value for name, value in {**good, **changes}.items() if value is not None}
@@ -114,7 +114,7 @@ def report_lines(tmp_path: Path, **changes: Any) -> str:
         ({"time": None, "report": ["AA=="]}, "expected a report in base64"),
     ],
 )
-def test_reports_that_are_none_are_refused_by_line(
+def test_malformed_reports_are_refused_by_line(
     tmp_path: Path, changes: dict[str, Any], message: str
 ):
     lines = report_lines(tmp_path, **changes)
@@ -124,7 +124,7 @@ def test_reports_that_are_none_are_refused_by_line(
 
 
 @pytest.mark.parametrize("line", ["", "{", "[]", "3", "null", "[" * 100_000, "\0"])
-def test_lines_that_are_no_objects_are_refused(tmp_path: Path, line: str):
+def test_lines_that_are_not_json_objects_are_refused(tmp_path: Path, line: str):
     good = report_lines(tmp_path).splitlines()[0]
     file = configured(tmp_path)
     said = refused(invoke("estimate", "--json", "-c", file, "places", stdin=f"{good}\n{line}\n"))
@@ -188,7 +188,7 @@ def test_input_that_cannot_be_read_is_named(tmp_path: Path):
         assert said == "/proc/self/mem: cannot read it: Input/output error"
 
 
-def test_a_budget_that_protects_in_name_only_is_told_and_passes(tmp_path: Path):
+def test_a_nominal_budget_passes_with_a_warning(tmp_path: Path):
     file = configured(tmp_path, PLACES.replace("epsilon = 1.0", "epsilon = 100.0"))
     result = invoke("certify", "-c", file)
     assert result.exit_code == 0

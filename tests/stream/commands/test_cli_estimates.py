@@ -129,7 +129,7 @@ def test_estimates_are_printed_as_windows_are(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_pipe_of_real_processes(tmp_path: Path):
+def test_real_processes_work_in_a_pipe(tmp_path: Path):
     file = configured(tmp_path)
     reports = spawn("privatize", "-c", file, "modes", stdin=b"bus\n" * 50 + b"train\n" * 150)
     assert (reports.returncode, reports.stderr) == (0, b"")

@@ -22,7 +22,7 @@ async def read(reached: list[int]) -> None:
 
 
 def test_ctrl_c_ends_a_read_at_once():
-    # A shell that starts the tests in the background has it ignored.
+    # A shell that runs the tests in the background starts them with SIGINT ignored.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     reached: list[int] = []
     try:
@@ -34,7 +34,7 @@ def test_ctrl_c_ends_a_read_at_once():
     assert reached == [1]
 
 
-def test_a_process_that_ignores_it_goes_on():
+def test_a_process_that_ignores_ctrl_c_goes_on():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     reached: list[int] = []
     try:
@@ -44,6 +44,6 @@ def test_a_process_that_ignores_it_goes_on():
     assert reached == [1, 2]
 
 
-def test_between_reads_the_handler_is_the_former_one():
+def test_between_reads_the_former_handler_is_installed():
     before = signal.getsignal(signal.SIGINT)
     assert [signal.getsignal(signal.SIGINT) for _ in interruptibly([1, 2])] == [before, before]

@@ -31,8 +31,8 @@ def privatize(file: str, stdin: str, *options: str) -> list[dict[str, str]]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
-def test_a_pane_has_one_report_now_and_later(file: str):
-    # Windows of an hour every half: a report counts in one pane of 30 minutes.
+def test_a_pane_keeps_its_one_report(file: str):
+    # Windows of an hour begin every half hour, so panes have 30 minutes.
     lines = "2026-11-22T10:00:00Z,bus\n2026-11-22T10:29:59Z,walk\n2026-11-22T10:30:00Z,walk\n"
     first = privatize(file, lines, "--times", "--replay", *BUDGET)
     assert [one["time"] for one in first] == [
@@ -43,33 +43,24 @@ def test_a_pane_has_one_report_now_and_later(file: str):
     assert first[0] == first[1]
     again = lines.replace("bus", "train").replace("10:30:00", "10:59:59")
     assert privatize(file, again, "--times", "--replay", *BUDGET) == first
-    # It may be estimated from, as any other.
+    # Estimates take such reports like any others.
     reports = "".join(json.dumps(one) + "\n" for one in first[1:])
     estimated = invoke("estimate", "--json", "-c", file, "modes", stdin=reports)
     assert json.loads(estimated.stdout)["n"] == 2
 
 
-def test_without_times_it_is_now_and_no_time_is_told(file: str):
+def test_without_times_reports_are_of_now_and_show_no_time(file: str):
     (one, *others) = privatize(file, "bus\n" * 50, "--budget", "1.5")
     assert "time" not in one
-    # The minute may end while it runs: two panes at most.
+    # The pane may end while the command runs: two panes at most.
     assert len({other["report"] for other in others}) <= 2
 
 
 def test_beyond_the_budget_the_line_is_named_and_those_before_are_kept(file: str):
     ledger = Path(file).parent / "ledger"
     lines = [f"2026-11-22T{hour:02}:00:00Z,train\n" for hour in range(5)]
-    arguments = (
-        "privatize",
-        "-c",
-        file,
-        "modes",
-        "--times",
-        "--replay",
-        "--ledger",
-        str(ledger),
-        *BUDGET,
-    )
+    options = "--times", "--replay", "--ledger", str(ledger), *BUDGET
+    arguments = "privatize", "-c", file, "modes", *options
     result = invoke(*arguments, stdin="".join(lines))
     message = refused(result, 1)
     assert "stdin: line 4: modes: expected at most 1.5 in this period, got 1.5 spent" in message
@@ -112,6 +103,6 @@ def test_a_ledger_is_for_values(file: str):
     assert said.strip() == "--ledger: expected values, not --reports"
 
 
-def test_a_file_that_is_no_ledger_is_not_shown(tmp_path: Path):
+def test_a_file_that_is_no_ledger_is_refused(tmp_path: Path):
     (tmp_path / "x").write_text("hello, I am a text" * 50)
     assert "expected a ledger that can be used" in refused(invoke("ledger", str(tmp_path / "x")))

@@ -1,4 +1,4 @@
-"""Commands that need a broker, where there is none or where its settings are impossible."""
+"""Commands that need a broker, without one or with impossible settings."""
 
 import json
 import socket
@@ -33,7 +33,7 @@ def nobody() -> Iterator[str]:
 
 
 @pytest.mark.parametrize(("command", "stdin"), COMMANDS)
-def test_an_absent_broker_is_one_message(
+def test_an_absent_broker_is_reported_in_one_line(
     tmp_path: Path, nobody: str, command: list[str], stdin: str
 ):
     file = configured(tmp_path, f'[kafka]\nbootstrap = "{nobody}"\n' + PLACES)
@@ -44,7 +44,7 @@ def test_an_absent_broker_is_one_message(
     )
 
 
-def test_check_names_times_that_no_worker_starts_with(tmp_path: Path, nobody: str):
+def test_check_names_timeouts_that_no_worker_starts_with(tmp_path: Path, nobody: str):
     for times, key in (
         ("session_timeout_ms = 600000\nrequest_timeout_ms = 90000", "request_timeout_ms"),
         ("session_timeout_ms = 3000\nheartbeat_interval_ms = 3000", "heartbeat_interval_ms"),
@@ -58,10 +58,10 @@ def test_check_names_times_that_no_worker_starts_with(tmp_path: Path, nobody: st
 
 
 @pytest.mark.parametrize(("command", "stdin"), COMMANDS)
-def test_waiting_for_a_broker_is_said(
+def test_waiting_for_a_broker_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], stdin: str
 ):
-    """One that takes connections and never answers, as behind some firewalls."""
+    """The broker accepts connections and never answers, as behind some firewalls."""
     monkeypatch.setattr(connections, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(probe, "_PATIENCE_MS", 100)
     with socket.create_server(("127.0.0.1", 0)) as mute:
@@ -76,8 +76,8 @@ def test_waiting_for_a_broker_is_said(
 
 
 @pytest.mark.parametrize("command", ["worker", "pack", "gateway"])
-def test_what_waits_for_a_broker_ends_when_told(tmp_path: Path, command: str):
-    """Without waiting for its clients to give up, which they do after 40 s."""
+def test_a_process_that_waits_for_a_broker_ends_on_sigterm(tmp_path: Path, command: str):
+    """It does not wait for its clients to give up, which they do after 40 s."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
         mute.settimeout(PATIENCE_SECONDS)
         address = f"127.0.0.1:{mute.getsockname()[1]}"
@@ -94,7 +94,9 @@ def test_what_waits_for_a_broker_ends_when_told(tmp_path: Path, command: str):
             waiting.kill()
 
 
-async def test_a_worker_waits_for_a_broker_says_so_and_ends_when_told(tmp_path: Path, nobody: str):
+async def test_a_worker_that_waits_for_a_broker_says_so_and_ends_on_sigterm(
+    tmp_path: Path, nobody: str
+):
     with socket.create_server(("127.0.0.1", 0)) as free:
         http = f"127.0.0.1:{free.getsockname()[1]}"
     kafka = f'[kafka]\nbootstrap = "{nobody}"\n[worker]\nhttp = "{http}"\n'
@@ -111,7 +113,7 @@ async def test_a_worker_waits_for_a_broker_says_so_and_ends_when_told(tmp_path: 
 
 
 def reasons(worker: Worker) -> list[str]:
-    """Why a worker is not ready; nothing where it does not serve yet."""
+    """Return why a worker is not ready; nothing while it does not serve yet."""
     try:
         return worker.get("/readyz")["reasons"]
     except urllib.error.HTTPError as error:
@@ -121,7 +123,7 @@ def reasons(worker: Worker) -> list[str]:
         return []
 
 
-def test_a_worker_that_everybody_could_read_refuses_to_start(tmp_path: Path, nobody: str):
+def test_a_worker_that_anybody_could_read_refuses_to_start(tmp_path: Path, nobody: str):
     worker = f'[kafka]\nbootstrap = "{nobody}"\n[worker]\nhttp = "0.0.0.0:0"\n'
     result = spawn("worker", "-c", configured(tmp_path, worker + PLACES))
     assert (result.returncode, result.stdout) == (1, b"")
@@ -130,7 +132,7 @@ def test_a_worker_that_everybody_could_read_refuses_to_start(tmp_path: Path, nob
 
 
 @pytest.mark.parametrize("command", ["worker", "pack"])
-def test_what_runs_on_refuses_impossible_client_settings(tmp_path: Path, command: str):
+def test_servers_refuse_impossible_client_settings(tmp_path: Path, command: str):
     file = configured(tmp_path, "[kafka]\ncolour = 3\n" + PLACES + 'input = "frames"\n')
     assert refused(invoke(command, "-c", file)).startswith(f"{file}: kafka.colour: unknown key; ")
 
@@ -167,12 +169,12 @@ def test_close_needs_a_time(tmp_path: Path, until: str):
 
 
 @pytest.mark.parametrize("batch", ["0", "50001", "many"])
-def test_a_message_holds_a_possible_number_of_reports(tmp_path: Path, batch: str):
+def test_impossible_batch_sizes_are_refused(tmp_path: Path, batch: str):
     said = refused(invoke("send", "-c", configured(tmp_path), "--batch", batch, "modes"))
     assert "Invalid value for '--batch'" in said
 
 
-def test_a_development_broker_takes_nobody_elses_port(nobody: str):
+def test_a_development_broker_refuses_a_port_in_use(nobody: str):
     host, _, port = nobody.partition(":")
     said = refused(invoke("devbroker", "--port", port), code=1)
     assert said.startswith(f"cannot serve on {host}:{port}: Address already in use; choose another")

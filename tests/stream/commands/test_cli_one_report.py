@@ -1,4 +1,4 @@
-"""Commands and `one_report`: what they do without a broker, and what they refuse by name."""
+"""Commands with `one_report`, without a broker: what they do, and what they refuse."""
 
 import json
 from pathlib import Path
@@ -37,13 +37,13 @@ def file(tmp_path: Path) -> str:
         (["send", "--reports"], "--ledger, which keeps the secret of the device's tokens"),
     ],
 )
-def test_what_cannot_tell_devices_apart_is_refused(file: str, arguments: list[str], instead: str):
+def test_commands_without_tokens_are_refused(file: str, arguments: list[str], instead: str):
     result = invoke(arguments[0], "-c", file, *arguments[1:], "modes", stdin="bus\n")
     message = refused(result)
     assert message.strip().endswith(f"collection.modes.one_report: expected {instead}")
 
 
-def test_the_certificate_and_the_device_document_say_it(file: str):
+def test_the_certificate_and_the_device_document_state_one_report(file: str):
     (one,) = json.loads(invoke("certify", "-c", file).stdout)["collections"]
     assert "a token: which reports of one window are one device's" in one["disclosed"]
     document = json.loads(invoke("spec", "-c", file, "modes").stdout)

@@ -1,4 +1,4 @@
-"""`privatize` and `send`: columns by name, bad lines counted, left out or moved."""
+"""`privatize` and `send`: columns by name; bad lines are counted, skipped or clamped."""
 
 import json
 import subprocess
@@ -52,7 +52,7 @@ def test_bad_lines_are_counted_over_chunks_of_a_file_and_not_waited_for_in_a_pip
         assert endless.stderr is not None
         endless.stdin.write(text.encode())
         endless.stdin.flush()
-        # It answers although the pipe stays open.
+        # The command answers although the pipe stays open.
         assert endless.stderr.readline().startswith(b"stdin: line 1: expected one of the 3 labels")
         endless.stdin.close()
 
@@ -92,7 +92,7 @@ def test_numbers_move_to_the_nearest_end_and_other_texts_do_not(file: str):
 
 
 def test_clamped_values_are_the_ends_themselves(tmp_path: Path):
-    """With a budget so large that nothing is random the report tells which value it was."""
+    """Epsilon is so large that nothing is random: a report shows its value."""
     text = '[collection.c]\nmechanism = "l1-bits"\nepsilon = 60.0\ndomain = { size = 3 }\n'
     file = configured(tmp_path, text)
     ends = invoke("privatize", "-c", file, "c", stdin="0\n2\n").stdout
@@ -145,7 +145,7 @@ def test_bad_times_are_left_out_too_and_values_keep_theirs(file: str):
 
 
 def test_a_ledger_counts_the_lines_of_the_file(file: str, tmp_path: Path):
-    """The line of a refusal is the file's, whatever was left out before it."""
+    """A refusal names the line of the file, whatever was skipped before it."""
     ledger = str(tmp_path / "ledger.db")
     table = f"when,mode\nnever,bus\n{DAY},bus\n2026-11-21T12:00:00Z,bus\n"
     command = ["privatize", "-c", file, "--times", "--replay", "--columns", "when,mode"]
@@ -168,7 +168,7 @@ def test_every_bad_label_is_found_and_no_other(labels: list[str]):
     assert found.indices.tolist() == [["bus", "car"].index(labels[p]) for p in found.good]
 
 
-def test_few_bad_ones_among_many_cost_few_calls():
+def test_few_bad_values_among_many_cost_few_calls():
     calls = []
 
     def check(start: int, end: int) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -67,7 +68,7 @@ def keep(folder: Path, content: bytes) -> str:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_columns_are_found_by_name_and_give_what_csv_gives(file: str, tmp_path: Path, form: Form):
-    """With a budget so large that nothing is random the report tells which value it was."""
+    """Epsilon is so large that nothing is random: a report shows its value."""
     table = pa.table({"y": [3, 0, 1], "id": [b"\xff"] * 3, "x": [0.0, None, 2.0]})
     command = ["privatize", "-c", file, "--columns", "x,y", "--skip-bad", "g"]
     csv = invoke(*command, stdin="y,id,x\n3,,0\n0,,\n1,,2\n")
@@ -107,10 +108,10 @@ def test_bad_rows_are_counted_over_chunks(file: str, tmp_path: Path, form: Form)
         (pa.array([WHEN.replace(tzinfo=UTC)], pa.timestamp("us", "Europe/Berlin")), 4),
     ],
 )
-def test_cells_are_texts(file: str, tmp_path: Path, cells: Any, index: int):
+def test_cells_are_read_as_text(file: str, tmp_path: Path, cells: Any, index: int):
     domain = load_config(file).collections["c"].spec.domain
     content = parquet(pa.table({"only": cells}))
-    # A pipe cannot be sought in.
+    # A pipe is not seekable.
     for stream in (io.BytesIO(content), Pipe(content)):
         (chunk,) = read_values(stream, domain, Reading(), chunk=10)
         assert chunk.indices.tolist() == [index]
@@ -151,15 +152,15 @@ def test_times_are_a_column_too(file: str, tmp_path: Path):
         (arrow_stream(pa.table({"a": pa.array([], pa.string())})), "a", "at least one value line"),
     ],
 )
-def test_what_is_no_table_of_values_is_refused(
+def test_unusable_tables_are_refused(
     file: str, tmp_path: Path, content: bytes, columns: str, message: str
 ):
     path = keep(tmp_path, content)
     assert message in refused(invoke("privatize", "-c", file, "--columns", columns, "c", path))
 
 
-def test_what_is_missing_is_named(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+def test_a_missing_pyarrow_is_named(file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
     path = keep(tmp_path, parquet(pa.table({"a": ["1"]})))
     result = invoke("privatize", "-c", file, "c", path)
     assert result.exit_code == 1

@@ -1,4 +1,4 @@
-"""Times that nobody means: refused by line, and taken where a replay is asked for."""
+"""Implausible times: refused by line, unless a replay is asked for."""
 
 import io
 import json
@@ -28,6 +28,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def near(days: float) -> int:
+    """Return the epoch milliseconds of now plus some days."""
     return time.time_ns() // 1_000_000 + round(days * DAY_MS)
 
 
@@ -54,7 +55,7 @@ def test_seconds_are_refused_by_line_in_a_replay_too(
     ],
 )
 @pytest.mark.parametrize("written", [str, format_time])
-def test_times_far_from_now_want_a_replay(
+def test_times_far_from_now_need_a_replay(
     file: str, days: float, said: str, written: Callable[[int], str]
 ):
     values = f"{near(0)},bus\n{written(near(days))},bus\n"
@@ -83,7 +84,7 @@ def test_windows_that_are_kept_longer_take_older_times(file: str):
 def test_send_takes_neither_values_nor_reports_of_1970(file: str, replay: bool):
     collection = load_config(file, environment={}).collections["modes"]
     ran = invoke("privatize", "-c", file, "modes", stdin="bus\n")
-    # As a release that took seconds for milliseconds wrote it.
+    # A report whose writer took seconds for milliseconds.
     line = json.dumps(json.loads(ran.stdout) | {"time": format_time(int(SECONDS))})
     values = f"{format_time(int(SECONDS))},bus\n"
     for read, text, times in ((from_reports, line, False), (from_values, values, True)):
@@ -102,7 +103,7 @@ def test_send_takes_neither_values_nor_reports_of_1970(file: str, replay: bool):
         )
 
 
-def test_a_replay_without_times_says_nothing(file: str):
+def test_a_replay_needs_times(file: str):
     for command in ("privatize", "send"):
         result = invoke(command, "-c", file, "--replay", "modes", stdin="bus\n")
         assert refused(result).startswith("--replay: expected --times with it")
@@ -116,6 +117,6 @@ def test_close_refuses_seconds(file: str):
 @pytest.mark.parametrize(
     ("until", "meant"), [("2026", "1970-01-01T00:00:02.026Z"), ("-5", "1969-12-31T23:59:59.995Z")]
 )
-def test_close_refuses_a_year_and_what_is_counted_from_now(file: str, until: str, meant: str):
+def test_close_refuses_a_year_and_a_relative_time(file: str, until: str, meant: str):
     said = refused(invoke("close", "-c", file, f"--until={until}", "modes"))
     assert f"or epoch milliseconds, got {until}, which is {meant}" in said

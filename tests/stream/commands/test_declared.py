@@ -1,4 +1,4 @@
-"""What may be asked is declared once: every way of asking offers it, and tags know it."""
+"""What may be asked is declared once: every way of asking offers it, and ETags depend on it."""
 
 from dataclasses import fields
 from pathlib import Path
@@ -48,7 +48,7 @@ EXAMPLES: dict[str, tuple[str, Any]] = {
     "confidence": ("0.9", 0.9),
     "project": ("simplex", "simplex"),
 }
-"""One text of each setting that is not the collection's own, and the same in a body."""
+"""For each setting a text other than the collection's default, and the same value in a body."""
 
 
 def test_every_setting_has_an_example_an_option_and_a_help() -> None:
@@ -89,7 +89,7 @@ def test_the_client_asks_with_the_same_model() -> None:
     assert {one.name for one in SETTINGS} == EstimateRequest.model_fields.keys() - {"start", "end"}
 
 
-def test_every_way_of_asking_means_the_same() -> None:
+def test_every_way_of_asking_gives_the_same_options() -> None:
     served = serve_collections({"ages": AGES, "records": RECORDS}).collections
     for word, (text, value) in EXAMPLES.items():
         setting = WORDS[word]
@@ -131,7 +131,7 @@ def test_tables_take_what_is_configured() -> None:
 
 
 async def test_a_refusal_names_the_setting_as_it_was_written() -> None:
-    """Of one range that no domain of numbers up to 100 has."""
+    """The refused range has an edge that is not an edge of bins."""
     pipeline = serve_collections({"ages": AGES})
     pipeline.collections["ages"].report(0, [12.0] * 400, times_ms=[START_MS] * 400)
     config = pipeline.collections["ages"].config

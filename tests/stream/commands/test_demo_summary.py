@@ -1,4 +1,4 @@
-"""What the demonstration sent, and a summary that does not look away."""
+"""What the demonstration sent, and a summary that flags every difference."""
 
 import io
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from ldpstream.agents.demo.view import Comparison, Moment, compare, live_view
 from ldpstream.agents.document import EstimateDocument, ValueEstimate, Window
 from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus, WindowState
 from ldpstream.mechanisms.base.times import format_time
+from tests.stream.serving import START_MS
 
-START_MS = 1_795_255_200_000
 PLACES = ("a/x", "a/y", "b/x")
 
 
@@ -121,7 +121,7 @@ def test_a_good_summary_says_so(summary: Summary) -> None:
         ((10, 1, {"future": 2}), "10 to count, 2 late, 1 bad"),
     ],
 )
-def test_a_report_that_is_not_accounted_for_is_said_loudly(
+def test_reports_that_are_not_accounted_for_are_flagged(
     summary: Summary, decided: tuple[int, int, dict[str, int]], named: str
 ) -> None:
     wrong = replace(summary, status=status(*decided))
@@ -149,7 +149,7 @@ def test_a_report_that_is_not_accounted_for_is_said_loudly(
         ),
     ],
 )
-def test_a_window_that_differs_is_said_loudly(
+def test_windows_that_differ_are_flagged(
     summary: Summary, windows: dict[int, WindowState], named: str
 ) -> None:
     wrong = replace(summary, windows=windows)
@@ -159,7 +159,7 @@ def test_a_window_that_differs_is_said_loudly(
     assert named in text
 
 
-def test_a_demonstration_without_reports_is_none(summary: Summary) -> None:
+def test_a_demonstration_without_reports_is_not_good(summary: Summary) -> None:
     empty = replace(
         summary, sent=SentReports(places=3, window_ms=1_000), status=status(0, 0, {}), windows={},
         documents={}, top=None,

@@ -1,4 +1,4 @@
-"""What devices lose over time: in words, and against errors in a plan."""
+"""What devices lose over time: in words, and in plans next to the error."""
 
 import io
 import json
@@ -28,7 +28,7 @@ window = { size = "1d" }
 PLAN = "--respondents", "100000", "--search", "0"
 
 
-def test_a_ledger_says_what_the_past_year_has_cost_and_against_whom(tmp_path: Path):
+def test_a_ledger_states_the_loss_of_the_past_year_and_against_whom(tmp_path: Path):
     modes, rides, now = spec(), spec("rides", 0.25), time.time_ns() // 1_000_000
     listed = [(modes, HOUR_MS), (rides, DAY_MS)]
     with Ledger(tmp_path / "ledger", specs=listed, budget=2) as ledger:
@@ -52,7 +52,7 @@ def test_a_ledger_without_reports_says_so(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_plan_compares_every_window_with_some(tmp_path: Path):
+def test_a_plan_compares_reports_in_all_windows_and_in_some(tmp_path: Path):
     asked = "plan", "-c", configured(tmp_path, MODES), "modes", *PLAN, "--json"
     ran = invoke(*asked, "--windows", "365", "--budget", "4")
     assert ran.exit_code == 0, ran.stderr
@@ -70,7 +70,7 @@ def test_a_plan_compares_every_window_with_some(tmp_path: Path):
     for one, way in ways.items():
         assert way["loss"] * one == pytest.approx(4)
         assert way["respondents"] == pytest.approx(100_000 * one / 365)
-    # A report for each day at 4/365, against one day in 91 at the epsilon of the collection.
+    # A report each day with epsilon 4/365, against one in 91 days with the collection's epsilon.
     assert ways[365]["error"] > 3 * ways[4]["error"]
     # Hadamard at 1 (c^2 = 4.68): 427 times a report's variance for each of n devices.
     hadamard = ((exp(1) + 1) / (exp(1) - 1)) ** 2

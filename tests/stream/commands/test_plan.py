@@ -34,7 +34,7 @@ VALIDATOR = Draft202012Validator(PlanDocument.model_json_schema())
 @pytest.mark.grid
 @pytest.mark.parametrize("name", NAMES)
 def test_the_document_is_as_described_and_best_first(tmp_path: Path, name: str):
-    # The best channel of 24 values takes seconds: the smaller collections have one.
+    # The search for the best channel of 24 values takes seconds: smaller collections have one.
     document = plan(tmp_path, name, *(("--search", "0") if name == "places" else ()))
     assert [error.message for error in VALIDATOR.iter_errors(document)] == []
     spec = load_config(configured(tmp_path, COLLECTIONS)).collections[name].spec
@@ -55,7 +55,7 @@ def test_the_document_is_as_described_and_best_first(tmp_path: Path, name: str):
         assert one["cost"]["decode_ms"] > 0
 
 
-def test_errors_are_those_of_the_estimators_at_so_many_respondents(tmp_path: Path):
+def test_errors_are_the_estimators_own_for_this_number_of_respondents(tmp_path: Path):
     document = plan(tmp_path, "ages", "--prior", "zipf")
     mechanism = load_config(configured(tmp_path, COLLECTIONS)).collections["ages"].spec.mechanism
     (own,) = [m for m in document["mechanisms"] if m["configured"]]
@@ -80,7 +80,7 @@ def test_errors_are_those_of_the_estimators_at_so_many_respondents(tmp_path: Pat
     assert own["error"] == pytest.approx(np.sqrt(mean))
 
 
-def test_widths_are_those_of_normal_bounds_and_what_they_need_is_said(tmp_path: Path):
+def test_widths_are_those_of_normal_bounds_with_the_respondents_they_need(tmp_path: Path):
     document = plan(tmp_path, "places", "--width", "0.02", "--search", "0")
     assert document["wanted_width"] == 0.02
     for one in document["mechanisms"]:
@@ -97,12 +97,12 @@ def test_the_winner_of_binary_is_the_one_channel_that_spends_both_budgets(tmp_pa
     assert document["mechanisms"][0]["of_optimum"] == pytest.approx(1.0, rel=1e-6)
 
 
-def test_what_is_known_without_error_has_none(tmp_path: Path):
+def test_exact_answers_have_no_error(tmp_path: Path):
     document = plan(tmp_path, "whole")
     exact = [one for one in document["mechanisms"] if one["error"] == 0.0]
     assert "block-hadamard" in {one["mechanism"] for one in exact}
     assert {one["respondents_for_1_percent"] for one in exact} == {1}
-    # What else they tell decides, not the length of their reports.
+    # Ties are broken by the errors of values, not by the length of reports.
     others = [one["values"]["mean"] for one in exact]
     assert len(others) > 1
     assert others == pytest.approx(sorted(others))
@@ -111,7 +111,7 @@ def test_what_is_known_without_error_has_none(tmp_path: Path):
 
 
 @pytest.mark.slow
-def test_a_written_channel_is_as_good_as_was_said(tmp_path: Path):
+def test_a_written_channel_is_as_good_as_planned(tmp_path: Path):
     counts = tmp_path / "counts.txt"
     counts.write_text("5\n3\n2\n")
     file = tmp_path / "best.channel"
@@ -149,7 +149,7 @@ def test_without_a_prior_above_zero_there_is_a_plan_but_no_optimum(tmp_path: Pat
 
 
 @pytest.mark.slow
-def test_what_does_not_satisfy_the_policy_is_named_with_the_pair(tmp_path: Path):
+def test_mechanisms_that_break_the_policy_are_named_with_the_pair(tmp_path: Path):
     document = plan(tmp_path, "places", "--search", "0")
     (l1,) = [one for one in document["refused"] if one["mechanism"] == "l1-geometric"]
     assert (l1["value"], l1["other"], l1["allowed"]) == ([0, 0], [0, 2], 1.0)
@@ -164,7 +164,7 @@ def test_what_does_not_satisfy_the_policy_is_named_with_the_pair(tmp_path: Path)
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_table_names_every_mechanism_and_the_verdict(tmp_path: Path, name: str):
-    # A search that time ends finds another channel each time: none here.
+    # A search that a time limit ends finds another channel each time, so there is none here.
     document = plan(tmp_path, name, "--search", "0")
     file = configured(tmp_path, COLLECTIONS)
     result = invoke("plan", "-c", file, name, "--respondents", "10000", "--search", "0")
@@ -176,7 +176,7 @@ def test_the_table_names_every_mechanism_and_the_verdict(tmp_path: Path, name: s
         assert f"no: {one['mechanism']}: needs {one['needs']}" in result.stdout
 
 
-def test_a_distance_out_of_a_sample_of_the_values_is_marked_as_one(tmp_path: Path):
+def test_a_distance_from_a_sample_of_the_values_is_marked(tmp_path: Path):
     document = plan(tmp_path, "ages", "--search", "0")
     assert document["mechanisms"][0]["total_variation"] < 1.0
 
@@ -198,9 +198,7 @@ def test_a_distance_out_of_a_sample_of_the_values_is_marked_as_one(tmp_path: Pat
         ("zipf", [f"value {one}, share" for one in ("[0, 0]", "[1, 0]", "[0, 1]")]),
     ],
 )
-def test_values_that_are_as_frequent_as_others_are_not_listed(
-    prior: str, lines: list[str], tmp_path: Path
-):
+def test_equally_frequent_values_are_not_listed(prior: str, lines: list[str], tmp_path: Path):
     document = plan(tmp_path, "places", "--search", "0", "--prior", prior)
     console = Console(record=True, width=300, file=io.StringIO())
     show_plan(PlanDocument.model_validate(document), console)
@@ -217,7 +215,7 @@ def test_a_terminal_shows_what_it_waits_for(tmp_path: Path, monkeypatch: pytest.
     command = ["plan", "-c", configured(tmp_path), "modes", "--respondents", "10", "--search", "0"]
     quiet = invoke(*command, "--json")
     assert quiet.stderr == ""
-    # What rich takes for a terminal.
+    # With these, rich assumes a terminal.
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
     shown = invoke(*command, "--json")
@@ -278,10 +276,10 @@ def test_the_picture_is_a_png_of_some_size(tmp_path: Path, name: str, search: tu
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_page_run_as_they_stand_there(tmp_path: Path):
+def test_the_commands_of_the_page_run_as_written(tmp_path: Path):
     page = (Path(__file__).resolve().parents[3] / "docs" / "plan.md").read_text()
     (code,) = re.findall(r"^```sh\n(.*?)^```$", page, flags=re.MULTILINE | re.DOTALL)
-    # The best channel is searched once, by the command that writes it.
+    # Only the command that writes the best channel searches for it.
     *quick, last = re.findall(r"^ldpstream plan .*$", code, flags=re.MULTILINE)
     assert len(quick) == 2
     assert "--optimise" in last

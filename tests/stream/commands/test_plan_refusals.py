@@ -41,7 +41,7 @@ weights = { public = 2 }
     ],
 )
 def test_impossible_searches_are_refused(tmp_path: Path, options: list[str], message: str):
-    """Also where a channel can be found, but no collection over these values could use it."""
+    """Even where there is a best channel, if no collection over these values could use it."""
     counts = tmp_path / "counts.txt"
     counts.write_text("5\n0\n2\n")
     options = [str(counts) if option == "ZERO" else option for option in options]

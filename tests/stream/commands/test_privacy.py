@@ -1,4 +1,4 @@
-"""The privacy statement: exact factors, rounded outward, for every mechanism."""
+"""The privacy statement of every mechanism: factors are exact, and rounded up."""
 
 import math
 import re
@@ -37,7 +37,7 @@ def test_factors_are_never_rounded_down(exponent: Fraction):
         context.prec = 600
         true = (Decimal(exponent.numerator) / Decimal(exponent.denominator)).exp()
         assert shown >= true
-        # Outward, but not far: by less than a tenth of what a report can tell at all.
+        # Rounded up, but by less than a tenth of the excess over 1.
         assert shown - 1 <= (true - 1) * Decimal("1.1") + Decimal("1e-12")
 
 
@@ -99,7 +99,7 @@ def test_every_mechanism_says_what_it_hides_and_what_it_discloses(mechanism: str
 
 
 @pytest.mark.parametrize("mechanism", ["block-hadamard", "binary", "l1-geometric", "high-low"])
-def test_no_pair_is_told_apart_by_more_than_is_said(mechanism: str):
+def test_no_pair_is_more_distinguishable_than_stated(mechanism: str):
     """The largest finite entry of the policy is no larger than the largest factor in the words."""
     for table in GRID[mechanism]:
         policy = spec_of(mechanism, table).mechanism.policy
@@ -124,7 +124,7 @@ def test_blocks_say_that_places_are_hidden_and_blocks_are_not():
     assert "1 block has a single value, which a report tells." in alone
 
 
-def test_the_two_directions_of_binary_are_told_apart():
+def test_the_two_directions_of_binary_are_stated_separately():
     domain = 'domain = { values = ["no", "yes"] }'
     text = say("binary", f"epsilon = [1.0, 2.0]\n{domain}")
     assert "No report is more than 2.72 times likelier for “no” than for “yes”." in text
@@ -149,7 +149,7 @@ def test_sensitive_values_steps_and_priors():
 
 
 def test_rounded_numbers_are_protected_by_their_distance():
-    """epsilon for one width, as configured: e^0.5 is 1.6487..."""
+    """Epsilon is for a distance of one bin: e^0.5 = 1.6487..."""
     domain = 'domain = { interval = [0.0, 1.0], bins = 10, rounding = "random" }'
     text = say("l1-geometric", f"epsilon = 0.5\n{domain}")
     assert "one width apart (0.1) are indistinguishable up to a factor 1.65" in text
@@ -185,9 +185,7 @@ async def test_the_api_answers_the_statement_and_the_shape_of_the_domain():
         ("matrix", 'epsilon = {}\nstrategy = "identity"\ndomain = {{ values = ["a", "b"] }}', 10),
     ],
 )
-def test_a_budget_beyond_which_protection_is_nominal_is_told(
-    mechanism: str, table: str, least: float
-):
+def test_a_nominal_budget_is_warned_of(mechanism: str, table: str, least: float):
     policy = spec_of(mechanism, table.format(float(least))).mechanism.policy
     assert nominal_warning("c", policy) is None
     said = nominal_warning("c", spec_of(mechanism, table.format(12.5)).mechanism.policy)

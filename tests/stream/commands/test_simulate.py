@@ -1,13 +1,12 @@
-"""Simulated devices: values of the domain, the same from a seed, of a crowd that wanders."""
+"""Simulated devices: a crowd that wanders over the domain, repeatable by its seed."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from ldpstream.agents.cli.main import main
 from ldpstream.agents.demo.crowd import PERIOD_SECONDS, Crowd
+from tests.stream.cli import PLACES, configured, invoke, refused
 
 
 @pytest.mark.parametrize("shape", [(2,), (1_000,), (25, 40), (3, 1, 5)])
@@ -23,15 +22,10 @@ def test_values_are_in_the_domain_and_follow_from_the_seed(shape: tuple[int, ...
 def test_the_crowd_wanders():
     crowd = Crowd((1_000,), seed=5)
     early, late = (np.median(crowd.draw(5_000, seconds=s)) for s in (0.0, PERIOD_SECONDS / 4))
-    # The centre goes from 500 to 800; a median of 5,000 strays by a few.
+    # The centre moves from 500 to 800; a median of 5,000 varies by a few.
     assert 200 < late - early < 320
 
 
-def test_a_collection_that_is_not_configured(tmp_path: Path):
-    file = tmp_path / "one.toml"
-    file.write_text(
-        '[collection.one]\nmechanism = "block-hadamard"\nepsilon = 1.0\ndomain = { size = 4 }\n'
-    )
-    result = CliRunner().invoke(main, ["simulate", "-c", str(file), "two"])
-    assert result.exit_code == 2
-    assert "expected one of the collections one, got two" in result.stderr
+def test_an_unknown_collection_is_refused(tmp_path: Path):
+    message = refused(invoke("simulate", "-c", configured(tmp_path, PLACES), "two"))
+    assert "expected one of the collections places, modes, ages, got two" in message

@@ -1,4 +1,4 @@
-"""What goes into a pipe is the same whatever is said of terminals: nothing is cut, or moves."""
+"""Output into a pipe ignores the settings of terminals: nothing is cut, and nothing moves."""
 
 import io
 import json
@@ -17,7 +17,7 @@ from ldpstream.agents.terminal.tables import table_console
 from tests.stream.commands.test_demo_summary import status
 from tests.stream.logs import logging_restored
 
-SAID = [
+TERMINALS = [
     {"FORCE_COLOR": "1", "COLUMNS": "40", "TERM": "xterm-256color"},
     {"TTY_COMPATIBLE": "1", "COLUMNS": "300", "TERM": "dumb"},
     {"NO_COLOR": "1", "CI": "true", "COLUMNS": "20"},
@@ -27,13 +27,13 @@ _COLOUR = re.compile(r"\x1b\[[\d;]*m")
 
 
 def say(monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]) -> None:
-    for name in set().union(*SAID):
+    for name in set().union(*TERMINALS):
         monkeypatch.delenv(name, raising=False)
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
 
 
-@pytest.mark.parametrize("environment", SAID)
+@pytest.mark.parametrize("environment", TERMINALS)
 def test_tables_in_a_pipe_are_wide_enough_for_their_lines(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -61,11 +61,11 @@ def test_no_table_cuts_a_number(width: int):
     assert "…" not in said
     for number in ("63.60%", "−50.90%", "1,234,567,890", "0.00%", "12"):
         assert number in said
-    assert said.count("b") == 51  # One is of `label`.
+    assert said.count("b") == 51  # One is in the word `label`.
     assert ("share 63.60%," in said.replace("\n", " ")) == (width < 60)
 
 
-@pytest.mark.parametrize("environment", SAID)
+@pytest.mark.parametrize("environment", TERMINALS)
 def test_a_demonstration_writes_lines_into_a_pipe(
     monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
 ):

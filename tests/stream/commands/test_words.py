@@ -1,4 +1,4 @@
-"""Collections of unknown words: their configuration, certificate, statement, and refusals."""
+"""Collections of unknown words: configuration, certificate, privacy statement and refusals."""
 
 import json
 from pathlib import Path
@@ -35,7 +35,7 @@ def test_a_certificate_says_what_a_device_loses_in_all(tmp_path: Path):
 @pytest.mark.parametrize(
     "more", ['hop = "12h"', 'grace = "1h" }\nspread = { reports = 1, horizon = "3d"']
 )
-def test_windows_that_are_no_rounds_are_refused(tmp_path: Path, more: str):
+def test_windows_that_cannot_be_rounds_are_refused(tmp_path: Path, more: str):
     text = WORDS.replace('size = "1d"', f'size = "1d", {more}')
     with pytest.raises(ConfigError, match=r"domain.words: expected windows that do not overlap"):
         load_config(configured(tmp_path, text), environment={})

@@ -2,12 +2,10 @@
 
 import csv
 import io
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from ldpstream.agents.http import serve
 from tests.stream.querying import ldpstream, windows
 from tests.stream.serving import CITY, START_MS, Pipeline, serve_collections
 
@@ -35,15 +33,9 @@ def pipeline() -> Pipeline:
     return made
 
 
-@pytest.fixture
-async def url(pipeline: Pipeline) -> AsyncIterator[str]:
-    async with serve(pipeline, port=0) as started:
-        yield started
-
-
 async def entries_of(url: str, name: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     (document,) = await windows(url, name, "--areas", "--top", "0")
-    areas: Any = document["areas"]
+    areas = document["areas"]
     return areas, areas["entries"]
 
 
@@ -51,7 +43,7 @@ async def entries_of(url: str, name: str) -> tuple[dict[str, Any], list[dict[str
     ("name", "loud", "family"),
     [("city", "4..4,7..7", 4 + 60), ("rings", "3.0..3.5", 31), ("words", "word 7", 41)],
 )
-async def test_what_stands_out_is_named_and_can_be_asked_for(
+async def test_areas_that_stand_out_are_named_and_can_be_asked_for(
     url: str, name: str, loud: str, family: int
 ) -> None:
     areas, entries = await entries_of(url, name)
@@ -69,12 +61,11 @@ async def test_what_stands_out_is_named_and_can_be_asked_for(
     asked = [one for one in entries if one["inside"] is not None]
     ranges = [word for one in asked for word in ("--range", one["name"])]
     (document,) = await windows(url, name, *ranges)
-    found: Any = document["ranges"]
-    for one, other in zip(asked, found, strict=True):
+    for one, other in zip(asked, document["ranges"], strict=True):
         assert one["share"] == pytest.approx(other["share"])
 
 
-async def test_a_terminal_shows_each_area_below_what_it_lies_in(url: str) -> None:
+async def test_a_terminal_shows_each_area_below_the_one_around_it(url: str) -> None:
     areas, entries = await entries_of(url, "city")
     told = (await ldpstream("query", url, "city", "--areas")).stdout
     assert f"{len(entries)} of {areas['family']} areas shown" in told

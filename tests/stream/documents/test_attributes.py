@@ -1,4 +1,4 @@
-"""Collections of records: asked for by attribute, over HTTP, on the command line, in Python."""
+"""Collections of records: queries by attribute, over HTTP, on the command line and in Python."""
 
 import csv
 import io
@@ -49,7 +49,7 @@ home = { grid = [2, 3] }
 
 
 def people(n: int, seed: int = 1) -> list[dict[str, Any]]:
-    """Ages rise with the number, three of four say yes, homes are anywhere."""
+    """Return records: low ages are more frequent, three in four say yes, homes are uniform."""
     rng = np.random.default_rng(seed)
     ages = np.minimum(rng.integers(0, 6, n), rng.integers(0, 6, n))
     return [
@@ -110,14 +110,16 @@ async def test_each_attribute_has_a_document_and_is_asked_for_by_name() -> None:
         ("method=anytime", "method: expected another method, such as padded, or estimand"),
     ],
 )
-async def test_what_no_attribute_can_answer_is_refused_by_name(query: str, said: str) -> None:
+async def test_queries_that_no_attribute_can_answer_are_refused_by_name(
+    query: str, said: str
+) -> None:
     pipeline = serve_collections({"survey": SURVEY})
     pipeline.collections["survey"].report(0, people(100), times_ms=[START_MS] * 100)
     async with TestClient(TestServer(build_http(pipeline))) as client:
         assert (await ask(client, f"{PATH}?{query}", status=400))["error"].startswith(said)
 
 
-async def test_a_withheld_document_tells_the_number_of_reports_alone() -> None:
+async def test_a_withheld_document_has_the_number_of_reports_alone() -> None:
     pipeline = serve_collections({"survey": SURVEY | {"minimum": 100}})
     pipeline.collections["survey"].report(0, people(30), times_ms=[START_MS] * 30)
     async with TestClient(TestServer(build_http(pipeline))) as client:
@@ -128,7 +130,7 @@ async def test_a_withheld_document_tells_the_number_of_reports_alone() -> None:
 
 
 def lines_of(records: list[dict[str, Any]], names: str = "home.2,answer,extra,age,home.1") -> str:
-    """CSV with columns in any order, of which one is of no attribute."""
+    """Return CSV with columns in any order, one of which belongs to no attribute."""
     rows = [
         f"{one['home'][1]},{one['answer']},x,{one['age']},{one['home'][0]}\n" for one in records
     ]
@@ -196,8 +198,8 @@ def test_tables_and_mappings_are_privatized_by_column() -> None:
     assert len(ldp.privatize(COLLECTION, bad, skip_bad=True)) == 499
 
 
-def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> None:
-    """10,000 devices, epsilon 1: 0.031 for a share, where one product domain has 0.182."""
+def test_three_attributes_of_ten_values_have_the_documented_error() -> None:
+    """10,000 devices, epsilon 1: a share's error is 0.031; over the product domain it is 0.182."""
     names = ("a", "b", "c")
     collection = ldp.define_collection(
         "survey",
@@ -236,9 +238,7 @@ def test_three_attributes_of_ten_values_have_the_error_that_is_promised() -> Non
         ({"method": "anytime"}, "method: expected another method"),
     ],
 )
-def test_what_cannot_be_published_of_records_is_refused_by_its_key(
-    keys: dict[str, Any], said: str
-) -> None:
+def test_keys_that_records_do_not_support_are_refused(keys: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=r"collection\.survey") as caught:
         ldp.define_collection("survey", **(SURVEY | keys))
     assert said in str(caught.value)
@@ -255,8 +255,8 @@ def test_plan_proposes_how_often_attributes_are_drawn(tmp_path: Path) -> None:
     assert max(level) / min(level) < 1.01
     assert max(level) < max(one["error"] for one in plan["attributes"])
     proposed = {one["attribute"]: one["proposed"] for one in plan["attributes"]}
-    probabilities = COLLECTION.spec.mechanism.probabilities  # type: ignore[attr-defined]  # (sampled)
-    assert list(proposed.values()) == pytest.approx([units / 2**64 for units in probabilities])
+    own: Any = COLLECTION.spec.mechanism
+    assert list(proposed.values()) == pytest.approx([units / 2**64 for units in own.probabilities])
     assert "the proposed probabilities" in invoke(*command).output
     one = json.loads(invoke(*command, "--attribute", "answer", "--json").output)
     assert one["respondents"] == 1000

@@ -1,4 +1,4 @@
-"""What retention deleted unread is marked in every document that may lack it."""
+"""Offsets that retention deleted unread are marked in every document that may lack them."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def tell_lost(totals: WindowTotals) -> bytes:
 
 
 def deleted(cluster: Cluster, minutes: float, *, next_at: float) -> None:
-    """Some time passes, two messages are deleted, and the next one arrives."""
+    """Let some time pass, two messages be deleted, and the next one arrive."""
     cluster.now_ms = NOW_MS + int(minutes * MINUTE_MS)
     part = cluster.part()
     assert part.skip_to(part.next + 2, now_ms=cluster.now_ms) == 2
@@ -34,7 +34,7 @@ def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left():
     cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
     cluster.produce(0, at(10))
     cluster.steps(2)
-    # Hours 0 to 2 are affected: what comes next arrived in hour 2, long before now.
+    # Hours 0 to 2 are affected: the next message arrived in hour 2, long before now.
     deleted(cluster, 600, next_at=150)
     assert cluster.part().work.gaps == (Gap(NOW_MS // HOUR_MS, NOW_MS // HOUR_MS + 2, 2),)
     cluster.flush(0)
@@ -62,11 +62,11 @@ def test_a_gap_ends_with_the_next_message_where_the_clock_is_behind_the_broker()
     assert cluster.part().work.gaps == (Gap(hour, hour + 1, 2),)
 
 
-def test_a_gap_reaches_what_a_broker_ahead_of_the_clock_could_have_let_in():
+def test_a_gap_covers_what_a_broker_ahead_of_the_clock_could_have_accepted():
     cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
     cluster.produce(0, at(10))
     cluster.steps(2)
-    # Two seconds to the hour by this clock, and nothing follows that could tell the broker's.
+    # This clock is two seconds before the hour, and no message follows that the broker has dated.
     cluster.now_ms = NOW_MS + HOUR_MS - HOURLY.future_ms - 2_000
     part = cluster.part()
     assert part.skip_to(part.next + 2, now_ms=cluster.now_ms) == 2
@@ -74,7 +74,7 @@ def test_a_gap_reaches_what_a_broker_ahead_of_the_clock_could_have_let_in():
     assert part.work.gaps == (Gap(hour, hour + 1, 2),)
 
 
-def test_gaps_go_with_their_panes():
+def test_gaps_expire_with_their_panes():
     cluster = Cluster(make_context(HOURLY, make_final=tell_lost), now_ms=NOW_MS + 10 * MINUTE_MS)
     cluster.produce(0, at(10))
     cluster.steps(2)
@@ -86,7 +86,7 @@ def test_gaps_go_with_their_panes():
     assert (cluster.head().gaps, cluster.head().lost) == ((), 2)
 
 
-def test_the_nearest_of_too_many_are_merged():
+def test_beyond_the_limit_the_nearest_gaps_are_merged():
     gaps: tuple[Gap, ...] = ()
     for first in (0, 100, 200, 300, 340, 400, 500, 600, 700):
         gaps = add_gap(gaps, Gap(first, first + 10, 1))
@@ -98,7 +98,7 @@ def test_the_nearest_of_too_many_are_merged():
 
 
 @pytest.mark.parametrize("minimum", [0, 100])
-def test_documents_say_it_withheld_or_not(minimum: int):
+def test_documents_state_lost_offsets_withheld_or_not(minimum: int):
     config: CollectionConfig = read(with_keys({"minimum": minimum})).collections["checkins"]
     statistic = config.spec.mechanism.empty()
     whole = WindowTotals(0, HOUR_MS, statistic, 0, 0, 0)

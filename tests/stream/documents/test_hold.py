@@ -1,4 +1,4 @@
-"""`hold` of a collection: configuration, certificate, words, documents of spans, plans."""
+"""`hold` of a collection: configuration, certificate, privacy statement, documents of spans."""
 
 import json
 import math
@@ -17,7 +17,7 @@ from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms.ledger import Ledger
 from tests.seeded import SeededEntropy
-from tests.stream.cli import configured, invoke, refused
+from tests.stream.cli import configured, configured_modes, invoke, refused
 
 DAY_MS = 86_400_000
 MODES = """
@@ -32,11 +32,11 @@ TWO = "hold = { windows = 4, epsilon = 2.0 }\n"
 
 
 def modes(folder: Path, extra: str = "hold = 4\n") -> CollectionConfig:
-    return load_config(configured(folder, MODES + extra)).collections["modes"]
+    return configured_modes(folder, MODES + extra)
 
 
 def bounds(config: CollectionConfig, *, days: int, n: int = 4_000, **asked: str) -> np.ndarray:
-    """Return value, se, low and high of each share of this many reports."""
+    """Return value, se, low and high of each share in a document of n reports."""
     values = np.repeat(np.arange(3), [n // 2, n // 4, n // 4])
     mechanism = config.spec.mechanism
     statistic = mechanism.empty()
@@ -50,8 +50,8 @@ def bounds(config: CollectionConfig, *, days: int, n: int = 4_000, **asked: str)
 
 
 @pytest.mark.parametrize(("extra", "epoch"), [("hold = 4\n", 1), (TWO, 2)])
-def test_certify_says_what_any_windows_lose(tmp_path: Path, extra: str, epoch: int):
-    """1, 2 and 3 epochs of 1, 5 and 6 windows: tests/exact/ledger/test_hold_losses.py."""
+def test_certify_states_the_loss_of_any_windows(tmp_path: Path, extra: str, epoch: int):
+    """For how many epochs any windows touch see tests/exact/ledger/test_hold_losses.py."""
     config, hold = modes(tmp_path, extra), modes(tmp_path, extra).spec.hold
     file = configured(tmp_path, MODES + extra)
     for windows, epochs in ((1, 1), (4, 2), (5, 2), (6, 3)):
@@ -77,13 +77,11 @@ def test_certify_says_what_any_windows_lose(tmp_path: Path, extra: str, epoch: i
 
 
 @pytest.mark.parametrize("mechanism", ["l1-bits", "l1-geometric"])
-def test_certify_says_what_a_step_loses_where_budgets_are_those_of_steps(
-    tmp_path: Path, mechanism: str
-):
-    """3 values: opposite ends are two steps apart; of geometric noise only what is never lost."""
+def test_certify_states_the_loss_of_a_step_for_budgets_of_steps(tmp_path: Path, mechanism: str):
+    """The ends of 3 values are two steps apart; geometric noise has upper bounds alone."""
     text = MODES.replace("randomized-response", mechanism)
     text = text.replace('{ values = ["bus", "train", "walk"] }', "{ sizes = [3] }") + TWO
-    hold = load_config(configured(tmp_path, text)).collections["modes"].spec.hold
+    hold = configured_modes(tmp_path, text).spec.hold
     ran = invoke("certify", "-c", configured(tmp_path, text), "--windows", "3")
     (found,) = json.loads(ran.stdout)["collections"]
     said, step = found["windows"]["loss"], found["windows"]["step"]
@@ -97,7 +95,7 @@ def test_certify_says_what_a_step_loses_where_budgets_are_those_of_steps(
     assert found["pass"]
 
 
-def test_certify_counts_the_windows_of_others_too(tmp_path: Path):
+def test_certify_counts_windows_without_hold_too(tmp_path: Path):
     for extra, charges in (
         ("", 10),
         ('spread = { reports = 2, horizon = "6d" }\n', 6),
@@ -113,7 +111,7 @@ def test_certify_counts_the_windows_of_others_too(tmp_path: Path):
 
 
 def test_the_most_windows_in_a_row_are_counted():
-    """Against all sets of 2 of 4 windows in each of three periods."""
+    """The number agrees with all ways to report in 2 of 4 windows in each of three periods."""
     spread = SpreadConfig(2, 4, 4 * DAY_MS, rolling=False)
     sets = [{a, b} for a in range(4) for b in range(a)]
     for windows in range(1, 10):
@@ -128,7 +126,7 @@ def test_the_most_windows_in_a_row_are_counted():
         assert spread.most(windows) == most
 
 
-def test_people_are_told_in_words(tmp_path: Path):
+def test_the_privacy_statement_explains_hold(tmp_path: Path):
     (said,) = [one for one in modes(tmp_path, TWO).privacy.protected if "ledger" in one]
     assert "draws one report in 4 windows (4d)" in said
     assert "lose at most 2 together (a factor of 7.39)" in said
@@ -137,7 +135,7 @@ def test_people_are_told_in_words(tmp_path: Path):
     assert not any("multiply" in one for one in modes(tmp_path).privacy.protected)
 
 
-def test_a_ledger_says_how_many_reports_and_what_they_cost(tmp_path: Path):
+def test_a_ledger_states_reports_and_their_loss(tmp_path: Path):
     spec, now = modes(tmp_path).spec, time.time_ns() // 1_000_000
     with Ledger(tmp_path / "ledger", specs=[(spec, DAY_MS)], budget=9) as ledger:
         for days in range(4):
@@ -153,7 +151,7 @@ def test_a_ledger_says_how_many_reports_and_what_they_cost(tmp_path: Path):
 
 @pytest.mark.parametrize("method", ["padded", "exact", "normal", "bernstein", "anytime"])
 @pytest.mark.parametrize("estimand", ["respondents", "population"])
-def test_bounds_of_a_window_stay_and_those_of_spans_are_of_fewer_reports(
+def test_hold_widens_the_bounds_of_spans_and_not_those_of_a_window(
     tmp_path: Path, method: str, estimand: str
 ):
     fresh, held = modes(tmp_path, ""), modes(tmp_path)
@@ -165,7 +163,7 @@ def test_bounds_of_a_window_stay_and_those_of_spans_are_of_fewer_reports(
         value, se, low, high = bounds(held, days=days, **asked).T
         shared = min(days, 4)
         assert (value == once[:, 0]).all()
-        # The noise of as many reports as follow from one draw, the sampling of all of a device.
+        # Noise is shared by the reports of one draw, sampling by all reports of a device.
         expected = noise * shared + (once[:, 1] ** 2 - noise) * days
         assert se**2 == pytest.approx(expected, rel=0.02)
         wider = np.sqrt(expected) / once[:, 1]
@@ -178,14 +176,14 @@ def test_likelihoods_are_not_offered_for_spans(tmp_path: Path):
         .replace('{ values = ["bus", "train", "walk"] }', "{ sizes = [3] }")
         .replace("epsilon = 1.0", "epsilon = 0.1")
     )
-    config = load_config(configured(tmp_path, line + "hold = 4\n")).collections["modes"]
+    config = configured_modes(tmp_path, line + "hold = 4\n")
     profile, padded = (
         bounds(config, days=4, method=method, n=400) for method in ("profile", "padded")
     )
     assert (profile == padded).all()
 
 
-def test_documents_say_nothing_central_of_held_reports(tmp_path: Path):
+def test_documents_of_held_reports_state_no_central_loss(tmp_path: Path):
     off = MODES.replace("minimum = 1\n", 'minimum = 100\npublish = { every = "off" }\n')
     folder = configured(tmp_path, off)
     assert load_config(folder).collections["modes"].central is not None
@@ -205,6 +203,6 @@ def test_documents_say_nothing_central_of_held_reports(tmp_path: Path):
         ('hold = 4\nspread = { reports = 1, horizon = "2d" }\n', "expected no spread with hold"),
     ],
 )
-def test_what_makes_no_sense_is_refused(tmp_path: Path, extra: str, said: str):
+def test_impossible_holds_are_refused(tmp_path: Path, extra: str, said: str):
     with pytest.raises(ConfigError, match=said):
         modes(tmp_path, extra)

@@ -39,7 +39,7 @@ minimum = 1
 
 
 def people(seed: int, n: int, *, off: float = 0.0) -> list[list[Any]]:
-    """Return n labels: the prior of everybody is their own, less `off`."""
+    """Return n labels with priors that are `off` below each person's probability of being ill."""
     rng = np.random.default_rng([seed, 3])
     priors = rng.uniform(0.05, 0.5, n)
     ill = rng.random(n) < priors + off
@@ -67,7 +67,7 @@ def document_of(one: Served) -> EstimateDocument:
 
 
 @pytest.mark.parametrize(("off", "wrong"), [(0.0, False), (0.4, True)])
-def test_partitions_add_up_and_the_priors_are_judged(off: float, wrong: bool):
+def test_partitions_add_up_and_the_priors_are_checked(off: float, wrong: bool):
     one, labels = served(off)
     document = document_of(one)
     assert document.n == 8000
@@ -130,7 +130,7 @@ async def test_http_and_metrics_show_the_calibration(off: float):
     assert described.get("values", 2) == 2
 
 
-def test_other_collections_have_no_such_samples():
+def test_other_collections_have_no_prior_samples():
     table = ILL | {"mechanism": "binary", "epsilon": [1.0, 1.0]}
     del table["prior"]
     pipeline = serve_collections({"ill": table})
@@ -165,7 +165,7 @@ def test_value_lines_with_a_prior_from_the_command_line(tmp_path: Path):
     assert "the level of the device's prior, one of 64" in certificate["disclosed"]
 
 
-def test_a_line_with_an_impossible_prior_is_named_and_not_told(tmp_path: Path):
+def test_a_line_with_an_impossible_prior_is_named_and_not_repeated(tmp_path: Path):
     file = configured(tmp_path, TOML)
     for prior in ("0", "1", "-0.2", "1.7", "nan", "often", ""):
         result = invoke("privatize", "-c", file, "ill", stdin=f"ill,0.5\nwell,{prior}\n")

@@ -44,7 +44,7 @@ minimum = 1
 
 
 def labels(partition: int) -> list[int]:
-    """Users in the upper halves: most wavelets are -1 for them."""
+    """Return values in the upper halves, for which most wavelets are -1."""
     return (15 - np.random.default_rng(partition).binomial(12, 0.2, 900)).tolist()
 
 
@@ -68,7 +68,7 @@ def test_sums_of_groups_add_up_and_may_be_negative(served: Served):
     assert found.statistic.min() < -100
 
 
-def test_documents_know_disclosed_groups_exactly(served: Served):
+def test_disclosed_groups_are_estimated_exactly(served: Served):
     """Bounds of 4.9 standard errors are left with probability below 1e-6."""
     span = START_MS, START_MS + MINUTE_MS
     document = build_document(

@@ -1,4 +1,4 @@
-"""`minimum` kept under subtraction: parts, releases, and an attacker who asks everything."""
+"""`minimum` holds under subtraction: parts, releases, and an attacker who asks everything."""
 
 from itertools import pairwise
 
@@ -32,7 +32,7 @@ SEEDS = {
     "minimum: closed anywhere": 2,
     "minimum: released at once": 9,
 }
-"""For each mutant a seed that notices it, the first one."""
+"""For each mutant the first seed that notices it."""
 
 
 def make_cluster(minimum: int, *, partitions: int = 1, window: WindowSpec = WINDOW) -> Cluster:
@@ -118,7 +118,7 @@ def test_a_final_with_pending_reports_is_withheld_and_says_how_many():
     ]
 
 
-def test_an_open_pane_goes_on_by_the_minimum():
+def test_answers_about_an_open_pane_grow_by_the_minimum():
     cluster = make_cluster(10)
     seen = []
     for _ in range(60):
@@ -131,7 +131,7 @@ def test_an_open_pane_goes_on_by_the_minimum():
     assert len(steps) > 3
     assert all(later - n >= 10 for n, later in pairwise(steps))
     assert all(n <= count - 10 for count, n in enumerate(seen, 1) if n)
-    # A new owner answers the same.
+    # The next owner answers the same.
     cluster.take_over(0)
     cluster.steps(2)
     assert ask(cluster, 0, 10, final=False).n == seen[-1]
@@ -158,7 +158,7 @@ def test_a_release_ends_with_the_part_of_its_pane():
     assert replica.cells.keys() == cluster.replicas[0].cells.keys()
 
 
-def test_a_release_holds_what_was_released_before_of_each_partition():
+def test_a_release_holds_the_counts_of_each_partition():
     cluster = make_cluster(10, partitions=2)
     for _ in range(2):
         cluster.produce(0, at(5, 15))
@@ -190,7 +190,7 @@ def test_a_new_partition_counts_nothing_into_a_part():
     assert (cluster.head(1).n, cluster.head(1).late) == (0, 1)
 
 
-def test_a_worker_that_is_behind_does_not_answer():
+def test_a_worker_that_is_behind_refuses_to_answer():
     cluster = make_cluster(10, partitions=2)
     cluster.produce(0, at(5, 6), at(90, 1))
     cluster.produce(1, at(5, 7), at(90, 1))
@@ -204,7 +204,7 @@ def test_a_worker_that_is_behind_does_not_answer():
         answer(cluster.context, [behind, cluster.replicas[1]], 0, 10, final=True)
 
 
-def test_without_a_minimum_nothing_is_stored_and_all_is_told():
+def test_without_a_minimum_no_parts_are_stored_and_all_is_answered():
     cluster = make_cluster(1)
     cluster.produce(0, at(5, 1), at(15, 1))
     cluster.steps(4)

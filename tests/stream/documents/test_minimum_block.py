@@ -1,4 +1,4 @@
-"""`minimum_block`: which blocks a part merges, and what a document says of them."""
+"""`minimum_block`: which blocks a part merges, and what a document says about them."""
 
 import json
 from dataclasses import replace
@@ -49,7 +49,7 @@ SEEDS = {
     "minimum_block: not masked": 2,
     "minimum_block: open panes": 5,
 }
-"""For each mutant a seed that notices it, the first one."""
+"""For each mutant the first seed that notices it."""
 EVERYTHING = EstimateOptions(
     top=None,
     ranges=(
@@ -77,7 +77,7 @@ def config() -> CollectionConfig:
 
 
 def statistic_of(spec: CollectionSpec, blocks: list[int], seed: int = 1) -> np.ndarray:
-    """Return a statistic of this many reports of each block."""
+    """Return a statistic, given the number of reports in each block."""
     values = [block * 3 + i % 3 for block, n in enumerate(blocks) for i in range(n)]
     statistic = spec.mechanism.empty()
     reports = spec.mechanism.privatize(np.array(values), entropy=SeededEntropy(seed))
@@ -86,7 +86,7 @@ def statistic_of(spec: CollectionSpec, blocks: list[int], seed: int = 1) -> np.n
 
 
 def totals_of(config: CollectionConfig, *parts: list[int]) -> tuple[WindowTotals, WindowTotals]:
-    """Return the totals of parts, masked and not."""
+    """Return the totals of parts: masked, and unmasked."""
     statistics = [statistic_of(config.spec, part, seed) for seed, part in enumerate(parts)]
     statistic, merged = add_parts(config.spec, config.minimum_block, statistics)
     n = sum(map(sum, parts))
@@ -95,7 +95,7 @@ def totals_of(config: CollectionConfig, *parts: list[int]) -> tuple[WindowTotals
 
 
 def chunks_of(blocks: list[int]) -> tuple[tuple[int, bytes], ...]:
-    """Return a pane's chunks: one for each block, of this many reports."""
+    """Return a pane's chunks, one for each block, given the number of reports in each."""
     return tuple((number, encode_chunk(np.array([0, n, 0, 0]))) for number, n in enumerate(blocks))
 
 
@@ -116,25 +116,25 @@ def test_a_rule_of_minimum_block_taken_away_is_noticed(name: str) -> None:
 
 
 @given(counts, st.integers(2, 20))
-def test_what_is_told_of_holds_the_minimum(reports: list[int], minimum: int) -> None:
+def test_every_reported_block_reaches_the_minimum(reports: list[int], minimum: int) -> None:
     found = np.array(reports)
     merged = merged_blocks(found, minimum)
     assert (found[~merged] >= minimum).all()
     assert merged.all() or not merged.any() or found[merged].sum() >= minimum
     assert merged.any() == (found < minimum).any()
     assert (merged == merged_blocks(found, minimum)).all()
-    # Which of the small blocks are empty changes nothing.
+    # The result does not show which of the small blocks are empty.
     assert (merged == merged_blocks(np.where(found < minimum, 0, found), minimum)).all()
 
 
 @given(st.lists(st.lists(st.integers(0, 30), min_size=4, max_size=4), min_size=1, max_size=4))
-def test_a_sum_tells_of_unions_of_what_its_parts_tell_of(parts: list[list[int]]) -> None:
+def test_a_sum_merges_the_blocks_that_any_of_its_parts_merges(parts: list[list[int]]) -> None:
     config = collection(TABLE, **MERGING)
     masked, plain = totals_of(config, *parts)
     wanted = np.any([merged_blocks(np.array(part), 10) for part in parts], axis=0)
     merged = np.zeros(4, bool) if masked.merged is None else masked.merged
     assert (merged == wanted).all()
-    # Four entries a block: those of other blocks as they were, of these their number alone.
+    # A block has four entries: merged blocks keep their sum alone, others all entries.
     entries = np.repeat(merged, 4)
     assert (masked.statistic[~entries] == plain.statistic[~entries]).all()
     assert masked.statistic[entries].sum() == plain.statistic[entries].sum()
@@ -144,10 +144,10 @@ def test_a_sum_tells_of_unions_of_what_its_parts_tell_of(parts: list[list[int]])
 @pytest.mark.grid
 @pytest.mark.parametrize("method", ["normal", "bernstein", "anytime"])
 @pytest.mark.parametrize("project", ["none", "blocks"])
-def test_a_document_says_what_it_would_say_or_nothing(
+def test_a_document_gives_the_unmerged_answer_or_none(
     config: CollectionConfig, method: Any, project: Any
 ) -> None:
-    # Blocks 0 and 1 are merged, the second one as the smallest of 10 or more.
+    # Block 0 is too small; it is merged with block 1, the smallest of the others.
     masked, plain = totals_of(config, [1, 12, 30, 25])
     options = replace(EVERYTHING, method=method, project=project)
     told, full = (
@@ -218,7 +218,7 @@ def test_a_document_of_merged_blocks_alone(config: CollectionConfig) -> None:
     assert dict(zip(HEADER, row, strict=True))["name"] == "0 to 3"
 
 
-def test_a_document_where_nothing_is_small_says_nothing_of_it(config: CollectionConfig) -> None:
+def test_a_document_without_small_blocks_does_not_mention_merging(config: CollectionConfig) -> None:
     masked, plain = totals_of(config, [11, 12, 30, 25])
     document = build_document(config, masked, window=None, final=True, options=EVERYTHING)
     assert document == build_document(config, plain, window=None, final=True, options=EVERYTHING)
@@ -239,7 +239,7 @@ def test_an_impossible_minimum_of_blocks_is_refused(table: dict[str, Any], said:
         collection(TABLE, **{"minimum": 100, **table})
 
 
-def test_the_privacy_statement_says_whether_it_is_on() -> None:
+def test_the_privacy_statement_says_whether_blocks_are_merged() -> None:
     off, on, none = (
         collection(TABLE, **more).privacy.protected[-1]
         for more in ({"minimum": 20}, MERGING, {"minimum": 20, "domain": {"size": 12}})
@@ -250,8 +250,8 @@ def test_the_privacy_statement_says_whether_it_is_on() -> None:
 
 
 @pytest.mark.parametrize("minimum_block", [0, 10])
-def test_a_tag_does_not_tell_what_the_answer_does_not(minimum_block: int) -> None:
-    """Its digest is public: whoever knows the sum tries all ways to cut it."""
+def test_a_tag_reveals_no_more_than_the_answer(minimum_block: int) -> None:
+    """A tag is a public digest: who knows the sum could try all ways to split it."""
     config = collection(TABLE, minimum=20, minimum_block=minimum_block)
     context = make_context(
         config.window, spec=config.spec, chunk=4, minimum=20, minimum_block=minimum_block
@@ -263,7 +263,7 @@ def test_a_tag_does_not_tell_what_the_answer_does_not(minimum_block: int) -> Non
         told = {"options": config.options, "form": "json", "partial": False}
         job = Job(totals=add_up(context, taken), window=(0, 1_000), final=True, **told)
         tags.add(job.tag(config))
-    # The same whole, and one that is merged another way.
+    # One part with the same counts has the same tag, even if merged blocks are split otherwise.
     for blocks, same in (([1, 15, 29, 39], True), ([2, 14, 29, 39], minimum_block > 0)):
         other = replace(taken, chunks=chunks_of(blocks), part_ends=(4,))
         assert (replace(job, totals=add_up(context, other)).tag(config) in tags) == same

@@ -45,10 +45,10 @@ N = 4000
 RECORDS: list[dict[str, Any]] = [
     {"answer": "yes" if i % 4 else "no", "smokes": 0 if i % 4 else 2} for i in range(N)
 ]
-"""Three of four say yes and are 0, the others say no and are 2."""
+"""Three in four answer yes and have 0, the others answer no and have 2."""
 
 
-async def test_open_windows_of_attributes_have_the_bounds_that_there_are() -> None:
+async def test_open_windows_of_attributes_have_the_bounds_that_exist_for_them() -> None:
     pipeline = serve_collections({"habits": HABITS})
     pipeline.collections["habits"].report(0, RECORDS, times_ms=[START_MS] * N)
     asked = "habits", "--attribute", "answer"
@@ -59,7 +59,7 @@ async def test_open_windows_of_attributes_have_the_bounds_that_there_are() -> No
         assert (found["final"], found["method"]) == (False, "anytime")
 
 
-async def test_a_pair_is_asked_for_and_published_as_attributes_are() -> None:
+async def test_pairs_are_asked_for_and_published_as_attributes_are() -> None:
     pipeline = serve_collections({"habits": HABITS})
     served = pipeline.collections["habits"]
     served.report(0, RECORDS, times_ms=[START_MS] * N)

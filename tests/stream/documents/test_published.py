@@ -1,4 +1,4 @@
-"""`publish.every = "off"`: what is told of open windows, and what published documents cost."""
+"""`publish.every = "off"`: no document shows open windows, and published ones state their loss."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
+from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.describe import describe_collection
@@ -20,7 +20,7 @@ from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.privacy.central import TRUST
 from ldpstream.agents.state.context import WindowTotals
 from tests.seeded import SeededEntropy
-from tests.stream.cli import configured, invoke
+from tests.stream.cli import configured, configured_modes, invoke
 from tests.stream.simulation import curious
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.setting import Setting
@@ -35,10 +35,6 @@ OFF = 'publish = { every = "off" }\n'
 BLOCKS = MODES.replace('"car"] }', '"car"], blocks = 2 }')
 
 
-def modes(folder: Path, text: str) -> CollectionConfig:
-    return load_config(configured(folder, text)).collections["modes"]
-
-
 def document(config: CollectionConfig, *, n: int = 400, **keywords: Any) -> dict[str, Any]:
     mechanism = config.spec.mechanism
     statistic = mechanism.empty()
@@ -49,8 +45,8 @@ def document(config: CollectionConfig, *, n: int = 400, **keywords: Any) -> dict
     return json.loads(build_document(config, totals, **asked).to_json())
 
 
-def test_finals_and_the_page_say_what_publishing_costs(tmp_path: Path):
-    config = modes(tmp_path, MODES + OFF)
+def test_finals_and_the_privacy_statement_say_what_publishing_costs(tmp_path: Path):
+    config = configured_modes(tmp_path, MODES + OFF)
     central = document(config)["central"]
     assert central == {"epsilon": pytest.approx(0.4586, abs=2e-3), "delta": 1e-8, "reports": 100}
     for other in ({"final": False}, {"window": None}, {"n": 50}):
@@ -66,27 +62,27 @@ def test_finals_and_the_page_say_what_publishing_costs(tmp_path: Path):
         (MODES, 1),
         (MODES + OFF, 100),
         (MODES + OFF + "minimum = 300\n", 300),
-        # What others are in the same block is not known.
+        # How many others are in the same block is not known.
         (BLOCKS + OFF, 1),
         (BLOCKS + OFF + "minimum_block = 20\n", 20),
         (BLOCKS + "minimum_block = 20\n", 1),
     ],
 )
 def test_the_smallest_part_that_can_be_asked_for(tmp_path: Path, text: str, least: int):
-    config = modes(tmp_path, text)
+    config = configured_modes(tmp_path, text)
     assert config.smallest_part == least
     assert (config.central is None) is (least == 1)
     assert ("central" in document(config)) is (least > 1)
 
 
-def test_nothing_is_said_where_a_report_by_itself_loses_no_more(tmp_path: Path):
+def test_no_central_loss_is_stated_where_a_report_loses_no_more(tmp_path: Path):
     far = 'mechanism = "l1-geometric"\nepsilon = 3.0\ndomain = { size = 30 }\n'
-    config = modes(tmp_path, "[collection.modes]\n" + far + OFF)
+    config = configured_modes(tmp_path, "[collection.modes]\n" + far + OFF)
     assert config.smallest_part == 100
     assert config.central is None
 
 
-def test_certify_says_it_of_as_many_reports_as_asked(tmp_path: Path):
+def test_certify_states_the_central_loss_of_n_reports(tmp_path: Path):
     file = configured(tmp_path, MODES + OFF)
 
     def published(*asked: str) -> dict[str, Any]:
@@ -111,7 +107,7 @@ def test_certify_says_it_of_as_many_reports_as_asked(tmp_path: Path):
         (BLOCKS + OFF, "expected N of at most 1, by minimum_block"),
     ],
 )
-def test_certify_says_why_it_says_nothing(tmp_path: Path, text: str, why: str):
+def test_certify_says_why_it_states_no_central_loss(tmp_path: Path, text: str, why: str):
     result = invoke("certify", "-c", str(configured(tmp_path, text)), "--published", "50")
     (certificate,) = json.loads(result.stdout)["collections"]
     assert (certificate["published"]["losses"], certificate["published"]["why"]) == (None, why)
@@ -119,11 +115,11 @@ def test_certify_says_why_it_says_nothing(tmp_path: Path, text: str, why: str):
 
 def test_without_a_minimum_open_panes_cannot_be_kept_back(tmp_path: Path):
     with pytest.raises(ConfigError, match=r"modes.publish.every: .* minimum of at least 2"):
-        modes(tmp_path, MODES + OFF + "minimum = 1\n")
+        configured_modes(tmp_path, MODES + OFF + "minimum = 1\n")
 
 
 class Closed(curious.CuriousWorld):
-    """A world that tells of closed panes alone."""
+    """A world that answers for closed panes alone."""
 
     def choose_setting(self, rng: random.Random) -> Setting:
         window, minimum = rng.randrange(len(curious.WINDOWS)), rng.choice([2, 3, 5])
@@ -150,7 +146,7 @@ def test_open_panes_are_in_no_answer():
 
 
 async def test_events_have_no_provisional_documents(tmp_path: Path):
-    config = modes(tmp_path, MODES + OFF)
+    config = configured_modes(tmp_path, MODES + OFF)
     head = SimpleNamespace(final=0, closed=0)
     served: Any = SimpleNamespace(
         config=config,
@@ -164,7 +160,7 @@ async def test_events_have_no_provisional_documents(tmp_path: Path):
     assert feed.provisional(0) == []
 
 
-def test_the_description_has_the_sentence(tmp_path: Path):
-    config = modes(tmp_path, MODES + OFF)
+def test_the_description_states_the_trust_assumption(tmp_path: Path):
+    config = configured_modes(tmp_path, MODES + OFF)
     served: Any = SimpleNamespace(config=config, accepted=(), ready=True)
     assert any(TRUST in one for one in describe_collection(served).privacy.protected)

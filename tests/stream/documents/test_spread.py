@@ -1,4 +1,4 @@
-"""`spread` of a collection: its configuration, documents, certificate, words and commands."""
+"""`spread` of a collection: configuration, documents, certificate, statement and commands."""
 
 import json
 from fractions import Fraction
@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
+from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_rows
 from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.state.context import WindowTotals
 from tests.seeded import SeededEntropy
-from tests.stream.cli import configured, invoke, refused
+from tests.stream.cli import configured, configured_modes, invoke, refused
+from tests.stream.harness import HOUR_MS
 
-HOUR_MS = 3_600_000
 MODES = """
 [collection.modes]
 mechanism = "randomized-response"
@@ -27,10 +27,6 @@ minimum = 1
 HOURS = MODES + 'window = { size = "1h" }\n'
 HOPPING = MODES + 'window = { size = "6h", hop = "1h" }\n'
 FOUR = 'spread = { reports = 4, horizon = "1d" }\n'
-
-
-def modes(folder: Path, text: str) -> CollectionConfig:
-    return load_config(configured(folder, text)).collections["modes"]
 
 
 def document(config: CollectionConfig, *, hours: int = 1, **asked: str) -> EstimateDocument:
@@ -50,23 +46,23 @@ def errors(config: CollectionConfig, estimand: str, *, hours: int = 1) -> np.nda
     return np.array([one.se for one in found.distribution])
 
 
-def test_the_active_share_has_a_smaller_error_than_the_population_s(tmp_path: Path):
-    config = modes(tmp_path, HOURS + FOUR)
+def test_the_active_share_has_a_smaller_error_than_the_populations(tmp_path: Path):
+    config = configured_modes(tmp_path, HOURS + FOUR)
     noise, active, drawn = (errors(config, one) for one in ("respondents", "active", "population"))
     assert active**2 == pytest.approx(noise**2 + (drawn**2 - noise**2) * 20 / 24)
 
 
 def test_without_spread_the_active_are_a_population(tmp_path: Path):
-    config = modes(tmp_path, HOURS)
+    config = configured_modes(tmp_path, HOURS)
     assert (errors(config, "active") == errors(config, "population")).all()
     assert document(config).active is None
 
 
 @pytest.mark.parametrize(("rolling", "days"), [(False, 1), (False, 3), (True, 1), (True, 3)])
 def test_the_number_of_active_devices_is_estimated(tmp_path: Path, rolling: bool, days: int):
-    """A rolling draw makes those that are active at one hour a day report on all days, or none."""
+    """With a rolling draw a device that is active at one hour reports on all days, or on none."""
     four = FOUR.replace("}", ", rolling = true }") if rolling else FOUR
-    found = document(modes(tmp_path, HOURS + four), hours=24 * days).active
+    found = document(configured_modes(tmp_path, HOURS + four), hours=24 * days).active
     assert found is not None
     variance = 30_000 * (days if rolling else 1)
     assert (found.count, found.se) == (6_000, pytest.approx(variance**0.5))
@@ -76,7 +72,7 @@ def test_the_number_of_active_devices_is_estimated(tmp_path: Path, rolling: bool
     ("text", "factor"),
     [
         (HOPPING, 6.0),  # a device may report in each of six panes
-        # Six panes of one day, of which it takes part in 4 of 24.
+        # Six panes of one day; the device takes part in 4 of 24.
         (HOPPING + FOUR, 1 + 5 * 3 / 23),
         (HOPPING + 'spread = { reports = 4, horizon = "1d", rolling = true }\n', 1 + 5 * 3 / 23),
         (HOPPING + 'spread = { reports = 1, horizon = "1d" }\n', 1.0),
@@ -85,9 +81,9 @@ def test_the_number_of_active_devices_is_estimated(tmp_path: Path, rolling: bool
 def test_devices_that_report_several_times_make_fewer_than_reports(
     tmp_path: Path, text: str, factor: float
 ):
-    config = modes(tmp_path, text)
+    config = configured_modes(tmp_path, text)
     noise, drawn = errors(config, "respondents", hours=6), errors(config, "population", hours=6)
-    alone = errors(modes(tmp_path, HOURS), "population")
+    alone = errors(configured_modes(tmp_path, HOURS), "population")
     assert drawn**2 == pytest.approx(noise**2 + (alone**2 - noise**2) * factor)
     values = document(config, hours=6, estimand="population", method="normal").distribution
     for value in values:
@@ -100,8 +96,8 @@ def test_devices_that_report_several_times_make_fewer_than_reports(
 @pytest.mark.parametrize("method", ["normal", "bernstein", "anytime", "anytime-exact"])
 @pytest.mark.parametrize("estimand", ["respondents", "population", "active"])
 def test_every_method_bounds_spans(tmp_path: Path, method: str, estimand: str):
-    """Those of the population widen with the reports of a device; the active's never do."""
-    config = modes(tmp_path, HOURS + FOUR)
+    """Bounds for the population widen with the reports of a device, those for the active do not."""
+    config = configured_modes(tmp_path, HOURS + FOUR)
     one, span = (
         document(config, hours=hours, method=method, estimand=estimand, top="all").distribution
         for hours in (1, 48)
@@ -115,7 +111,7 @@ def test_every_method_bounds_spans(tmp_path: Path, method: str, estimand: str):
 
 
 def test_csv_says_whose_shares_they_are(tmp_path: Path):
-    rows = document_rows(document(modes(tmp_path, HOURS + FOUR), estimand="active"))
+    rows = document_rows(document(configured_modes(tmp_path, HOURS + FOUR), estimand="active"))
     assert "active" in next(iter(rows))
 
 
@@ -129,18 +125,18 @@ def test_csv_says_whose_shares_they_are(tmp_path: Path):
         ('{ reports = 1, horizon = "1d", often = true }', "spread.often"),
     ],
 )
-def test_what_makes_no_sense_is_refused(tmp_path: Path, spread: str, said: str):
+def test_impossible_spreads_are_refused(tmp_path: Path, spread: str, said: str):
     with pytest.raises(ConfigError, match=said):
-        modes(tmp_path, HOURS + f"spread = {spread}\n")
+        configured_modes(tmp_path, HOURS + f"spread = {spread}\n")
 
 
 def test_a_period_has_a_limit(tmp_path: Path):
     seconds = 'window = { size = "1s" }\nspread = { reports = 1, horizon = "20d" }\n'
     with pytest.raises(ConfigError, match="at most 1,000,000 panes of 1s, got 1,728,000"):
-        modes(tmp_path, MODES + seconds)
+        configured_modes(tmp_path, MODES + seconds)
 
 
-def test_certify_says_what_a_device_loses(tmp_path: Path):
+def test_certify_states_the_loss_of_a_device(tmp_path: Path):
     for more, stretch in (("", 8), (", rolling = true", 4)):
         file = configured(tmp_path, HOURS + f'spread = {{ reports = 4, horizon = "1d"{more} }}\n')
         (found,) = json.loads(invoke("certify", "-c", file).stdout)["collections"]
@@ -154,37 +150,26 @@ def test_certify_says_what_a_device_loses(tmp_path: Path):
     assert "spread" not in plain
 
 
-def test_the_privacy_statement_says_it_in_words(tmp_path: Path):
-    said = " ".join(modes(tmp_path, HOURS + FOUR).privacy.protected)
+def test_the_privacy_statement_explains_spread(tmp_path: Path):
+    said = " ".join(configured_modes(tmp_path, HOURS + FOUR).privacy.protected)
     assert "reports in 4 of the 24 windows of each 1d" in said
     # 366 days touch any year, and the 4 reports of each lose 1.
     assert "lose at most 4 together (a factor of 54.6), and those of a year 1464." in said
     weekly = MODES + 'window = { size = "7d" }\nspread = { reports = 1, horizon = "7d" }\n'
     assert "reports in the one window of each 7d" in " ".join(
-        modes(tmp_path, weekly).privacy.protected
+        configured_modes(tmp_path, weekly).privacy.protected
     )
 
 
 def privatize(file: str, *options: str, hours: int = 24) -> tuple[list[dict], str]:
     lines = "".join(f"2026-11-22T{hour:02}:10:00Z,bus\n" for hour in range(hours))
-    ledger = str(Path(file).parent / "ledger")
-    result = invoke(
-        "privatize",
-        "-c",
-        file,
-        "modes",
-        "--times",
-        "--replay",
-        "--ledger",
-        ledger,
-        *options,
-        stdin=lines,
-    )
+    given = "--times", "--replay", "--ledger", str(Path(file).parent / "ledger"), *options
+    result = invoke("privatize", "-c", file, "modes", *given, stdin=lines)
     assert result.exit_code == 0, result.stderr
     return [json.loads(line) for line in result.stdout.splitlines()], result.stderr
 
 
-def test_a_shell_reports_in_the_windows_of_the_spread(tmp_path: Path):
+def test_privatize_reports_in_the_windows_of_the_spread(tmp_path: Path):
     file = configured(tmp_path, HOURS)
     asked = "--budget", "4", "--horizon", "1d", "--spread"
     found, said = privatize(file, *asked)
@@ -193,7 +178,7 @@ def test_a_shell_reports_in_the_windows_of_the_spread(tmp_path: Path):
     assert privatize(file, *asked)[0] == found
 
 
-def test_what_the_collection_says_of_its_devices_is_the_default(tmp_path: Path):
+def test_the_spread_of_the_collection_is_the_default(tmp_path: Path):
     file = configured(tmp_path, HOURS + FOUR)
     assert len(privatize(file)[0]) == 4
     spent = json.loads(invoke("ledger", str(tmp_path / "ledger")).stdout)
@@ -211,5 +196,5 @@ def test_options_that_contradict_each_other_are_refused(tmp_path: Path):
         assert said in refused(invoke("privatize", "-c", file, "modes", *options))
 
 
-def test_options_of_a_document_are_those_that_were_asked_for():
+def test_options_sample_the_whole_population_by_default():
     assert EstimateOptions().keywords()["sampling"].population == 1.0

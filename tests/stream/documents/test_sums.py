@@ -1,11 +1,10 @@
-"""Statistics of sums, negative ones too, through cells, finals and the API, without a broker."""
+"""Statistics with negative sums through cells, finals and the API, without a broker."""
 
 import json
 from typing import Any
 
 import numpy as np
 import pytest
-from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http
@@ -13,6 +12,7 @@ from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.view import final_content, totals
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
 from tests.seeded import SeededEntropy
+from tests.stream.asking import ask
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve_collections
 
 HOURS: dict[str, Any] = {
@@ -36,7 +36,7 @@ LINE: dict[str, Any] = {
 
 
 def late_hours(seed: int, n: int) -> list[list[int]]:
-    """Users at large values: most entries of their bits are -1."""
+    """Return large values, for which most entries of their bits are -1."""
     rng = np.random.default_rng(seed)
     return np.stack([rng.integers(4, 7, n), rng.integers(15, 24, n)], axis=1).tolist()
 
@@ -57,7 +57,7 @@ def pipeline() -> Pipeline:
 
 
 def accumulated(served: Served, panes: range) -> np.ndarray:
-    """The statistic of the same reports, accumulated at once."""
+    """Return the statistic of the same reports, accumulated at once."""
     mechanism = served.config.spec.mechanism
     statistic = mechanism.empty()
     for partition in range(2):
@@ -117,19 +117,19 @@ async def test_documents_hold_ranges_and_quantiles(pipeline: Pipeline):
     asked = "method=bernstein&confidence=0.9999999"
     async with TestClient(TestServer(build_http(pipeline))) as client:
         span = f"start={START_MS}&end={START_MS + 2 * MINUTE_MS}"
-        answer = await read(client, f"/api/collections/hours/estimate?{span}")
+        answer = await ask(client, f"/api/collections/hours/estimate?{span}")
         final = json.loads(stored)
         assert answer == final
         assert (answer["n"], len(answer["distribution"])) == (1200, 5)
         boxes = "range=4..6,15..23&range=0..6,0..23&range=0..3,0..23"
-        answer = await read(client, f"/api/collections/hours/estimate?{span}&{boxes}&{asked}")
+        answer = await ask(client, f"/api/collections/hours/estimate?{span}&{boxes}&{asked}")
         late, whole, early = answer["ranges"]
         assert late["low"] <= 1.0 <= late["high"]
         assert early["low"] <= 0.0 <= early["high"]
         assert (whole["low"], whole["share"], whole["high"], whole["se"]) == (1.0, 1.0, 1.0, 0.0)
         truth = np.random.default_rng(3).binomial(39, 0.8, 3000)
         chosen = "range=30..39&quantile=0.1&quantile=0.5"
-        answer = await read(client, f"/api/collections/line/estimate?{chosen}&{asked}")
+        answer = await ask(client, f"/api/collections/line/estimate?{chosen}&{asked}")
         (upper,) = answer["ranges"]
         assert upper["low"] <= (truth >= 30).mean() <= upper["high"]
         assert upper["high"] - upper["low"] < 0.5
@@ -140,13 +140,6 @@ async def test_documents_hold_ranges_and_quantiles(pipeline: Pipeline):
         assert half["high"] - half["low"] < 20
     published = close_and_read(line)
     assert [entry["p"] for entry in published["quantiles"]] == [0.5]
-
-
-async def read(client: TestClient[web.Request, web.Application], path: str) -> dict[str, Any]:
-    answer = await client.get(path)
-    assert answer.status == 200, await answer.text()
-    document: dict[str, Any] = await answer.json()
-    return document
 
 
 def close_and_read(served: Served) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Weights through the commands and windows: sums beside shares, refusals by line."""
+"""Weights in commands and windows: sums next to shares, refusals by line."""
 
 import json
 import tomllib
@@ -59,7 +59,7 @@ def estimate(file: str, name: str, values: np.ndarray) -> dict:
 @KINDS
 @WEIGHTS
 def test_documents_sum_weights(tmp_path: Path, mechanism: str, weights: str):
-    """Bernstein bounds hold at every n: each of some 300 fails with less than 1e-12."""
+    """Bernstein bounds hold at every n: each of some 300 fails with probability below 1e-12."""
     file = written(tmp_path, mechanism, weights)
     rng = np.random.default_rng(4)
     values = np.stack([rng.integers(0, m, 10_000) for m in (4, 5, 11)], axis=1)
@@ -68,7 +68,7 @@ def test_documents_sum_weights(tmp_path: Path, mechanism: str, weights: str):
     truth = values[values[:, 0] <= 1, 2].sum()
     assert left["weight"]["low"] <= truth <= left["weight"]["high"]
     assert whole["weight"]["low"] <= values[:, 2].sum() <= whole["weight"]["high"]
-    # What leaves in the clear is known without error.
+    # Public weights are sent in the clear, so their sum is exact.
     exact = whole["weight"]["se"] == 0.0 and whole["weight"]["total"] == values[:, 2].sum()
     assert exact == (weights == "public")
     assert left["low"] <= (values[:, 0] <= 1).mean() <= left["high"]
@@ -97,7 +97,7 @@ def test_collections_without_weights_do_not_mention_them(tmp_path: Path, mechani
 
 @KINDS
 @WEIGHTS
-def test_weights_outside_are_refused_by_line_and_never_repeated(
+def test_weights_out_of_range_are_refused_by_line_and_never_repeated(
     tmp_path: Path, mechanism: str, weights: str
 ):
     file = written(tmp_path, mechanism, weights)
@@ -132,7 +132,7 @@ def test_certificates_and_plans_are_about_the_values(tmp_path: Path, mechanism: 
 
 @KINDS
 def test_windows_of_two_partitions_add_up(mechanism: str):
-    """The statistics of all partitions, written to the changelog and read back, are those sent."""
+    """The statistic read back from the changelogs of all partitions is the one sent."""
     table = tomllib.loads(SHOP.replace("MECHANISM", mechanism))["collection"]["shop"]
     window = {"size": "1m", "idle": "off", "future": "1m", "retention": "1h"}
     table |= {"weights": {"public": 4095}, "partitions": 2, "window": window}

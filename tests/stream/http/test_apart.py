@@ -15,7 +15,7 @@ COSTLY = f"{CITY_PATH}?top=60&range=0..0,0..0&range=0..1,0..1"
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Nothing is cheap; the processes that are started."""
+    """Make every answer costly, and return the ids of processes as they are started."""
     found: list[int] = []
     start = apart.subprocess.Popen
 
@@ -39,7 +39,7 @@ def runs(process: int) -> bool:
 
 async def until_gone(process: int) -> None:
     async with asyncio.timeout(60):
-        while runs(process):  # noqa: ASYNC110  (a process sets no event)
+        while runs(process):  # noqa: ASYNC110 (a process sets no event)
             await asyncio.sleep(0.01)
 
 
@@ -66,7 +66,7 @@ async def test_a_process_that_is_killed_costs_one_answer(
     first = await ask(client, COSTLY)
     os.kill(started[0], signal.SIGSTOP)
     waiting = asyncio.create_task(ask(client, COSTLY, 503))
-    # The job has been sent to a process that does not run.
+    # By now the job is sent to the process, which is stopped.
     await asyncio.sleep(0.2)
     os.kill(started[0], signal.SIGKILL)
     assert (await waiting)["error"] == "the computation was aborted: ask for less"

@@ -16,12 +16,7 @@ from ldpstream.agents.http import HttpUnavailableError, build_http, job, serve
 from ldpstream.agents.state.view import final_content, totals
 from ldpstream.mechanisms.base.times import format_time
 from tests.stream.asking import FIRST, Client, ask
-from tests.stream.serving import (
-    MINUTE_MS,
-    START_MS,
-    Pipeline,
-    Served,
-)
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served
 
 
 def document(
@@ -49,7 +44,7 @@ async def test_collections_are_listed_in_the_order_of_the_configuration(client: 
     }  # fmt: skip
 
 
-async def test_windows_say_how_far_they_are(client: Client) -> None:
+async def test_windows_show_their_progress(client: Client) -> None:
     answer = await ask(client, "/api/collections/city/windows")
     first, second = answer["windows"]
     assert first == {
@@ -71,7 +66,9 @@ async def test_windows_can_be_chosen_by_number_and_by_time(client: Client) -> No
     assert (await ask(client, f"{path}?to={START_MS}"))["windows"] == []
 
 
-async def test_estimates_are_the_documents_of_compose(client: Client, pipeline: Pipeline) -> None:
+async def test_estimates_are_the_documents_of_build_document(
+    client: Client, pipeline: Pipeline
+) -> None:
     city = pipeline.collections["city"]
     path = "/api/collections/city/estimate"
     start_ms, middle_ms, end_ms = (START_MS + i * MINUTE_MS for i in range(3))
@@ -91,7 +88,7 @@ async def test_a_span_is_final_once_all_its_windows_are(client: Client, pipeline
     async def final(start: int, end: int) -> bool:
         return bool((await ask(client, path.format(start, end)))["final"])
 
-    # Minutes without reports are closed, too.
+    # Minutes without reports close as well.
     assert await final(start_ms - 5 * MINUTE_MS, middle_ms)
     assert await final(start_ms - 5 * MINUTE_MS, start_ms)
     assert not await final(start_ms, end_ms)
@@ -100,7 +97,7 @@ async def test_a_span_is_final_once_all_its_windows_are(client: Client, pipeline
     assert not await final(start_ms, end_ms + MINUTE_MS)
 
 
-async def test_a_closed_window_answers_its_final_but_for_what_came_late(
+async def test_a_closed_window_answers_its_final_apart_from_late_reports(
     client: Client, pipeline: Pipeline
 ) -> None:
     city = pipeline.collections["city"]
@@ -131,7 +128,7 @@ async def test_every_option_reaches_the_estimate(client: Client, pipeline: Pipel
     assert median["distribution"] == []
 
 
-async def test_any_span_of_whole_panes_of_hopping_windows(client: Client) -> None:
+async def test_any_span_of_whole_panes_can_be_asked_for(client: Client) -> None:
     path = "/api/collections/ages"
     listed = (await ask(client, f"{path}/windows"))["windows"]
     assert [one["window"]["start"] for one in listed] == [
@@ -142,7 +139,7 @@ async def test_any_span_of_whole_panes_of_hopping_windows(client: Client) -> Non
     assert not pane["final"]
 
 
-async def test_a_withheld_document_says_only_how_many(client: Client, pipeline: Pipeline) -> None:
+async def test_a_withheld_document_has_only_its_count(client: Client, pipeline: Pipeline) -> None:
     rides = pipeline.collections["rides"]
     rides.report(0, ["bus"] * 7, times_ms=[START_MS] * 7)
     answer = await ask(client, "/api/collections/rides/estimate")
@@ -160,7 +157,7 @@ async def test_status_adds_up_partitions(client: Client) -> None:
     assert first["watermark"] == "2026-11-21T10:02:00Z"
 
 
-async def test_only_its_owner_knows_how_far_behind_a_partition_is(
+async def test_only_its_owner_shows_how_far_behind_a_partition_is(
     client: Client, pipeline: Pipeline
 ) -> None:
     pipeline.collections["city"].owned = frozenset({0})

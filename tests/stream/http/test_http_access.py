@@ -1,4 +1,4 @@
-"""Who may read: the token, names of other sites, the headers, and what the log keeps silent."""
+"""Who may read: the token, host names, security headers, and what stays out of the log."""
 
 import asyncio
 import re
@@ -20,7 +20,7 @@ PUBLIC = {"/", "/healthz", "/readyz"}
 
 @pytest.fixture
 async def client(pipeline: Pipeline) -> AsyncIterator[Client]:
-    """A client of an application that wants a token."""
+    """A client of an application that needs a token."""
     app = build_http(pipeline, access=Access(token=TOKEN.encode()))
     async with TestClient(TestServer(app)) as made:
         yield made
@@ -33,7 +33,7 @@ def paths() -> list[str]:
 
 
 @pytest.mark.parametrize("path", sorted(set(paths()) - PUBLIC))
-async def test_every_path_with_data_wants_the_token(client: Client, path: str) -> None:
+async def test_every_path_with_data_needs_the_token(client: Client, path: str) -> None:
     for headers in (
         {},
         {"Authorization": ""},
@@ -54,13 +54,13 @@ async def test_every_path_with_data_wants_the_token(client: Client, path: str) -
     answer.close()
 
 
-async def test_asking_in_a_body_wants_the_token(client: Client) -> None:
+async def test_asking_in_a_body_needs_the_token(client: Client) -> None:
     assert (await client.post("/api/collections/city/estimate", json={})).status == 401
     answer = await client.post("/api/collections/city/estimate", json={}, headers=BEARER)
     assert answer.status == 200
 
 
-async def test_probes_and_the_page_need_none_and_show_nothing(client: Client) -> None:
+async def test_probes_and_the_page_need_no_token_and_show_no_data(client: Client) -> None:
     assert await ask(client, "/healthz") == {"status": "ok"}
     for asset in ("/", "/page/js/main.js", "/page/js/api.js"):
         answer = await client.get(asset)
@@ -69,7 +69,7 @@ async def test_probes_and_the_page_need_none_and_show_nothing(client: Client) ->
     assert await ask(client, "/readyz") == {"ready": True, "reasons": []}
 
 
-async def test_why_it_is_not_ready_is_told_with_the_token_only() -> None:
+async def test_reasons_for_not_being_ready_need_the_token() -> None:
     pipeline = serve_collections({"city": CITY}, read=False)
     app = build_http(pipeline, access=Access(token=TOKEN.encode()))
     async with TestClient(TestServer(app)) as client:
@@ -87,8 +87,10 @@ async def test_why_it_is_not_ready_is_told_with_the_token_only() -> None:
         ("localhost.evil.example:6066", False), ("", False), ("a:b:c", False),
     ],
 )  # fmt: skip
-async def test_names_of_other_sites_do_not_reach_a_loopback_address(host: str, own: bool) -> None:
-    """A page may have its own name resolved to this machine, but its name stays in the header."""
+async def test_host_names_of_other_sites_do_not_reach_a_loopback_address(
+    host: str, own: bool
+) -> None:
+    """A site may let its own name resolve to this machine, but the header shows that name."""
     app = build_http(serve_collections({"city": CITY}), access=Access(local=True))
     async with TestClient(TestServer(app)) as client:
         for path in ("/api/collections", "/", "/nothing", "/healthz"):
@@ -131,7 +133,7 @@ def test_the_script_keeps_the_token_for_the_tab_and_out_of_addresses() -> None:
     assert not re.search(r"localStorage|cookie|location|[?&]token", script)
 
 
-async def test_the_log_names_nobody_and_no_noise_of_others(
+async def test_the_log_has_no_addresses_and_no_malformed_requests(
     pipeline: Pipeline, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:

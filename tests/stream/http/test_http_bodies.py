@@ -11,18 +11,14 @@ from ldpstream.agents.http import build_http, limits
 from ldpstream.agents.state.view import totals
 from ldpstream.estimators.estimate import estimate_linear
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
-from tests.stream.serving import (
-    MINUTE_MS,
-    RIDES,
-    START_MS,
-    Pipeline,
-    serve_collections,
-)
+from tests.stream.serving import MINUTE_MS, RIDES, START_MS, Pipeline, serve_collections
 
 SPAN = {"start": FIRST[0], "end": FIRST[1]}
 
 
-async def test_a_linear_query_is_the_estimators_own(client: Client, pipeline: Pipeline) -> None:
+async def test_a_linear_query_gives_the_estimators_numbers(
+    client: Client, pipeline: Pipeline
+) -> None:
     weights = np.cos(np.arange(60)).tolist()
     asked = {**SPAN, "top": 0, "linear": [{"name": "wave", "weights": weights}], "ranges": []}
     answer = await post(client, asked)
@@ -44,7 +40,7 @@ async def test_a_linear_query_is_the_estimators_own(client: Client, pipeline: Pi
 
 
 async def test_weights_are_given_by_label_too() -> None:
-    """Those that are all equal leave no doubt."""
+    """The mean of equal weights is exact."""
     pipeline = serve_collections({"rides": {**RIDES, "minimum": 0}})
     pipeline.collections["rides"].report(0, ["bus"] * 60 + ["tram"] * 40, times_ms=[START_MS] * 100)
     path = "/api/collections/rides/estimate"
@@ -73,7 +69,7 @@ async def test_weights_are_given_by_label_too() -> None:
         assert refused["error"] == "linear: expected labels of the domain, got 'ship'"
 
 
-async def test_a_body_asks_all_that_parameters_ask(client: Client) -> None:
+async def test_a_body_can_ask_all_that_parameters_can(client: Client) -> None:
     asked = {
         **SPAN,
         "top": "all",
@@ -127,7 +123,7 @@ async def test_a_bad_body_is_refused_by_its_key(client: Client, asked: Any, name
     assert (await post(client, asked, 400))["error"].startswith(named)
 
 
-async def test_bodies_that_are_none_are_refused(client: Client) -> None:
+async def test_malformed_bodies_are_refused(client: Client) -> None:
     for body, status, named in (
         (b"", 400, "body: invalid JSON"),
         (b"{", 400, "body: invalid JSON"),

@@ -1,4 +1,4 @@
-"""Whoever may not read may connect: silence and slowness keep nobody else out."""
+"""Anybody may connect: silent and slow connections keep nobody else out."""
 
 import asyncio
 import sys
@@ -8,9 +8,8 @@ from aiohttp import ClientSession
 
 from ldpstream.agents.config.secret import GivenSecret
 from ldpstream.agents.http import app, connections, serve
-from tests.stream.asking import three_collections
+from tests.stream.asking import BEARER, TOKEN, three_collections
 
-TOKEN = "correct-horse-battery-staple"
 SERVE = sys.modules[serve.__module__]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -23,7 +22,7 @@ async def connect(url: str, sent: bytes = b"") -> Streams:
 
 
 async def read(reader: asyncio.StreamReader) -> bytes:
-    """Return all that comes; a reset is an end too."""
+    """Return all bytes up to the end of the connection, or to its reset."""
     async with asyncio.timeout(60):
         try:
             return await reader.read()
@@ -38,12 +37,12 @@ def posted(body: bytes, length: int) -> bytes:
     )
 
 
-async def test_who_asks_nothing_gives_way_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_connections_give_way_and_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(SERVE, "CONNECTIONS_LIMIT", 3)
     monkeypatch.setattr(connections, "HEADER_SECONDS", 0.5)
     async with serve(three_collections(), port=0, token=GivenSecret(TOKEN)) as url:
         silent = [await connect(url) for _ in range(3)]
-        async with ClientSession(headers={"Authorization": f"Bearer {TOKEN}"}) as session:
+        async with ClientSession(headers=BEARER) as session:
             assert (await session.get(f"{url}/api/collections")).status == 200
         for reader, writer in silent:
             assert await read(reader) == b""
@@ -89,7 +88,7 @@ async def test_unfinished_bodies_are_bounded_together(monkeypatch: pytest.Monkey
             writer.close()
 
 
-async def test_other_sites_are_refused_and_no_version_is_told() -> None:
+async def test_other_sites_are_refused_and_no_version_is_shown() -> None:
     async with serve(three_collections(), port=0) as url, ClientSession() as session:
         for path, site, expected in (
             ("/api/collections", "cross-site", 403),

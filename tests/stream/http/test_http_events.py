@@ -1,4 +1,4 @@
-"""Server-sent events: finals in order and resumed, provisional documents, and readers that stop."""
+"""Server-sent events: finals in order, resumed streams, provisional documents, slow readers."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ QUICK = {**CITY, "publish": {"every": "50ms", "top": 3}}
 
 
 class Event(NamedTuple):
-    """One event as the wire has it."""
+    """One event of the stream."""
 
     kind: str
     id: int | None
@@ -36,7 +36,7 @@ def pipeline(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
 
 
 def count(pipeline: Pipeline, minute: int, n: int = 100) -> None:
-    """Count reports in a minute."""
+    """Let `n` reports of a minute be counted."""
     times = [START_MS + minute * MINUTE_MS] * n
     pipeline.collections["city"].report(minute % 2, visits(minute, n), times_ms=times)
 
@@ -70,7 +70,7 @@ async def read(answer: ClientResponse, number: int) -> list[Event]:
 
 
 async def finals(answer: ClientResponse, number: int) -> list[int | None]:
-    """Return the ids of the next finals, leaving out what else comes."""
+    """Return the ids of the next finals, skipping other events."""
     found: list[int | None] = []
     while len(found) < number:
         found += [event.id for event in await read(answer, 1) if event.kind == "final"]
@@ -81,7 +81,7 @@ def start(minute: int) -> int:
     return START_MS + minute * MINUTE_MS
 
 
-async def test_events_look_as_the_page_of_http_says(client: Client, pipeline: Pipeline) -> None:
+async def test_events_look_as_docs_http_md_shows(client: Client, pipeline: Pipeline) -> None:
     count(pipeline, 0)
     async with client.get(PATH) as answer:
         said = [await block(answer) for _ in range(2)]
@@ -125,7 +125,8 @@ async def test_a_reader_that_comes_back_misses_no_final_and_gets_none_twice(
     for minute in range(6):
         count(pipeline, minute)
     close(pipeline, 4)
-    for asked in ({"params": {"after": "0"}}, {"headers": {"Last-Event-ID": "0"}}):
+    ways: list[dict[str, Any]] = [{"params": {"after": "0"}}, {"headers": {"Last-Event-ID": "0"}}]
+    for asked in ways:
         async with client.get(PATH, **asked) as answer:
             assert await finals(answer, 4) == [start(i) for i in range(4)]
     async with client.get(PATH, headers={"Last-Event-ID": str(start(1))}) as answer:
@@ -172,7 +173,8 @@ async def test_readers_are_limited_and_leave_nothing_behind(
     client: Client, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(feed, "READERS_LIMIT", 2)
-    feeds = client.server.app[FEEDS]  # type: ignore[attr-defined] # a TestServer
+    assert isinstance(client.server, TestServer)
+    feeds = client.server.app[FEEDS]
     async with client.get(PATH), client.get(PATH):
         assert list(feeds.readers.values()) == [2]
         refused = await ask(client, PATH, 503)

@@ -1,4 +1,4 @@
-"""CSV, where it is preferred to JSON, and links from page to page."""
+"""CSV for clients that prefer it to JSON, and links from page to page."""
 
 import csv
 import io
@@ -11,14 +11,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.document.flat import HEADER, to_csv
 from ldpstream.agents.http import build_http
 from tests.stream.asking import CITY_PATH, Client, ask
-from tests.stream.serving import (
-    CITY,
-    MINUTE_MS,
-    START_MS,
-    Pipeline,
-    serve_collections,
-    visits,
-)
+from tests.stream.serving import CITY, MINUTE_MS, START_MS, Pipeline, serve_collections, visits
 
 
 async def test_csv_holds_the_numbers_of_the_document(client: Client) -> None:
@@ -64,7 +57,9 @@ async def test_a_withheld_document_is_one_row(client: Client, pipeline: Pipeline
         ("text/csv;q=0.5, application/json", False), ("text/csv;q=x", False),
     ],
 )  # fmt: skip
-async def test_the_format_that_is_preferred(client: Client, accept: str, csv_wanted: bool) -> None:
+async def test_the_preferred_format_is_served(
+    client: Client, accept: str, csv_wanted: bool
+) -> None:
     answer = await client.get(CITY_PATH, headers={"Accept": accept})
     assert answer.content_type == ("text/csv" if csv_wanted else "application/json")
     assert answer.headers["Vary"] == "Accept"

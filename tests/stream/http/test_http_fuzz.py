@@ -1,4 +1,4 @@
-"""Whatever is asked of the API, it answers with numbers or says what was wrong with the request."""
+"""To any request the API answers with numbers, or says what is wrong with the request."""
 
 import json
 import random
@@ -9,15 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
 from ldpstream.agents.http import build_http
-from tests.stream.serving import (
-    AGES,
-    CITY,
-    RIDES,
-    START_MS,
-    Pipeline,
-    serve_collections,
-    visits,
-)
+from tests.stream.serving import AGES, CITY, RIDES, START_MS, Pipeline, serve_collections, visits
 
 REQUESTS: Final = 600
 
@@ -53,7 +45,7 @@ TABLES: Final[dict[str, dict[str, Any]]] = {
     },
 }
 
-# Of each parameter first texts that are right for one collection or another, then others.
+# For each parameter first the texts that are valid for some collection, then others.
 TEXTS: Final = {
     "start": ["1795255200000", "2026-11-21T10:00:00Z", "1795255170000", "0", "x", ""],
     "end": ["1795255260000", "2026-11-21T10:02:00Z", "1795255230000", "9e9", "-1"],
@@ -73,11 +65,12 @@ TEXTS: Final = {
     "project": ["none", "simplex", "blocks", "power", "likelihood", "cone"],
 }  # fmt: skip
 OFTEN_RIGHT: Final = {"start": 2, "end": 2, "range": 6, "quantile": 3, "confidence": 4}
+"""How many texts of a parameter are valid for some collection, where these are not two."""
 
 
 @pytest.fixture
 def pipeline() -> Pipeline:
-    """Each kind of mechanism and domain, with very few reports: where formulas divide by 0."""
+    """Each kind of mechanism and domain, with so few reports that formulas might divide by 0."""
     made = serve_collections(TABLES)
     count_reports(made)
     return made
@@ -98,7 +91,7 @@ def count_reports(made: Pipeline) -> None:
 
 
 def requests(seed: int) -> list[URL]:
-    """Return requests with every parameter now and then, a third of them with right texts only."""
+    """Return requests with random parameters, a third of them with valid texts alone."""
     rng = random.Random(seed)
     found = []
     for _ in range(REQUESTS):

@@ -1,4 +1,4 @@
-"""`benchmarks.resilience.http_fuzz`, shorter: hostile calls out of the served description."""
+"""A short run of `benchmarks.resilience.http_fuzz`: hostile calls, generated from the OpenAPI."""
 
 import pytest
 

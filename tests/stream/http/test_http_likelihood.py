@@ -1,4 +1,4 @@
-"""Estimates by likelihood over HTTP: asked for in each way, told of, limited."""
+"""Estimates by likelihood over HTTP: how they are asked for, announced and limited."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -35,7 +35,7 @@ async def client() -> AsyncIterator[Client]:
         yield made
 
 
-async def test_both_are_asked_for_in_an_address_and_in_a_body(client: Client) -> None:
+async def test_likelihood_can_be_asked_for_in_an_address_and_in_a_body(client: Client) -> None:
     query = "?project=likelihood&method=profile&range=0.0..0.5&top=all"
     told = await ask(client, PATH + query)
     asked = {
@@ -60,7 +60,7 @@ async def test_published_documents_are_profiled_as_configured(client: Client) ->
     assert [one["bound"] for one in told["quantiles"]] == ["profile"]
 
 
-async def test_collections_tell_whether_there_is_a_likelihood(client: Client) -> None:
+async def test_collections_say_whether_they_have_a_likelihood(client: Client) -> None:
     told = (await ask(client, "/api/collections"))["collections"]
     assert {one["name"]: one["likelihood"] for one in told} == {"starts": True, "rides": False}
     path = "/api/collections/rides/estimate?top=all&"
@@ -69,7 +69,7 @@ async def test_collections_tell_whether_there_is_a_likelihood(client: Client) ->
         assert "which is for l1-geometric in one dimension" in error
 
 
-async def test_more_than_takes_some_seconds_is_refused(
+async def test_queries_that_would_take_too_long_are_refused(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "LIKELIHOOD_LIMIT", 2 * 120)

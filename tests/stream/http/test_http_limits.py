@@ -1,4 +1,4 @@
-"""What would take a worker too long or too much is refused before it is begun."""
+"""Requests that would take a worker too long or too much memory are refused at once."""
 
 import pytest
 
@@ -6,12 +6,13 @@ from ldpstream.agents.http import estimates, job, limits
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
 
 
-async def test_what_would_be_too_large_is_refused_before_it_is_computed(
+def never(*_: object, **__: object) -> None:
+    raise AssertionError("the request costs more than it should")
+
+
+async def test_too_large_requests_are_refused_before_they_are_computed(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("it was computed")
-
     monkeypatch.setattr(job, "build_document", never)
     many = "&".join(["range=0..0,0..0"] * 101)
     assert (await ask(client, f"{CITY_PATH}?{many}", 400))["error"] == (
@@ -31,20 +32,14 @@ async def test_what_would_be_too_large_is_refused_before_it_is_computed(
 async def test_an_estimate_of_a_span_does_not_look_through_all_windows(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never(_: object) -> None:
-        raise AssertionError("they were looked through")
-
     monkeypatch.setattr(estimates, "kept_windows", never)
     answer = await ask(client, f"{CITY_PATH}?start={FIRST[0]}&end={FIRST[1]}")
     assert answer["window"]["start"] == FIRST[0]
 
 
-async def test_weights_that_take_too_much_are_refused_before_they_are_made(
+async def test_too_many_weights_are_refused_before_they_are_built(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def never(*_: object, **__: object) -> None:
-        raise AssertionError("they were made")
-
     monkeypatch.setattr("ldpstream.agents.query.options.make_linear", never)
     monkeypatch.setattr(limits, "CELLS_LIMIT", 6)
     asked = {"linear": [{"name": "x", "weights": {"bus": 1}}] * 3}
@@ -74,7 +69,7 @@ async def test_a_long_address_is_refused(client: Client) -> None:
     assert answer.status in (400, 414)
 
 
-async def test_not_too_many_wait(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_queue_is_bounded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ldpstream.agents.http.compute_queue.WAITING_LIMIT", 0)
     answer = await ask(client, CITY_PATH, 503)
     assert answer["error"] == "0 requests are waiting already: try again later"

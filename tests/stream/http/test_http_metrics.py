@@ -1,4 +1,4 @@
-"""The metrics over HTTP, and those of HTTP."""
+"""Metrics served over HTTP, and metrics about HTTP."""
 
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.openmetrics.parser import (
@@ -65,7 +65,7 @@ async def test_streams_of_live_updates_are_counted_while_they_are_open() -> None
     assert streams() == 0
 
 
-async def test_what_answers_take_to_compute_is_measured_unless_the_reader_has_them() -> None:
+async def test_the_time_to_compute_answers_is_measured_except_for_known_ones() -> None:
     metrics, pipeline = Metrics(), serve_collections({"city": CITY})
     metrics.track(pipeline)
     pipeline.collections["city"].report(0, visits(1, 40), times_ms=[START_MS] * 40)

@@ -10,18 +10,11 @@ from ldpstream.agents.http import build_http
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, KeptValue, StoreError
 from ldpstream.agents.state.records import Name, RecordError
 from tests.stream.asking import FIRST, Client, ask
-from tests.stream.serving import (
-    CITY,
-    MINUTE_MS,
-    RIDES,
-    START_MS,
-    Pipeline,
-    serve_collections,
-)
+from tests.stream.serving import CITY, MINUTE_MS, RIDES, START_MS, Pipeline, serve_collections
 
 
 async def test_numbers_of_any_length_are_read_or_refused(client: Client) -> None:
-    # Python reads no integer of more than 4,300 digits; zeros in front do not make one small.
+    # Python parses no integer of more than 4,300 digits, and leading zeros are digits too.
     pages = {f"windows?{name}": "expected a whole number in 1..10000" for name in ("last", "limit")}
     for asked, expected in {**pages, "estimate?top": "expected a whole number or"}.items():
         for number in ("1" * 5000, "0" * 20 + "100000", "9" * 19):
@@ -99,9 +92,9 @@ async def test_paths_without_parameters_take_none(client: Client) -> None:
     assert answer["error"] == "x: unknown parameter; expected no parameters"
 
 
-async def test_what_is_not_there_is_not_found(client: Client) -> None:
-    for replica in ("", "/windows", "/estimate", "/status"):
-        answer = await ask(client, f"/api/collections/nowhere{replica}", 404)
+async def test_unknown_paths_and_collections_are_not_found(client: Client) -> None:
+    for path in ("", "/windows", "/estimate", "/status"):
+        answer = await ask(client, f"/api/collections/nowhere{path}", 404)
         assert answer["error"] == "no such collection; expected one of city, rides, ages"
     assert "error" in await ask(client, "/api/nothing", 404)
     answer = await ask(client, "/api/collections/rides/estimate", 404)
@@ -143,8 +136,8 @@ async def test_readiness_gives_reasons() -> None:
                 "rides: the state of partitions 0 has not been read to its end yet",
             ],
         }
-        for replica in ("windows", "estimate"):
-            assert "error" in await ask(client, f"/api/collections/city/{replica}", 503)
+        for path in ("windows", "estimate"):
+            assert "error" in await ask(client, f"/api/collections/city/{path}", 503)
         for served in pipeline.collections.values():
             for replica in served.replicas:
                 replica.read([], position=0, end=0)
@@ -172,8 +165,8 @@ async def test_a_state_that_cannot_be_read_is_not_guessed_from(
     log = city.logs[0]
     with pytest.raises(RecordError):
         city.replicas[0].read([(len(log), b"\x63", b"")], position=len(log) + 1, end=len(log) + 1)
-    for replica in ("windows", "estimate"):
-        answer = await ask(client, f"/api/collections/city/{replica}", 503)
+    for path in ("windows", "estimate"):
+        answer = await ask(client, f"/api/collections/city/{path}", 503)
         assert answer["error"].startswith("city: its state cannot be used: changelog record has")
     assert (await ask(client, "/api/collections/ages/estimate"))["n"] == 800
 
@@ -185,13 +178,13 @@ class Lacking:
         raise StoreError("the store lacks a value")
 
 
-async def test_a_store_that_lacks_a_value_is_said_and_ends_events(
+async def test_a_store_that_lacks_a_value_is_reported_and_ends_events(
     client: Client, pipeline: Pipeline
 ) -> None:
     cells = cast("dict[Name, CellRecord]", pipeline.collections["city"].replicas[0].cells)
     assert cells
     for name, cell in cells.items():
-        # A part of the value is in memory, the rest in the store.
+        # The start of the value is in memory, and the rest in the store.
         cells[name] = cell._replace(
             size_bytes=cell.size_bytes + 1, store=cast("CellStore", Lacking())
         )

@@ -1,4 +1,4 @@
-"""Any worker answers for any collection: it forwards what is of another shard, byte for byte."""
+"""Any worker answers for any collection: it forwards requests for another shard unchanged."""
 
 import asyncio
 import json
@@ -21,7 +21,7 @@ from tests.stream.serving import Pipeline
 
 
 class Two(NamedTuple):
-    """The workers of shard 1, which runs `rides`, and 2, with `city` and `ages`."""
+    """The workers of shard 1, which has `rides`, and shard 2, which has `city` and `ages`."""
 
     first: Client
     second: Client
@@ -153,23 +153,23 @@ async def test_status_shows_what_it_can_and_names_what_is_missing(
     assert found["missing"] == why
 
 
-async def test_the_next_worker_is_asked_where_one_is_gone_or_has_another_shard(two: Two) -> None:
+async def test_the_next_worker_is_asked_if_one_is_gone_or_has_another_shard(two: Two) -> None:
     for port in (*free_ports(1), two.first.port):
         two.shards.read(f"http://127.0.0.1:{port}".encode(), b'{"shard": "2/2"}')
-    # The first is told as its own neighbour: under another name it would be asked itself.
+    # The first worker under another name: it would forward to itself.
     two.shards.read(f"http://localhost:{two.first.port}".encode(), b'{"shard": "2/2"}')
     assert len(two.shards.addresses("city")) > 2
     assert (await ask(two.first, "/api/collections/city"))["name"] == "city"
 
 
-async def test_a_question_is_forwarded_once(two: Two) -> None:
+async def test_a_request_is_forwarded_once(two: Two) -> None:
     answer = await two.first.get("/api/collections/city", headers={FORWARDED: "2/2"})
     assert answer.status == 421
     answer = await two.first.get("/api/collections/rides", headers={FORWARDED: "2/2"})
     assert answer.status == 200
 
 
-async def test_a_question_is_forwarded_with_its_own_token_and_only_that(whole: Pipeline) -> None:
+async def test_a_request_is_forwarded_with_its_token_and_few_other_headers(whole: Pipeline) -> None:
     seen: list[dict[str, str]] = []
 
     async def note(request: web.Request) -> web.Response:
@@ -185,7 +185,7 @@ async def test_a_question_is_forwarded_with_its_own_token_and_only_that(whole: P
         access = Access(token=TOKEN.encode())
         app = build_http(part(whole, shards.own), access=access, shards=shards)
         async with TestClient(TestServer(app)) as client:
-            # Who may not read makes nobody ask anything.
+            # Refused requests are not forwarded.
             assert (await client.get(CITY_PATH)).status == 401
             foreign = {**BEARER, "Sec-Fetch-Site": "cross-site"}
             assert (await client.get(CITY_PATH, headers=foreign)).status == 403

@@ -1,4 +1,4 @@
-"""What an address, a token and a certificate must be before anything is served on them."""
+"""Addresses, tokens and certificates are checked before anything is served."""
 
 import ssl
 from pathlib import Path
@@ -17,7 +17,7 @@ from tests.stream.serving import CITY, Pipeline
 
 
 @pytest.mark.parametrize("token", ["short", "x" * 15, "with a space in the middle", "ü" * 20, ""])
-def test_tokens_that_are_none_are_refused_without_showing_them(token: str) -> None:
+def test_weak_tokens_are_refused_without_showing_them(token: str) -> None:
     with pytest.raises(TokenError) as refused:
         Access(token=token.encode())
     assert str(refused.value) == "expected at least 16 visible ASCII characters, no space"
@@ -31,7 +31,7 @@ def test_tokens_that_are_none_are_refused_without_showing_them(token: str) -> No
         ("example.org", False), ("localhost.example.org", False),
     ],
 )  # fmt: skip
-def test_what_counts_as_loopback(host: str, loopback: bool) -> None:
+def test_loopback_addresses_are_recognised(host: str, loopback: bool) -> None:
     assert is_loopback(host) is loopback
 
 
@@ -52,7 +52,7 @@ async def test_an_address_that_others_reach_needs_a_token(pipeline: Pipeline) ->
         assert (await session.get("api/collections", headers=BEARER)).status == 200
 
 
-async def test_a_token_that_cannot_be_had_is_said_at_the_start(
+async def test_a_token_that_cannot_be_read_is_reported_at_the_start(
     pipeline: Pipeline, tmp_path: Path
 ) -> None:
     short = tmp_path / "token"

@@ -1,4 +1,4 @@
-"""Which answers are new: tags of estimates and of finals."""
+"""ETags of estimates and finals, which say whether an answer is new."""
 
 import re
 from typing import Any
@@ -9,20 +9,13 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.http import build_http, job
 from ldpstream.agents.state.view import final_content
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, three_collections
-from tests.stream.serving import (
-    CITY,
-    MINUTE_MS,
-    START_MS,
-    Pipeline,
-    serve_collections,
-    visits,
-)
+from tests.stream.serving import CITY, MINUTE_MS, START_MS, Pipeline, serve_collections, visits
 
 SPAN = {"start": FIRST[0], "end": FIRST[1]}
 FINAL = f"/api/collections/city/finals/{FIRST[0]}"
 
 
-async def test_whoever_has_the_answer_is_told_so_without_computing_it(
+async def test_a_known_tag_is_answered_304_without_computing(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = await client.get(CITY_PATH, params=SPAN)
@@ -54,7 +47,8 @@ async def test_every_change_changes_the_tag(client: Client, pipeline: Pipeline) 
     assert [await tag(query) for query in queries] == tags
     assert await tag(Accept="text/csv") == tags[-1]
     city = pipeline.collections["city"]
-    city.report(1, visits(7, 1), times_ms=[START_MS])  # late: the final stays, the answer does not
+    # A late report changes the answer, though not the final.
+    city.report(1, visits(7, 1), times_ms=[START_MS])
     assert await tag() != tags[0]
 
 
@@ -91,10 +85,10 @@ async def test_a_stored_final_is_answered_as_it_was_published(
 @pytest.mark.parametrize(
     "changed", [{"epsilon": 2.0}, {"window": {**CITY["window"], "size": "2m"}}, {"minimum": 1_000}]
 )
-async def test_a_final_is_another_one_under_another_spec_or_window_or_again(
+async def test_a_final_of_another_spec_window_or_minimum_has_another_tag(
     client: Client, changed: dict[str, Any]
 ) -> None:
-    """The address is the same: whoever has kept the old one has to be told."""
+    """Its address is the same, so that a client with the old one has to notice."""
     old = await client.get(FINAL)
     again = serve_collections({"city": {**CITY, **changed}})
     city = again.collections["city"]

@@ -1,4 +1,4 @@
-"""Connections over TLS leave nothing behind: each has a quarter of a megabyte to decrypt into."""
+"""TLS connections leave nothing behind; each has buffers of a quarter of a megabyte."""
 
 import asyncio
 import contextlib
@@ -20,10 +20,10 @@ HALF_A_GREETING = b"\x16\x03\x01\x40\x00\x01\x00\x3f\xfc\x03\x03"
 
 
 @pytest.mark.parametrize("sent", [b"", HALF_A_GREETING, b"no greeting\r\n\r\n"])
-async def test_what_never_spoke_tls_is_freed_without_the_garbage_collector(
+async def test_connections_that_never_spoke_tls_are_freed_without_the_collector(
     sent: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Half of them end since others take their place, half since their time is over."""
+    """Half of them are closed because others take their place, half by a timeout."""
     skip_without_openssl()
     monkeypatch.setattr(entrance, "HEADER_SECONDS", 0.5)
     both = make_certificates(tmp_path).broker
@@ -51,6 +51,6 @@ async def test_what_never_spoke_tls_is_freed_without_the_garbage_collector(
 
 
 async def _end(reader: asyncio.StreamReader) -> None:
-    """Wait for the end; the server may say why in TLS's own words first."""
+    """Wait for the end of the connection, which a TLS alert may come before."""
     with contextlib.suppress(ConnectionResetError):
         await reader.read()

@@ -1,4 +1,4 @@
-"""The OpenAPI description: complete, valid, and true of every answer."""
+"""The OpenAPI description is complete and valid, and every answer matches it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -41,7 +41,7 @@ ASKED = [
 
 
 def schema_of(path: str, status: int, content_type: str) -> dict[str, Any]:
-    """Return the schema of an answer, able to resolve its references."""
+    """Return the schema of an answer, with the components that it refers to."""
     response = PATHS[path]["get"]["responses"][str(status)]
     schema: dict[str, Any] = response["content"][content_type]["schema"]
     return {**schema, "components": DESCRIPTION["components"]}
@@ -60,7 +60,7 @@ def references(node: object) -> Iterator[str]:
             yield from references(value)
 
 
-def test_the_schemas_are_valid_and_all_references_lead_somewhere() -> None:
+def test_the_schemas_are_valid_and_all_references_resolve() -> None:
     schemas = DESCRIPTION["components"]["schemas"]
     for schema in schemas.values():
         Draft202012Validator.check_schema(schema)
@@ -127,8 +127,8 @@ async def test_the_description_is_served() -> None:
         assert await answer.json() == DESCRIPTION
 
 
-async def test_parameters_of_the_description_are_those_that_are_taken() -> None:
-    """Each named parameter is known to its path: a wrong value is refused as such."""
+async def test_described_parameters_are_those_that_are_accepted() -> None:
+    """Every path knows its parameters: a wrong value is refused as such."""
     pipeline = serve_collections({"city": CITY})
     pipeline.collections["city"].report(0, visits(1, 300), times_ms=[START_MS] * 300)
     asked: set[str] = set()

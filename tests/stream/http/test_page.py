@@ -1,4 +1,4 @@
-"""The live page: served from this host alone, under a strict policy, with what its script asks."""
+"""The live page: its files are served from this host alone, under a strict policy."""
 
 import hashlib
 import posixpath
@@ -14,6 +14,9 @@ from ldpstream.agents.http import build_http
 from ldpstream.agents.page import load_assets
 from ldpstream.estimators.bounds.options import Method
 from tests.stream.serving import CITY, serve_collections
+
+OWN = re.compile(r"(page\.css|index\.html|icon\.svg|js/[a-z-]+\.js)")
+"""Names of files that are written here, unlike vendored ones."""
 
 
 class Links(HTMLParser):
@@ -41,9 +44,6 @@ def parse() -> Links:
     links = Links()
     links.feed(load_assets()["index.html"].body.decode())
     return links
-
-
-OWN = re.compile(r"(page\.css|index\.html|icon\.svg|js/[a-z-]+\.js)")
 
 
 def scripts() -> dict[str, str]:
@@ -112,7 +112,7 @@ async def test_the_policy_allows_this_host_and_nothing_else() -> None:
 
 
 def test_the_page_keeps_to_the_policy() -> None:
-    """Nothing inline, nothing of another host, no markup made from data."""
+    """Nothing is inline or from another host, and no markup is made from data."""
     links = parse()
     assert links.inline == []
     assert "page/js/main.js" in links.loaded
@@ -137,7 +137,7 @@ def test_the_scripts_find_every_element_that_they_use() -> None:
         assert {view, f"tab-{view}"} <= set(links.ids)
 
 
-def test_open_windows_are_asked_for_with_bounds_that_may_be_watched() -> None:
+def test_open_windows_are_asked_for_with_anytime_bounds() -> None:
     script = scripts()["js/bounds.js"]
     assert 'const WATCHED = "anytime";' in script
     assert "anytime" in get_args(Method)

@@ -1,7 +1,8 @@
-"""A batch taken whole holds what aiokafka makes of it record by record, and goes on where it does.
+"""A batch read whole holds what aiokafka reads record by record, and ends at the same offset.
 
-Every kind of batch: all codecs, keys, headers, no value, offsets that compaction has
-taken out, transactions of both fates and their markers, and fetches that begin within a batch.
+Batches are of every kind: all codecs, keys, headers, records without a value, offsets removed by
+compaction, committed and aborted transactions with their markers, and fetches that begin within a
+batch.
 """
 
 import random
@@ -79,11 +80,11 @@ class Log:
         return self.rng.choice([None, b"", b"abc", self.rng.randbytes(self.rng.randint(1, 40))])
 
     def from_(self, start: int) -> bytes:
-        """Return what a broker answers: whole batches, from the one on that holds the offset."""
+        """Return what a broker answers: whole batches, beginning with the offset's own."""
         return b"".join(batch for end, batch in self._batches if end > start)
 
     def aborted_from(self, start: int) -> list[tuple[int, int]]:
-        """Return the aborted transactions that come with it: those not over before it."""
+        """Return the aborted transactions that a broker sends with it: those that end later."""
         return [(producer, first) for producer, first, end in self.aborted if end > start]
 
 
@@ -110,7 +111,7 @@ async def test_batches_hold_what_their_records_hold(seed: int, whole: bool) -> N
     assert whole or found == expected
     assert places == sorted(places)
     assert consumer.places[ONE].position == plain.position == log.end
-    # A fetch may begin again at any place in between.
+    # Another fetch may begin at any offset in between.
     for place in places[:1]:
         consumer.answered(ONE, log.from_(place), start=place, aborted=log.aborted_from(place))
         rest = runs((await consumer.poll()).get(ONE, []))
@@ -119,12 +120,12 @@ async def test_batches_hold_what_their_records_hold(seed: int, whole: bool) -> N
         ]
 
 
-def test_only_an_aiokafka_whose_internals_are_known_is_installed() -> None:
+def test_aiokafka_is_pinned_to_versions_whose_internals_are_known() -> None:
     project = Path(__file__).resolve().parents[3] / "pyproject.toml"
     assert "aiokafka>=0.14,<0.15" in tomllib.loads(project.read_text())["project"]["dependencies"]
 
 
-def test_records_one_by_one_are_a_run_too() -> None:
+def test_single_records_form_a_run_too() -> None:
     records = [
         SimpleNamespace(offset=o, value=bytes([o]), timestamp=o, timestamp_type=0)
         for o in (4, 5, 7)

@@ -1,6 +1,7 @@
-"""A changelog whose end goes back: for a moment after a change of leader, or for good."""
+"""A changelog whose end goes back: for a moment after a change of leader, or permanently."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -25,7 +26,7 @@ class Fetched:
 
 
 class Consumer:
-    """Gives one answer after another without records; its position is at the first one's end."""
+    """Gives one answer after another, without records; it starts at the end of the first."""
 
     def __init__(self, answers: list[Fetched], *, outside: bool = False) -> None:
         self.answers, self.outside = answers, outside
@@ -60,7 +61,7 @@ class Consumer:
 
 
 class Evaluated:
-    """Stands for the replica: the ends that it was shown."""
+    """Stands for the replica, and keeps the ends that it is shown."""
 
     def __init__(self, *, refused: bool = False) -> None:
         self.ends: list[int] = []
@@ -77,6 +78,24 @@ class Evaluated:
         self.restarts += 1
 
 
+def start(
+    consumer: Consumer,
+    replicas: Mapping[TopicPartition, Evaluated],
+    *,
+    resumed: Mapping[TopicPartition, int] | None = None,
+) -> tuple[asyncio.Task[None], list[tuple[int, str]]]:
+    """Start a reader; return its task, and the partitions that it gives up, with the reasons."""
+    said: list[tuple[int, str]] = []
+    reader = ChangelogReader(
+        cast("AIOKafkaConsumer", consumer),
+        {at: cast("Replica", replica) for at, replica in replicas.items()},
+        resumed=resumed,
+        on_read=lambda _: None,
+        on_broken=lambda at, why: said.append((at.partition, why)),
+    )
+    return asyncio.create_task(reader.run()), said
+
+
 @pytest.mark.parametrize(
     ("answers", "broken"),
     [
@@ -86,39 +105,27 @@ class Evaluated:
     ],
 )
 async def test_an_end_may_go_back_for_a_while(answers: list[Fetched], broken: bool) -> None:
-    consumer, replica, said = Consumer(answers), Evaluated(), list[str]()
-    reader = ChangelogReader(
-        cast("AIOKafkaConsumer", consumer),
-        {ONE: cast("Replica", replica)},
-        on_read=lambda _: None,
-        on_broken=lambda _, why: said.append(why),
-    )
-    run = asyncio.create_task(reader.run())
+    consumer, replica = Consumer(answers), Evaluated()
+    run, said = start(consumer, {ONE: replica})
     await eventually(lambda: not consumer.answers)
     await asyncio.sleep(0.01)
     run.cancel()
-    assert said == (["its end went back from 20 to 18"] if broken else [])
-    # In between it is what it was, and never evaluated as if it were shorter.
+    assert said == ([(0, "its end went back from 20 to 18")] if broken else [])
+    # Meanwhile the log counts as long as before: the replica never sees a shorter one.
     assert set(replica.ends) == {20}
 
 
-async def test_a_log_that_was_given_up_stops_no_other_one() -> None:
-    consumer, said = Consumer([Fetched(20, 0), Fetched(18, 0)], outside=True), list[str]()
-    reader = ChangelogReader(
-        cast("AIOKafkaConsumer", consumer),
-        {ONE: cast("Replica", Evaluated())},
-        on_read=lambda _: None,
-        on_broken=lambda _, why: said.append(why),
-    )
-    run = asyncio.create_task(reader.run())
+async def test_a_log_that_was_given_up_stops_no_other() -> None:
+    consumer = Consumer([Fetched(20, 0), Fetched(18, 0)], outside=True)
+    run, said = start(consumer, {ONE: Evaluated()})
     await asyncio.sleep(0)
     consumer.at = 20
     await eventually(lambda: bool(said))
-    # It is refused over and over.
+    # Every further poll is refused as well.
     await asyncio.sleep(0.01)
     assert not run.done()
     run.cancel()
-    assert said == ["its end went back: it was created again or cut"]
+    assert said == [(0, "its end went back: it was created again or cut")]
 
 
 @pytest.mark.parametrize(
@@ -132,17 +139,11 @@ async def test_a_log_that_was_given_up_stops_no_other_one() -> None:
 async def test_a_stored_state_that_does_not_fit_is_read_again_once(
     consumer: Consumer, replica: Evaluated, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # It was evaluated up to 40.
-    reader = ChangelogReader(
-        cast("AIOKafkaConsumer", consumer),
-        {ONE: cast("Replica", replica)},
-        resumed={ONE: 40},
-        on_read=lambda _: None,
-        on_broken=lambda _, why: pytest.fail(why),
-    )
-    run = asyncio.create_task(reader.run())
+    # The stored state was evaluated up to offset 40.
+    run, said = start(consumer, {ONE: replica}, resumed={ONE: 40})
     await eventually(lambda: bool(replica.restarts and replica.ends))
     run.cancel()
+    assert not said
     assert (replica.restarts, consumer.at) == (1, 0)
     (record,) = caplog.records
     assert "changelog[0] is read from the changelog's beginning" in record.getMessage()
@@ -150,22 +151,15 @@ async def test_a_stored_state_that_does_not_fit_is_read_again_once(
 
 
 class Failing(Evaluated):
-    """A replica that meets what nobody thought of."""
+    """A replica that raises an unexpected error."""
 
     def read(self, records: list[object], *, position: int, end: int) -> bool:
         raise ZeroDivisionError("in a replica")
 
 
-async def test_an_unexpected_error_in_one_replica_stops_no_other_one() -> None:
-    said, two = list[tuple[int, str]](), TopicPartition("other", 1)
-    consumer, replica = Consumer([Fetched(20, 0)]), Evaluated()
-    reader = ChangelogReader(
-        cast("AIOKafkaConsumer", consumer),
-        {ONE: cast("Replica", Failing()), two: cast("Replica", replica)},
-        on_read=lambda _: None,
-        on_broken=lambda partition, why: said.append((partition.partition, why)),
-    )
-    run = asyncio.create_task(reader.run())
+async def test_an_unexpected_error_in_one_replica_stops_no_other() -> None:
+    replica, two = Evaluated(), TopicPartition("other", 1)
+    run, said = start(Consumer([Fetched(20, 0)]), {ONE: Failing(), two: replica})
     await eventually(lambda: bool(said and replica.ends))
     await asyncio.sleep(0.01)
     assert not run.done()

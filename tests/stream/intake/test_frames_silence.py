@@ -1,4 +1,4 @@
-"""When packers are waited for, and when the source is read in their place."""
+"""When an intake waits for packers, and when it reads the source instead."""
 
 import random
 
@@ -8,7 +8,7 @@ from ldpstream.agents.reading.packed_intake import NEAR_RECORDS
 from tests.stream.untrusted_packers import Broker, silent
 
 
-def test_the_source_rests_while_packed_messages_come() -> None:
+def test_the_source_is_not_read_while_packed_messages_come() -> None:
     broker = Broker(random.Random(0), size=500, existing=1.0)
     for _ in range(25):
         broker.source.end += 20
@@ -37,13 +37,13 @@ def test_a_packer_that_is_down_leaves_no_partition_idle_with_a_backlog() -> None
     assert broker.state.probes
 
 
-def test_where_the_source_ends_is_not_learnt_from_packed_messages() -> None:
+def test_packed_messages_do_not_show_where_the_source_ends() -> None:
     broker = Broker(random.Random(0), size=100, existing=1.0)
     broker.source.end = 20
     broker.pack(0, 20)
     broker.source.end = 100
     broker.read_frames()
-    # All is taken that was packed when the source ended there.
+    # Offset 20 was the end when the message was packed, which says nothing of now.
     assert broker.state.next == 20
     assert not broker.state.probes
 
@@ -68,7 +68,7 @@ def test_the_source_is_read_while_only_reports_of_other_specs_are_packed() -> No
     assert broker.source.at is None
 
 
-def test_after_a_silence_what_comes_is_read_until_the_packer_brings_something() -> None:
+def test_after_a_silence_the_source_is_read_until_the_packer_is_back() -> None:
     broker = Broker(random.Random(0), size=500, existing=1.0)
     broker.source.end = 20
     broker.pack(0, 20)
@@ -77,7 +77,7 @@ def test_after_a_silence_what_comes_is_read_until_the_packer_brings_something() 
     broker.source.end = 500
     broker.read_source()
     assert broker.source.at == broker.state.next > 20
-    # What it repeats shows that it will soon be ahead.
+    # A repeated message shows that the packer will soon be ahead.
     broker.pack(broker.position, broker.position + 1)
     broker.read_frames()
     assert broker.source.at is None
@@ -93,7 +93,7 @@ def test_a_packer_that_is_down_costs_no_freshness() -> None:
     while broker.source.end < 400:
         silent(broker)
         broker.source.end += 20
-        # All is taken at once, until packed messages come.
+        # The source is read at once, until packed messages come.
         while broker.state.next < broker.source.end:
             broker.read_source()
     broker.source.end = 420
@@ -103,7 +103,7 @@ def test_a_packer_that_is_down_costs_no_freshness() -> None:
 
 
 @pytest.mark.slow
-def test_a_packer_that_repeats_old_messages_only_is_not_waited_for() -> None:
+def test_a_packer_that_only_repeats_old_messages_is_not_waited_for() -> None:
     broker = Broker(random.Random(0), size=500, existing=1.0)
     broker.state.next = NEAR_RECORDS + 100
     silent_at = broker.state.next

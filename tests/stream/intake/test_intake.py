@@ -1,4 +1,4 @@
-"""Whatever a channel loses, repeats or holds back, every message is ingested once, in order."""
+"""Whatever a channel loses, repeats or delays, every message is ingested once and in order."""
 
 import random
 
@@ -46,7 +46,7 @@ def test_a_full_partition_makes_its_reader_wait_and_nothing_is_read_twice() -> N
     assert broker.held.session is session
 
 
-def test_what_nobody_was_called_for_is_taken_at_the_next_tick() -> None:
+def test_items_whose_call_was_lost_are_taken_at_the_next_tick() -> None:
     broker = Broker(random.Random(0), size=100, existing=1.0)
     broker.source.end = 100
     broker.source.read()
@@ -59,7 +59,7 @@ def test_what_nobody_was_called_for_is_taken_at_the_next_tick() -> None:
     assert broker.held.session is session
 
 
-def test_what_begins_above_the_next_offset_is_not_taken() -> None:
+def test_a_batch_above_the_next_offset_is_not_taken() -> None:
     broker = Broker(random.Random(0), size=100, existing=1.0)
     broker.source.end, session = 100, broker.held.session
     assert session is not None
@@ -71,7 +71,7 @@ def test_what_begins_above_the_next_offset_is_not_taken() -> None:
     assert broker.state.offsets == broker.source.offsets
 
 
-def test_retention_is_skipped_and_counted() -> None:
+def test_offsets_that_retention_deleted_are_skipped_and_counted() -> None:
     broker = Broker(random.Random(0), size=50, existing=1.0)
     broker.source.end, broker.source.begins = 50, 10
     while broker.state.next < 50:
@@ -84,7 +84,7 @@ def test_a_log_that_begins_again_is_refused() -> None:
     broker = Broker(random.Random(0), size=50)
     broker.state.next, broker.source.begins = 30, 31
     broker.intake.begin(broker.held)
-    # By the time at which the broker is asked where it begins, it is another topic.
+    # The log was created again before the broker was asked where it begins.
     assert broker.held.session is not None
     broker.held.session.give(Outside(30, 0))
     broker.take()
@@ -117,7 +117,7 @@ def test_a_probe_is_dated_before_it_was_asked_for() -> None:
     broker = Broker(random.Random(0), size=50, existing=1.0)
     broker.source.most = 50
     source = broker.source
-    # Asked for before the session began, and answered in it.
+    # This fetch is sent before the session begins, and answered in it.
     source.client.ask(source.partition)
     broker.intake.begin(broker.held)
     asked: list[float] = []
@@ -129,7 +129,7 @@ def test_a_probe_is_dated_before_it_was_asked_for() -> None:
         broker.now += 1.0
         asked.append(broker.now)
         source.client.ask(source.partition)
-    # Of the first it is not known, and each later one is dated when the last but one was seen.
+    # The first has no date; each later one is dated when the answer before it was seen.
     assert len(broker.state.probes) == 8
     assert all(ms <= at * 1000 for ms, at in zip(broker.state.probes, asked, strict=False))
     assert broker.state.probes == sorted(broker.state.probes)
@@ -137,11 +137,11 @@ def test_a_probe_is_dated_before_it_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("appended", [True, False])
-def test_what_is_taken_arrived_when_its_records_say(appended: bool) -> None:
+def test_a_batch_arrived_when_its_records_say(appended: bool) -> None:
     broker = Broker(random.Random(0), size=3, existing=1.0)
     broker.now, broker.source.dates = 1_000.0, Dates((7_000, 7_500, 999_000), appended)
     broker.source.end = 3
-    # Some of it is known by the time at which it is taken.
+    # Its first record is counted already when it is taken.
     broker.source.read()
     broker.state.next = 1
     broker.take()
@@ -155,10 +155,10 @@ def test_what_is_taken_arrived_when_its_records_say(appended: bool) -> None:
         assert arrived.latest_ms == 1_000_000
 
 
-def test_what_is_taken_arrived_after_the_log_was_seen_to_end_before_it() -> None:
+def test_a_batch_arrived_after_the_log_was_seen_to_end_before_it() -> None:
     broker = Broker(random.Random(0), size=3, existing=1.0)
     broker.now, broker.source.dates = 1_000.0, Dates((7_000, 7_500, 9_000))
-    # The clock on the wall is another one than that by which a reader asks.
+    # The wall clock differs from the reader's steady clock.
     broker.wall_ms = 5_000_000
     for _ in range(3):
         broker.read()
@@ -167,6 +167,6 @@ def test_what_is_taken_arrived_after_the_log_was_seen_to_end_before_it() -> None
     broker.read()
     arrived = broker.state.arrived
     assert arrived is not None
-    # The answer before was seen one second ago, and asked for two seconds before that or later.
+    # The answer before it was seen one second ago, and was asked for at most two seconds earlier.
     assert np.array_equal(arrived.clock_ms, [5_000_000 - 3_000] * 3)
     assert arrived.latest_ms == 5_000_000

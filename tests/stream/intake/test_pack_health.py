@@ -1,4 +1,4 @@
-"""What a packer serves: metrics to those who may read a worker's, and whether it packs."""
+"""What a packer serves: metrics, to those who may read a worker's, and its health."""
 
 import asyncio
 from pathlib import Path
@@ -73,7 +73,7 @@ def test_an_address_that_others_reach_needs_a_token(tmp_path: Path) -> None:
     assert said.startswith("worker.token: expected a token, because others can reach 0.0.0.0")
 
 
-async def test_nothing_is_logged_of_who_asks(
+async def test_clients_leave_no_trace_in_the_log(
     worker: WorkerConfig, caplog: pytest.LogCaptureFixture
 ) -> None:
     port = free_ports(1)[0]

@@ -1,4 +1,4 @@
-"""Whatever packers send and whatever becomes of it, every message is ingested once, in order."""
+"""Whatever packers send, and whatever happens to it, every message is ingested once, in order."""
 
 import random
 
@@ -17,7 +17,7 @@ def test_every_message_is_ingested_once(seed: int) -> None:
     broker = Broker(random.Random(seed))
     for _ in range(400):
         broker.step()
-    # The packers fall silent: what is missing is read from the source.
+    # The packers fall silent, so the rest is read from the source.
     broker.source.end = broker.size
     for _ in range(150):
         broker.wait()
@@ -57,7 +57,7 @@ def test_offsets_beyond_the_source_hold_nothing_up_for_long() -> None:
     assert broker.told["offsets"] == 1
 
 
-def test_what_the_source_has_lost_is_taken_from_packed_messages() -> None:
+def test_offsets_that_the_source_has_lost_are_taken_from_packed_messages() -> None:
     broker = Broker(random.Random(0), size=40, existing=1.0)
     broker.source.end = 40
     broker.pack(0, 20)
@@ -65,20 +65,20 @@ def test_what_the_source_has_lost_is_taken_from_packed_messages() -> None:
     assert (broker.state.next, broker.state.lost) == (0, 0)
     broker.read_frames()
     assert (broker.state.next, broker.state.lost) == (20, 0)
-    # All up to there was packed, and came while the broker was asked where the source begins.
+    # Everything before offset 15 came packed, while the broker was asked where the source begins.
     broker.intake._outside(broker.held, Outside(0, 15))
     assert (broker.state.next, broker.state.lost, broker.failures) == (20, 0, [])
     broker.intake._outside(broker.held, Outside(20, 30))
     assert (broker.state.next, broker.state.lost) == (30, 10)
 
 
-def test_what_is_packed_before_the_source_begins_is_not_lost() -> None:
+def test_packed_messages_before_the_start_of_the_source_are_not_lost() -> None:
     broker = Broker(random.Random(0), size=80, existing=1.0)
     broker.source.end = 80
     broker.pack(10, 60)
     broker.read_frames()
     assert broker.source.at == 0
-    # Retention deletes what is missing, and more that has been packed.
+    # Retention deletes the missing offsets, and others that were packed.
     broker.intake._outside(broker.held, Outside(0, 50))
     assert (broker.state.next, broker.state.lost) == (10, 10)
     broker.read_frames()
@@ -88,7 +88,7 @@ def test_what_is_packed_before_the_source_begins_is_not_lost() -> None:
 def test_a_frames_topic_that_has_been_deleted_holds_nothing_up_for_ever() -> None:
     broker = Broker(random.Random(0), size=80, existing=1.0)
     broker.source.end, broker.packed.client.exists = 80, False
-    # It was never read to its end, and retention deletes what the source held.
+    # The frames topic was never read to its end, and retention deletes from the source.
     for exists in (False, True):
         broker.packed.client.exists = exists
         broker.intake._outside(broker.held, Outside(0, 15))
@@ -118,7 +118,7 @@ def test_a_hole_after_a_silence_is_read_at_once() -> None:
     assert broker.state.offsets == broker.source.offsets
 
 
-def test_nothing_is_read_of_a_partition_that_what_waited_has_stopped(
+def test_a_partition_stopped_by_a_waiting_item_is_read_no_more(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broker = Broker(random.Random(0), size=40, existing=1.0)
@@ -133,7 +133,7 @@ def test_nothing_is_read_of_a_partition_that_what_waited_has_stopped(
     broker.pack(30, 40)
     broker.read_frames()
     broker.state.full = True
-    # The source ends where it begins, below what has been counted: it is another one.
+    # The source begins and ends below the counted offsets: the topic was created again.
     assert held.session is not None
     held.session.give(Outside(0, 0))
     broker.take_all()

@@ -1,14 +1,11 @@
-"""A packer's own doing."""
+"""A packer by itself: what it packs, sends and commits, and how it ends."""
 
 import asyncio
 from dataclasses import dataclass
 
 import pytest
 from aiokafka import TopicPartition
-from aiokafka.errors import (
-    NotEnoughReplicasError,
-    TopicAuthorizationFailedError,
-)
+from aiokafka.errors import NotEnoughReplicasError, TopicAuthorizationFailedError
 
 from ldpstream.agents.kafka.answers import Answers
 from ldpstream.agents.kafka.whole_batches import Run
@@ -17,7 +14,7 @@ from ldpstream.agents.packing import run
 from ldpstream.agents.state.packed import MAX_MESSAGES, Packed, decode_packed
 from tests.packing import make_records
 from tests.processes import eventually
-from tests.stream.packers import ID, Consumer, Record, Told, make_packer, make_share, packed
+from tests.stream.packers import ID, Consumer, Record, Told, make_assigned, make_packer, packed
 
 
 async def test_a_record_that_is_too_large_is_left_out_and_counted() -> None:
@@ -29,8 +26,8 @@ async def test_a_record_that_is_too_large_is_left_out_and_counted() -> None:
 
 
 @pytest.mark.parametrize("appended", [True, False])
-async def test_packed_messages_say_when_what_they_hold_arrived(appended: bool) -> None:
-    """It is packed long after that, when nobody can see it of the message's own date."""
+async def test_packed_messages_hold_the_times_of_arrival(appended: bool) -> None:
+    """The packed message has a later timestamp of its own, which does not show them."""
     times_ms = [7_000, 9_000, 8_000, 7_500]
     records = [Record(o, b"a", at, int(appended)) for o, at in enumerate(times_ms)]
     consumer = Consumer(
@@ -43,16 +40,16 @@ async def test_packed_messages_say_when_what_they_hold_arrived(appended: bool) -
     assert arrived == (times_ms if appended else [7_000] * 4)
 
 
-async def test_what_a_packer_reads_at_the_end_of_the_source_arrived_since_it_saw_that() -> None:
+async def test_records_arrived_after_the_packer_last_saw_the_log_end_before_them() -> None:
     answers = Answers(None, 0, 5)
-    share = make_share(0, answers)
+    share = make_assigned(0, answers)
     for at_ms in (100, 200, 300):
         answers.look(at_ms, at_ms)
         share.read((), stop=5, end=5, steady_ms=at_ms, now_ms=1_000_000 + at_ms)
     answers.look(400, 400)
     taken = [Run(range(5, 7), [b"", b""], [0, 0], False)]
     share.read(taken, stop=7, end=9, steady_ms=400, now_ms=1_000_400)
-    # The answer that was seen at 300 was asked for after nothing else had been seen at 100.
+    # The answer seen at 300 was asked for at 100 at the earliest.
     assert share.arrived.pop().tolist() == [1_000_100] * 2
     answers.look(500, 500)
     taken = [Run(range(7, 9), [b"", b""], [0, 2_000_000], False)]
@@ -61,7 +58,7 @@ async def test_what_a_packer_reads_at_the_end_of_the_source_arrived_since_it_saw
 
 
 async def test_a_partition_continues_at_the_committed_offset_wherever_its_consumer_is() -> None:
-    """A fetch during a rebalance moves the consumer on, past records that nobody keeps."""
+    """A fetch during a rebalance moves the consumer on, past records that are dropped."""
     consumer = Consumer([], at=9, committed_at=4)
     stop, told = asyncio.Event(), Told()
     running = asyncio.create_task(make_packer(consumer, told, linger_ms=1).run(stop))
@@ -74,7 +71,7 @@ async def test_a_partition_continues_at_the_committed_offset_wherever_its_consum
     assert decode_packed(value, partition=0, topic_id=ID).after == 4
 
 
-async def test_what_was_read_is_sent_though_the_source_has_lost_it() -> None:
+async def test_records_read_are_sent_though_the_source_has_lost_them() -> None:
     read = [Record(offset, b"a") for offset in range(3)]
     consumer = Consumer([read, 50, [Record(50, b"b")]])
     told = await packed(consumer, linger_ms=60_000)
@@ -82,16 +79,16 @@ async def test_what_was_read_is_sent_though_the_source_has_lost_it() -> None:
     assert consumer.committed_at == 51
 
 
-async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
+async def test_records_before_a_gap_are_sent_before_those_after_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Otherwise a worker finds a hole where nothing has been lost, and goes on behind it."""
+    """Otherwise a worker would see a gap where nothing is lost, and continue after it."""
     monkeypatch.setattr(packer_module, "RETRY_SECONDS", 0.05)
     monkeypatch.setattr(packer_module, "LEAVE_SECONDS", 0.02)
 
     @dataclass
     class Slow(Told):
-        """Does not take the first message for a while."""
+        """Refuses the first message a few times."""
 
         refused: int = 0
 
@@ -108,7 +105,7 @@ async def test_what_the_source_has_lost_is_sent_before_what_comes_later(
 
 
 def test_records_without_bytes_fill_a_message_too() -> None:
-    share, n = make_share(0, Answers(None, 0, 0)), MAX_MESSAGES - 1
+    share, n = make_assigned(0, Answers(None, 0, 0)), MAX_MESSAGES - 1
     few = Run(range(n), [None] * n, [0] * n, False)
     share.read([few], stop=n, end=n + 1, steady_ms=0, now_ms=0)
     assert not share.full
@@ -119,7 +116,7 @@ def test_records_without_bytes_fill_a_message_too() -> None:
     assert not share.full
 
 
-async def test_a_partition_that_cannot_be_written_is_said_once(
+async def test_a_partition_that_cannot_be_written_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(packer_module, "RETRY_SECONDS", 0.0)
@@ -135,7 +132,7 @@ async def test_a_partition_that_cannot_be_written_is_said_once(
 
     producer = Guarded()
     packer = make_packer(Consumer([]), producer, linger_ms=1)
-    good, *closed = (make_share(partition, Answers(None, 0, 0)) for partition in range(3))
+    good, *closed = (make_assigned(partition, Answers(None, 0, 0)) for partition in range(3))
     message = Packed(0, 1, 1, make_records([(0, b"a")]))
     refused = [asyncio.create_task(packer._fly(share, [message], 1, 1)) for share in closed]
     while producer.refusals < 10:
@@ -162,8 +159,8 @@ async def test_a_packer_without_partitions_neither_spins_nor_sleeps_through_its_
         assert consumer.looks < 20
 
 
-async def test_a_message_that_cannot_be_sent_as_nobody_expected_ends_the_packer() -> None:
-    """It must not seem to go on, and commit what comes after it."""
+async def test_an_unexpected_error_of_a_send_ends_the_packer() -> None:
+    """Otherwise it would go on, and commit later offsets."""
 
     class Broken(Told):
         async def send(self, *_: object) -> None:
@@ -176,10 +173,10 @@ async def test_a_message_that_cannot_be_sent_as_nobody_expected_ends_the_packer(
     assert consumer.committed_at is None
 
 
-async def test_a_packer_ends_when_told_though_nobody_answers_its_commit(
+async def test_a_packer_stops_though_nobody_answers_its_commit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """aiokafka asks again and again for a group's coordinator, as long as the broker is away."""
+    """While the broker is away, aiokafka keeps asking for the group's coordinator."""
 
     class Mute(Consumer):
         asked = asyncio.Event()
@@ -202,7 +199,7 @@ async def test_a_packer_ends_when_told_though_nobody_answers_its_commit(
         await running
 
 
-async def test_offsets_that_no_message_could_tell_apart_are_packed_one_by_one() -> None:
+async def test_offsets_too_far_apart_for_one_message_are_packed_one_by_one() -> None:
     offsets = [0, 1, (1 << 32) + 1, (1 << 32) + 2, 1 << 34]
     consumer = Consumer([[Record(offset, b"a") for offset in offsets]])
     told = await packed(consumer, linger_ms=1)

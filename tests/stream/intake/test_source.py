@@ -1,4 +1,4 @@
-"""Reading partitions without a group: sessions, back-pressure, and which refusals count."""
+"""Reading partitions without a group: sessions, back-pressure, and offsets out of range."""
 
 import asyncio
 from typing import cast
@@ -19,7 +19,7 @@ ONE, TWO = TopicPartition("trips", 0), TopicPartition("trips", 1)
 
 
 class Read:
-    """A reader of two partitions, and what it delivers; every fetch is answered at once."""
+    """A reader of two partitions whose fetches are answered at once, and what it delivers."""
 
     def __init__(self, sizes: dict[TopicPartition, int], *, begins: int = 0) -> None:
         self.sizes, self.begins = sizes, begins
@@ -78,7 +78,7 @@ async def test_two_slices_of_a_partition_wait_and_the_others_go_on() -> None:
     assert max(len(item.records) for item in read.got[ONE] if isinstance(item, Batch)) == 1_000
 
 
-async def test_one_call_is_under_way_and_one_that_is_lost_is_made_again() -> None:
+async def test_one_call_is_pending_at_a_time_and_a_lost_one_is_repeated() -> None:
     read = Read({ONE: 1_500, TWO: 0})
     one = read.begin(ONE, 0)
     await read.poll(2)
@@ -110,7 +110,7 @@ async def test_large_messages_make_small_slices() -> None:
     assert list(Batch(start=4, stop=4, end=4).slices()) == [Batch(start=4, stop=4, end=4)]
 
 
-async def test_what_an_earlier_session_asked_for_is_not_told_by_the_next() -> None:
+async def test_an_answer_to_an_earlier_session_does_not_reach_the_next() -> None:
     read = Read({ONE: 5, TWO: 0})
     first = read.begin(ONE, 0)
     read.client.ask(ONE)
@@ -144,7 +144,7 @@ async def test_records_say_since_when_the_log_may_have_held_them() -> None:
     assert first.asked_ms is None
 
 
-async def test_a_position_outside_the_log_is_told_once_with_where_it_begins() -> None:
+async def test_a_position_outside_the_log_is_reported_once_with_its_start() -> None:
     read = Read({ONE: 9, TWO: 0}, begins=6)
     session = read.begin(ONE, 1)
     await read.poll(4)
@@ -155,7 +155,7 @@ async def test_a_position_outside_the_log_is_told_once_with_where_it_begins() ->
     assert read.offsets(ONE) == [6, 7, 8]
 
 
-async def test_a_refusal_of_another_position_tells_nothing() -> None:
+async def test_a_refusal_of_another_position_is_ignored() -> None:
     read = Read({ONE: 9, TWO: 0}, begins=6)
     session = read.begin(ONE, 1)
     read.client.ask(ONE)
@@ -165,7 +165,7 @@ async def test_a_refusal_of_another_position_tells_nothing() -> None:
     assert not session.waiting
 
 
-async def test_while_it_is_not_known_where_a_log_begins_it_is_asked_for_again(
+async def test_the_start_of_a_log_is_asked_for_until_it_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(source, "_RETRY_SECONDS", 0.0)
@@ -196,7 +196,7 @@ async def test_while_it_is_not_known_where_a_log_begins_it_is_asked_for_again(
     assert tries == 3
 
 
-def test_more_partitions_are_gone_through_less_often() -> None:
+def test_more_partitions_make_longer_intervals() -> None:
     assert scaled_interval(0.25, 1) == scaled_interval(0.25, PARTITIONS) == 0.25
     assert scaled_interval(0.25, 10 * PARTITIONS) == 2.5
     assert scaled_interval(0.25, 10 * PARTITIONS, most=1.0) == 1.0

@@ -1,6 +1,6 @@
-"""What a consumer returns of batches that unpack to much, or cannot be read.
+"""What a consumer returns for batches that unpack to too much, or cannot be read.
 
-The batches are made as a broker gives them; the consumer's fetches are aiokafka's own.
+The batches are as a broker sends them, and aiokafka's own fetcher reads them.
 """
 
 import struct
@@ -26,7 +26,7 @@ NAMES = {name: number for number, name in enumerate(("none", *CODECS))}
 
 class Consumer(fetched.Consumer):
     def fetch(self, *batches: bytes, partition: TopicPartition = ONE) -> None:
-        """Let batches arrive in one answer, each at the offsets after those before it."""
+        """Queue one answer of these batches, at consecutive offsets."""
         offset, data = 0, b""
         for batch in batches:
             data += struct.pack(">q", offset) + batch[8:]
@@ -35,7 +35,7 @@ class Consumer(fetched.Consumer):
 
 
 def batch(codec: str, *values: bytes, size: int = 8 << 20) -> bytes:
-    """Return an honest batch."""
+    """Return a valid batch."""
     builder: Any = DefaultRecordBatchBuilder(2, NAMES[codec], 0, -1, -1, -1, size)
     for offset, value in enumerate(values):
         assert builder.append(offset, 1_000, b"key", value, [("trace", b"1")])
@@ -43,7 +43,7 @@ def batch(codec: str, *values: bytes, size: int = 8 << 20) -> bytes:
 
 
 def sized(data: bytes) -> bytes:
-    """Return a batch with its length in its head."""
+    """Return a batch with its length in its header."""
     return data[:8] + struct.pack(">i", len(data) - 12) + data[12:]
 
 
@@ -87,7 +87,7 @@ def unreadable(kind: str) -> bytes:
         return specks("zstd", 300_000).data
     if kind == "header":
         return misnamed().data
-    if kind == "codec":  # one that nobody knows
+    if kind == "codec":  # an unknown one
         return batch("zstd", b"value")[:22] + b"\x07" + batch("zstd", b"value")[23:]
     # Blocks of no length, which would never end.
     return sized(batch("snappy", b"value")[:61] + unpacking._XERIAL + struct.pack(">i", -4))
@@ -95,11 +95,11 @@ def unreadable(kind: str) -> bytes:
 
 @pytest.mark.parametrize("kind", [*CODECS, "many", "header", "codec", "blocks"])
 @pytest.mark.parametrize("whole", [False, True])
-async def test_what_cannot_be_read_is_one_bad_message_at_its_last_offset(
+async def test_an_unreadable_batch_is_one_bad_message_at_its_last_offset(
     kind: str, *, whole: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = unreadable(kind)
-    # Its checksum is not what is in question.
+    # Checksums do not match, and are not tested here.
     monkeypatch.setattr(PartitionRecords, "__init__", _unchecked)
     consumer = Consumer(whole=whole)
     consumer.fetch(data, batch("lz4", b"honest"))
@@ -124,7 +124,7 @@ def _unchecked(self: Any, *arguments: Any) -> None:
     _made(self, *arguments[:-2], False, arguments[-1])
 
 
-async def test_what_was_read_before_the_unreadable_counts() -> None:
+async def test_records_before_an_unreadable_one_count() -> None:
     consumer = Consumer()
     data = bytearray(batch("none", b"one", b"two", b"three"))
     at = data.index(b"trace", data.index(b"two"))
@@ -147,7 +147,7 @@ async def test_a_compressed_message_of_the_old_formats_is_not_unpacked() -> None
     assert (honest.offset, honest.value) == (1, b"value")
 
 
-async def test_a_poll_ends_with_its_budget_and_others_have_their_turn() -> None:
+async def test_a_poll_ends_with_its_budget_and_other_partitions_have_their_turn() -> None:
     consumer = Consumer()
     consumer.fetch(*[zeros("zstd", (4 << 20) - 100).data] * 20)
     consumer.fetch(*[batch("none", b"honest")] * 5, partition=TWO)
@@ -164,7 +164,7 @@ async def test_a_poll_ends_with_its_budget_and_others_have_their_turn() -> None:
 
 
 @pytest.mark.slow
-async def test_records_of_nothing_are_counted_against_the_budget() -> None:
+async def test_empty_records_count_against_the_budget() -> None:
     consumer = Consumer()
     consumer.fetch(*[specks("zstd", 40_000).data] * 3)
     read = []
@@ -175,7 +175,7 @@ async def test_records_of_nothing_are_counted_against_the_budget() -> None:
     assert read == list(range(120_000))
 
 
-async def test_a_poll_of_so_many_records_goes_on_where_it_ended() -> None:
+async def test_a_limited_poll_continues_where_the_last_one_ended() -> None:
     consumer = Consumer()
     consumer.fetch(batch("lz4", *[b"v"] * 10), batch("lz4", *[b"w"] * 10))
     sizes, read = [], []
@@ -186,7 +186,7 @@ async def test_a_poll_of_so_many_records_goes_on_where_it_ended() -> None:
     assert (sizes, read) == ([7, 7, 6], list(range(20)))
 
 
-def test_whoever_sends_or_fetches_larger_pieces_unpacks_larger_ones() -> None:
+def test_larger_requests_and_fetches_allow_larger_batches() -> None:
     assert batch_bytes({}) == BATCH_BYTES
     assert batch_bytes({"max_request_size": 1 << 20}) == BATCH_BYTES
     assert batch_bytes({"max_partition_fetch_bytes": 1 << 23}) == 1 << 23

@@ -1,4 +1,4 @@
-"""One batch that cannot be read stops no consumer, and nothing around it is passed over."""
+"""One batch that cannot be read stops no consumer, and hides nothing around it."""
 
 import asyncio
 import struct
@@ -27,7 +27,7 @@ def good(*values: bytes, codec: int = 0) -> bytes:
 
 
 def log_of(*batches: bytes, start: int = 0) -> bytes:
-    """Return batches with the offsets that a broker would give them, from this one's on."""
+    """Return batches with a broker's offsets, beginning with the batch of offset `start`."""
     found, end = [], 0
     for batch in batches:
         base, end = end, end + struct.unpack_from(">i", batch, 23)[0] + 1
@@ -37,7 +37,7 @@ def log_of(*batches: bytes, start: int = 0) -> bytes:
 
 
 def signed(batch: bytearray) -> bytes:
-    """Return a batch that was changed, with the checksum that its writer would give it."""
+    """Return a changed batch with a valid checksum."""
     struct.pack_into(">I", batch, _CRC, calc_crc32c_py(bytes(batch[_CRC_START:])))
     return bytes(batch)
 
@@ -67,7 +67,7 @@ READ = [(0, b"0"), (1, b"1"), (2, b"2"), (3, b"3"), (6, None), (7, b"7"), (8, No
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("most", [None, 1, 3])
 @pytest.mark.parametrize("start", range(10))
-def test_whoever_reads_an_offset_sees_the_same(whole: bool, most: int | None, start: int):
+def test_every_read_of_an_offset_gives_the_same_record(whole: bool, most: int | None, start: int):
     reader = Reader(whole=whole)
     reader.answered(ONE, log_of(*BATCHES, start=start), start=start)
     found = []
@@ -81,7 +81,7 @@ def test_whoever_reads_an_offset_sees_the_same(whole: bool, most: int | None, st
 def test_thousands_of_unreadable_batches_are_passed_over_and_mentioned_once(
     caplog: pytest.LogCaptureFixture,
 ):
-    # Each holds more than its last record, so that nothing of it is left to pass over.
+    # Each has a byte after its last record.
     longer = bytearray(good(b"x") + b"\0")
     struct.pack_into(">i", longer, 8, len(longer) - 12)
     reader = Reader()
@@ -102,7 +102,7 @@ def test_bytes_that_do_not_unpack_are_passed_over():
 
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("error", [CorruptRecordException, MemoryError])
-def test_what_is_not_the_writers_fault_is_raised_and_nothing_else_is_lost(
+def test_corruption_and_lack_of_memory_are_raised_and_lose_nothing_else(
     whole: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ):
     batch = bytearray(good(b"1", b"x" * 500, codec=4))
@@ -123,5 +123,5 @@ def test_what_is_not_the_writers_fault_is_raised_and_nothing_else_is_lost(
     with pytest.raises(error):
         reader.read()
     assert reader.positions() == {OTHER: 1, ONE: 1, third: 1}
-    # It is asked for again.
+    # The consumer has to fetch it again.
     assert reader.read() == {}

@@ -1,4 +1,4 @@
-"""The assignor of a worker's group: what it goes by."""
+"""The assignor of a worker's group: which partitions it assigns."""
 
 from collections import Counter
 
@@ -29,10 +29,10 @@ def _of(partitions: int) -> ClusterMetadata:
     [(ClusterMetadata(), 4), (_of(4), 4), (_of(8), 8)],
     ids=["unknown", "known", "added"],
 )
-def test_a_leader_that_was_told_of_no_topic_assigns_what_is_configured(
+def test_a_leader_without_metadata_assigns_the_configured_partitions(
     cluster: ClusterMetadata, many: int
 ) -> None:
-    """A question about topics may fail while the group goes on: nobody would own anything."""
+    """Metadata may fail to load while the group goes on; nobody would own anything then."""
     app = WorkerApp("group", broker="kafka://127.0.0.1:9092", store="memory://")
     app.partitions = Counter({"city.reports": 4})
     assert _assigned(app, cluster) == {"city.reports": [*range(many)]}

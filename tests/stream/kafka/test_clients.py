@@ -1,4 +1,4 @@
-"""Settings of `[kafka]` reach every client under the client's own name, or are refused by name."""
+"""Settings of `[kafka]` reach every client under its own names, or are refused by name."""
 
 import re
 from pathlib import Path
@@ -128,7 +128,7 @@ async def test_readers_are_made_with_the_options() -> None:
 
 
 @pytest.mark.parametrize(("options", "age_ms"), [({}, 30_000), ({"metadata_max_age_ms": 9}, 9)])
-async def test_no_client_goes_for_minutes_by_what_it_was_told_of_topics(
+async def test_every_client_refreshes_its_metadata_twice_a_minute(
     options: dict[str, int], age_ms: int
 ) -> None:
     reader = clients.reader(BOOTSTRAP, options, committed_only=True)
@@ -140,7 +140,7 @@ async def test_no_client_goes_for_minutes_by_what_it_was_told_of_topics(
     assert faust_settings(BOOTSTRAP, options)["consumer_metadata_max_age_ms"] == age_ms
 
 
-async def test_an_answer_to_a_reader_is_bounded_over_all_partitions() -> None:
+async def test_a_fetch_response_is_bounded_over_all_partitions() -> None:
     reader = clients.reader(BOOTSTRAP, {}, committed_only=False)
     assert reader._fetch_max_bytes == 8 << 20
     await reader.stop()
@@ -181,7 +181,7 @@ LOGIN = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "sasl_plai
         ),
     ],
 )
-def test_what_contradicts_itself_is_refused_by_name(
+def test_contradictory_options_are_refused_by_name(
     options: dict[str, object], message: str
 ) -> None:
     with pytest.raises(ClientOptionError, match="^" + re.escape(message)) as caught:

@@ -1,4 +1,4 @@
-"""Topics that several workers declare at once, over a client that answers as it is told."""
+"""Topics that several workers declare at once, with a fake client."""
 
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
@@ -22,7 +22,7 @@ from tests.stream.serving import CITY
 
 
 class Client:
-    """Answers a wish for more partitions with an error; others are faster to create topics."""
+    """Refuses more partitions with an error; topics to create exist already."""
 
     def __init__(self, error: type[KafkaError]) -> None:
         self.error = error
@@ -57,7 +57,7 @@ async def declared(client: Client, *collections: CollectionConfig) -> Mapping[st
     return await declare_topics(asked, collections, replication_factor=1)
 
 
-async def test_a_changelog_that_another_worker_has_given_partitions_meanwhile_is_taken(
+async def test_a_changelog_that_another_worker_has_grown_meanwhile_is_accepted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     collection, topics = city(), city().topics
@@ -75,10 +75,10 @@ async def test_a_changelog_that_another_worker_has_given_partitions_meanwhile_is
         await declared(Client(PolicyViolationError), collection)
 
 
-async def test_a_source_that_somebody_else_creates_meanwhile_is_looked_at(
+async def test_a_source_that_somebody_else_creates_meanwhile_is_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A device's first message may have it made, by the broker's own number of partitions."""
+    """A device's first message may create it, with the broker's default number of partitions."""
     collection = city()
     shown: dict[str, TopicState] = {}
     answers = [shown]
@@ -94,7 +94,7 @@ async def test_a_source_that_somebody_else_creates_meanwhile_is_looked_at(
     answers += [few]
     with pytest.raises(TopicError, match=r"city\.reports has 1 partitions, but collection\.city"):
         await declared(client, collection)
-    # The broker may not have told of all of them yet.
+    # The broker may not list all of them yet.
     answers[:] = [shown, few, there]
     assert await declared(client, collection) == there
 

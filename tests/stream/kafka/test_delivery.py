@@ -23,7 +23,7 @@ class FakeBatch:
 
 
 class FakeProducer:
-    """Acknowledges batches when told to, or refuses those that hold a certain message."""
+    """Acknowledges batches at once or later, and refuses those that hold a certain message."""
 
     def __init__(self, *, room: int, refused: bytes = b"", at_once: bool = True) -> None:
         self.room = room
@@ -47,7 +47,7 @@ class FakeProducer:
         return future
 
 
-async def test_messages_go_round_and_all_are_counted():
+async def test_messages_go_round_robin_and_all_are_counted():
     producer = FakeProducer(room=3)
     delivery = Delivery(producer, "t", 4, precision_ms=1_000)
     for i in range(50):
@@ -73,7 +73,7 @@ async def test_a_refused_batch_is_raised_and_not_counted():
     assert delivery.acknowledged == Acknowledged(messages=8, reports=80)
 
 
-async def test_what_is_on_its_way_is_bounded():
+async def test_messages_in_flight_are_bounded():
     producer = FakeProducer(room=1, at_once=False)
     delivery = Delivery(producer, "t", 1, precision_ms=1_000)
 

@@ -1,4 +1,4 @@
-"""Senders and their frames: sizes, order, tokens, and what a record tells beside its frame."""
+"""Senders and their frames: sizes, order, tokens, and what a record holds besides its frame."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from tests.stream.serving import START_MS
 
 
 class Producer:
-    """A broker that has everything at once: values by partition, in order."""
+    """Acknowledges everything at once; keeps partitions and values, in order."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[int | None, bytes]] = []
@@ -53,7 +53,7 @@ async def test_tokens_come_from_the_ledger_and_say_the_partition(tmp_path: Path)
 
 
 @pytest.mark.parametrize("toml", [NUMBERS, BITS])
-def test_a_frame_is_sorted_and_does_not_tell_who_came_first(toml: str):
+def test_a_frame_is_sorted_and_does_not_show_who_came_first(toml: str):
     spec = collection(toml)
     reports = spec.privatize(np.arange(200) % 20)
     one, times_ms = reports[:1], np.array([START_MS + 7])
@@ -84,13 +84,13 @@ def test_frames_end_by_number_and_by_bytes():
     assert taken is not None
     assert sorted(read(spec, taken)[1]) == sorted(reports[:7].tolist())
     assert framer.take() is None
-    # A head of 12 bytes, and 12 + 2 for each report of a time of its own.
+    # 12 bytes of header, and 12 + 2 for each report with its own time.
     framer = Framer(spec, max_bytes=12 + 5 * 14 + 13)
     assert framer.add(reports, when) == 5
     taken = framer.take()
     assert taken is not None
     assert len(taken) == 12 + 5 * 14
-    # Of one time many more fit.
+    # Reports of one time take less, so more fit.
     assert framer.add(reports, np.full(100, START_MS)) == (5 * 14 + 13 - 12) // 2
     with pytest.raises(ValueError, match="one time for each"):
         framer.add(reports, when[:5])
@@ -99,7 +99,7 @@ def test_frames_end_by_number_and_by_bytes():
 
 
 class FakeProducer:
-    """Notes what is sent, and whether it is open."""
+    """Keeps what is sent, and whether it is open."""
 
     def __init__(self) -> None:
         self.open = False
@@ -116,7 +116,7 @@ class FakeProducer:
         self.sent.append((*fields, timestamp_ms))
 
 
-async def test_senders_share_a_connection_and_tell_nothing_beside_the_frame():
+async def test_senders_share_a_connection_and_send_nothing_besides_the_frame():
     hours = collection(NUMBERS.replace("ages", "hours") + 'precision = "1h"\n')
     sender, producer = Sender(collection(), "127.0.0.1:1"), FakeProducer()
     sender._producer = producer
@@ -134,7 +134,7 @@ async def test_senders_share_a_connection_and_tell_nothing_beside_the_frame():
         assert value[4:12] == spec.fingerprint
 
 
-def test_record_times_are_cut_but_never_by_more_than_a_day():
+def test_record_times_are_truncated_but_never_by_more_than_a_day():
     now_ms = START_MS + 61_234
     assert record_time_ms(now_ms, precision_ms=1) == now_ms
     assert record_time_ms(now_ms, precision_ms=60_000) == START_MS + 60_000

@@ -14,7 +14,7 @@ from tests.stream.device_frames import collection, read, times
 
 
 class FakeSender:
-    """Keeps frames, and acknowledges them when it is told to."""
+    """Keeps frames, and acknowledges them once it may."""
 
     def __init__(self, spec: CollectionSpec, *, held: bool = False) -> None:
         self.spec = spec
@@ -55,7 +55,7 @@ async def test_reports_of_many_devices_share_frames_and_all_arrive():
     assert sorted(arrived) == sorted(reports.tolist())
 
 
-async def test_a_frame_goes_after_it_has_lingered():
+async def test_a_frame_is_sent_after_it_has_lingered():
     spec = collection()
     sender = FakeSender(spec)
     async with gateway(sender, linger_seconds=0.02) as one:
@@ -65,7 +65,7 @@ async def test_a_frame_goes_after_it_has_lingered():
         assert len(sender.frames) == 2
 
 
-async def test_nobody_is_told_before_the_broker_has_it():
+async def test_add_returns_only_after_the_broker_has_acknowledged():
     spec = collection()
     sender = FakeSender(spec, held=True)
     async with gateway(sender, max_reports=2) as one:
@@ -86,26 +86,26 @@ async def test_an_error_goes_to_all_whose_reports_were_in_the_frame_and_to_no_ot
         adding = [one.add(spec.privatize([i, i]), times_ms=times(2)) for i in range(4)]
         results = await asyncio.gather(*adding, return_exceptions=True)
         assert [isinstance(r, KafkaTimeoutError) for r in results] == [True, True, False, False]
-        # One that spans two frames is told of either's error.
+        # A call that spans two frames raises the error of either.
         sender.errors = [KafkaTimeoutError()]
         with pytest.raises(KafkaTimeoutError):
             await one.add(spec.privatize(np.arange(8)), times_ms=times(8))
         assert one.waiting == 0
 
 
-async def test_an_error_that_nobody_expected_leaves_nobody_waiting():
+async def test_an_unexpected_error_leaves_nobody_waiting():
     spec = collection()
     reports, sender = spec.privatize(np.arange(10)), FakeSender(spec)
     sender.errors.append(ZeroDivisionError("in a client"))
     async with gateway(sender, max_reports=10, max_waiting=10) as one, asyncio.timeout(30):
         with pytest.raises(ZeroDivisionError):
             await one.add(reports, times_ms=times(10))
-        # Nor does it keep its place.
+        # The failed reports no longer count as waiting.
         await one.add(reports, times_ms=times(10))
     assert len(sender.frames) == 2
 
 
-async def test_what_is_put_together_is_in_one_frame_and_is_no_longer_kept_when_it_goes():
+async def test_put_keeps_reports_in_one_frame_and_lets_go_of_them():
     spec = collection()
     sender = FakeSender(spec, held=True)
     async with gateway(sender, max_reports=10) as one:
@@ -137,7 +137,7 @@ async def test_memory_is_bounded_and_those_who_wait_go_on():
         assert one.waiting == 30
         assert len(sender.frames) == 3
         sender.may.set()
-        # What does not fill a frame lingers, so the end is by leaving.
+        # The rest does not fill a frame, and is sent when the gateway is closed.
         for _ in range(200):
             await asyncio.sleep(0)
         assert one.waiting == 5
@@ -145,7 +145,7 @@ async def test_memory_is_bounded_and_those_who_wait_go_on():
     assert sum(len(read(spec, frame)[1]) for frame in sender.frames) == 95
 
 
-async def test_one_who_gives_up_leaves_the_others_alone():
+async def test_a_cancelled_caller_leaves_the_others_alone():
     spec = collection()
     sender = FakeSender(spec)
     sender.errors = [KafkaTimeoutError()]

@@ -1,4 +1,4 @@
-"""What Faust would print by itself is left to the worker, which says it in one line."""
+"""Parts of Faust that a worker replaces: its threads, commits, fetches and channels."""
 
 import asyncio
 import logging
@@ -25,7 +25,7 @@ def test_a_consumer_thread_that_crashes_prints_nothing(
 
 
 async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.MonkeyPatch):
-    """In the consumer's thread too, which calls no more than two functions at a time."""
+    """The call ends in the consumer's thread too, which runs at most two at a time."""
     ours, ended = TopicPartition("trips", 0), asyncio.Event()
 
     async def commit(_: object) -> None:
@@ -51,7 +51,7 @@ async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.Mon
 
 
 async def test_a_consumer_thread_that_has_ended_commits_nothing():
-    """As in a worker that is told to end while its broker is away."""
+    """A worker may be stopped while its broker is away."""
     ours, loop = TopicPartition("trips", 0), asyncio.new_event_loop()
     loop.close()
 
@@ -64,8 +64,8 @@ async def test_a_consumer_thread_that_has_ended_commits_nothing():
     assert not await FaustGroup(cast("faust.App", app)).commit({ours: 7})
 
 
-async def test_what_is_read_otherwise_is_silenced_until_it_is():
-    """A consumer's thread may be busy: whatever its client fetched would fill a queue for ever."""
+async def test_silencing_partitions_is_repeated_until_it_succeeds():
+    """The consumer's thread may be busy; unsilenced fetches would fill a queue without end."""
     ours = frozenset({TopicPartition("trips", 0), TopicPartition("trips", 1)})
     calls: list[frozenset[TopicPartition]] = []
     silenced = asyncio.Event()
@@ -97,7 +97,7 @@ async def test_a_silent_partition_fetches_nothing_and_looks_to_faust_as_if_it_di
         _subscription=SimpleNamespace(subscription=subscription),
         _fetcher=SimpleNamespace(_records={one: b"", other: b""}),
     )
-    # Where others are assigned too Faust's own objects must not reach the client.
+    # Faust's own objects must not reach the client.
     assert await _silence(cast("AIOKafkaConsumer", consumer), {TP("trips", 0)})
     assert [(p, type(p)) for p in paused] == [(one, TopicPartition)]
     assert consumer._fetcher._records == {other: b""}
@@ -105,7 +105,7 @@ async def test_a_silent_partition_fetches_nothing_and_looks_to_faust_as_if_it_di
     assert states[other].timestamp is None
 
 
-async def test_a_lane_keeps_what_lies_in_it_when_flow_resumes():
+async def test_a_lane_keeps_its_items_when_flow_resumes():
     app = faust.App("lane", store="memory://")
     lane = Lane(app)
     lane.offer("before anybody reads")

@@ -1,14 +1,14 @@
-"""Fetches in sessions, and fetches of everything, over a broker that keeps sessions."""
+"""Incremental and full fetches, from a fake broker that keeps fetch sessions."""
 
 import itertools
 import random
 from collections import defaultdict
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
@@ -21,9 +21,9 @@ NOT_FOUND, WRONG_EPOCH = 70, 71
 
 @dataclass
 class Broker:
-    """Logs of records that are all of one size, and what clients have been told of them.
+    """Ends of logs, and what clients have been told about them.
 
-    `version` is that of the newest fetch that it knows; it `keeps` one session or none.
+    `version` is the newest version of fetches that it knows; it `keeps` one session, or none.
     """
 
     version: int = 11
@@ -34,13 +34,13 @@ class Broker:
     epochs: dict[int, int] = field(default_factory=dict)
     ids: Any = field(default_factory=lambda: itertools.count(1))
     throttled: bool = False
-    """Whether it reads nothing for the client, which is over its quota."""
+    """Whether the client is over its quota, so that nothing is read for it."""
     lost: str = ""
-    """What is lost on the way, "request" or "answer"."""
+    """What the network loses: "request" or "answer"."""
     asked: list[int] = field(default_factory=list)
-    """How many partitions each fetch has named."""
+    """The number of partitions that each fetch names."""
     told: list[int] = field(default_factory=list)
-    """And each answer."""
+    """The number of partitions that each answer has."""
 
     async def send(self, node_id: int, request: Any) -> Any:
         assert node_id == 7
@@ -79,7 +79,7 @@ class Broker:
             return 0, 0, [*named]
         number = built.session_id
         if built.session_epoch == 0:
-            # It has one slot.
+            # There is room for one session.
             self.sessions.clear()
             if self.throttled:
                 return 0, 0, []
@@ -118,7 +118,7 @@ class Broker:
 
 
 class Client:
-    """A consumer's client and fetcher, as far as fetches go."""
+    """The parts of a consumer that fetches use."""
 
     def __init__(self, broker: Broker) -> None:
         self.states = {
@@ -131,10 +131,13 @@ class Client:
         assignment = SimpleNamespace(state_value=self.states.get)
         self._subscription = SimpleNamespace(subscription=SimpleNamespace(assignment=assignment))
         self._client = SimpleNamespace(send=broker.send)
-        fetch_news(self)  # type: ignore[arg-type]  # (what it uses of a consumer)
+        self.fetch_news()
+
+    def fetch_news(self) -> None:
+        fetch_news(cast("AIOKafkaConsumer", self))
 
     async def fetch(self, *, seeks: dict[TopicPartition, int] | None = None) -> bool:
-        """Fetch, and note what is said as aiokafka does; seek before the answer is noted."""
+        """Fetch, and record the answer as aiokafka does; `seeks` happen before that."""
         topics = defaultdict[str, list[Any]](list)
         for place, state in self.states.items():
             if place not in self.paused:
@@ -158,7 +161,7 @@ class Client:
             state.timestamp = None
 
 
-async def test_at_rest_nothing_is_named_and_every_partition_is_answered() -> None:
+async def test_at_rest_no_partition_is_named_and_every_one_is_answered() -> None:
     broker = Broker()
     broker.ends[PLACES[0]] = 5
     client = Client(broker)
@@ -206,8 +209,10 @@ async def test_an_answer_to_a_client_over_its_quota_proves_nothing() -> None:
     assert broker.asked == [6, 0, 0]
 
 
-async def test_what_was_never_told_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No broker leaves a partition out of the first answer about it."""
+async def test_a_partition_that_was_never_answered_has_no_highwater(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No broker leaves a partition out of the first answer of a session."""
     broker = Broker()
     client = Client(broker)
     monkeypatch.setattr(broker, "_new", lambda *_: [])
@@ -223,7 +228,7 @@ async def test_other_requests_are_sent_as_they_are() -> None:
 
     client = Client(Broker())
     client._client.send = send
-    fetch_news(client)  # type: ignore[arg-type]  # (what it uses of a consumer)
+    client.fetch_news()
     request = MetadataRequest(["trips"])
     await client._client.send(3, request, group=1)
     assert sent == [(3, request, {"group": 1})]
@@ -231,14 +236,14 @@ async def test_other_requests_are_sent_as_they_are() -> None:
 
 @pytest.mark.parametrize("seed", range(30))
 async def test_a_client_knows_what_it_would_if_it_asked_for_everything(seed: int) -> None:
-    """Whatever is appended, read, sought, paused, lost or forgotten by the broker."""
+    """This holds whatever is appended, read, sought, paused, lost or forgotten by the broker."""
     rng, broker = random.Random(seed), Broker()
     client = Client(broker)
     for _ in range(200):
         for place in rng.sample(PLACES, rng.randrange(3)):
             broker.ends[place] += rng.randrange(1, 4)
         for place in rng.sample(PLACES, rng.randrange(3)):
-            # What has been read.
+            # The client has read up to there.
             state = client.states[place]
             state.position = max(state.position, state.highwater or 0)
         if rng.random() < 0.2:
@@ -259,7 +264,7 @@ async def test_a_client_knows_what_it_would_if_it_asked_for_everything(seed: int
         except KafkaConnectionError:
             answered = False
         if answered and broker.sessions:
-            # What it remembers is what the client reads.
+            # The session has exactly the partitions that the client reads.
             (session,) = broker.sessions.values()
             wanted = {place: at for place, at in before.items() if place not in client.paused}
             assert {place: cached[0] for place, cached in session.items()} == wanted

@@ -1,4 +1,4 @@
-"""A Kerberos login that cannot be is refused in one line, before anything connects."""
+"""A Kerberos login that cannot succeed is refused in one line, before anything connects."""
 
 import sys
 from types import SimpleNamespace
@@ -12,11 +12,11 @@ OPTIONS = {"security_protocol": "SASL_PLAINTEXT", "sasl_mechanism": "GSSAPI"}
 
 
 class GSSError(Exception):
-    """As the package raises it."""
+    """Stands for the package's own error."""
 
 
 def package(lifetime: int | None, *, fails: bool = False) -> Any:
-    """Return what stands for the package where a ticket lives for this many seconds."""
+    """Return a stand-in for the package, with a ticket of this lifetime in seconds."""
 
     def credentials(*, usage: str) -> Any:
         assert usage == "initiate"
@@ -35,7 +35,7 @@ def package(lifetime: int | None, *, fails: bool = False) -> Any:
         (package(0), "expected a Kerberos ticket, got an expired one: run kinit"),
     ],
 )
-def test_what_is_missing_is_named(
+def test_a_missing_package_or_ticket_is_named(
     monkeypatch: pytest.MonkeyPatch, module: Any, expected: str
 ) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", module)
@@ -50,7 +50,7 @@ def test_a_ticket_is_enough(monkeypatch: pytest.MonkeyPatch, lifetime: int | Non
     assert settled(OPTIONS) == OPTIONS
 
 
-def test_other_logins_need_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_logins_need_no_ticket(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", None)
     plain = {"security_protocol": "SASL_PLAINTEXT", "sasl_plain_username": "a"}
     plain["sasl_plain_password"] = "b"

@@ -1,4 +1,4 @@
-"""What a broker says of topics: partitions are counted, whatever is said about each of them."""
+"""What a broker says about topics: partitions are counted, whatever fields they have."""
 
 import struct
 from types import SimpleNamespace

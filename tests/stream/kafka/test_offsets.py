@@ -1,4 +1,4 @@
-"""The end of a log is what a fetch or the request for it says, whichever is larger."""
+"""The end of a log is the larger of what a fetch and a request for offsets say."""
 
 from typing import cast
 
@@ -12,7 +12,7 @@ ONE, TWO = TopicPartition("trips", 0), TopicPartition("trips", 1)
 
 
 class Consumer:
-    """Knows of each partition what the request said, and what the second fetch will say."""
+    """Has for each partition the answer of the request, and that of the second fetch."""
 
     def __init__(self, told: dict[TopicPartition, int], marks: dict[TopicPartition, int]) -> None:
         self.told, self.marks = told, marks
@@ -34,7 +34,7 @@ class Consumer:
 
 
 async def test_the_larger_of_both_is_the_end() -> None:
-    # One has a new leader, whose high watermark lags; of the other the request knows too little.
+    # ONE has a new leader, whose high watermark lags; the request for TWO is behind.
     consumer = Consumer({ONE: 20, TWO: 11}, {ONE: 18, TWO: 15})
     found = await end_offsets(cast("AIOKafkaConsumer", consumer), [ONE, TWO])
     assert found == {ONE: 20, TWO: 15}

@@ -1,4 +1,4 @@
-"""The producer that is replaced when it can write no more, over clients that do as told."""
+"""The producer that is replaced once it can write no more, with fake clients."""
 
 import asyncio
 import gc
@@ -22,13 +22,13 @@ Sent = asyncio.Future[None]
 
 
 def lasting(monkeypatch: pytest.MonkeyPatch, made: object) -> LastingProducer:
-    """Return one whose client is `made`."""
+    """Return a producer whose client is `made`."""
     monkeypatch.setattr(producing.clients, "producer", lambda *_: cast("AIOKafkaProducer", made))
     return LastingProducer("nowhere:1", {})
 
 
 class Client:
-    """A client that is told which topics it needs."""
+    """A client that keeps the topics that are added to its metadata."""
 
     def __init__(self) -> None:
         self.client = self
@@ -39,7 +39,7 @@ class Client:
 
 
 class Forgetful(Client):
-    """A client that does not know a partition until it has asked again."""
+    """A client that does not know a partition before it updates its metadata."""
 
     known = False
 
@@ -68,7 +68,7 @@ async def test_a_partition_that_the_client_does_not_know_yet_is_asked_for(
 
 
 class Made(Client):
-    """A client that refuses to start, or to send, with these errors; None: it does."""
+    """A client whose starts and sends raise these errors in turn; None means success."""
 
     def __init__(self, starts: list[KafkaError | None], sends: list[KafkaError | None]) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class Made(Client):
 async def test_a_broker_that_refuses_a_new_producer_may_take_one_later(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It has taken one before: that it failed once more says nothing of what it supports."""
+    """It has accepted one before, so a failure does not mean that it supports none."""
     fenced = OutOfOrderSequenceNumber()
     made = Made([None, UnknownError(), None], [None, fenced, None])
     producer = lasting(monkeypatch, made)
@@ -105,7 +105,7 @@ async def test_a_broker_that_refuses_a_new_producer_may_take_one_later(
     assert not made.sends
 
 
-async def test_a_broker_without_idempotent_producers_is_told_at_the_start(
+async def test_a_broker_without_idempotent_producers_is_reported_at_the_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     producer = lasting(monkeypatch, Made([UnknownError()], []))
@@ -114,7 +114,7 @@ async def test_a_broker_without_idempotent_producers_is_told_at_the_start(
 
 
 class Batching(Client):
-    """Makes batches of 400 bytes, and takes as many as there are answers."""
+    """Makes batches of 400 bytes, and accepts as many as there are answers."""
 
     def __init__(self, answers: list[Sent]) -> None:
         super().__init__()
@@ -142,7 +142,7 @@ def answers(number: int) -> list[Sent]:
     return [asyncio.get_running_loop().create_future() for _ in range(number)]
 
 
-async def test_what_goes_whole_is_one_batch_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_send_whole_sends_one_batch_or_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     (answer,) = answers(1)
     made = Batching([answer])
     producer = lasting(monkeypatch, made)
@@ -160,7 +160,7 @@ async def test_what_goes_whole_is_one_batch_or_nothing(monkeypatch: pytest.Monke
     await producer.stop()
 
 
-async def test_a_batch_that_fails_after_a_later_one_was_refused_is_no_error_of_asyncio(
+async def test_a_batch_that_fails_late_leaves_no_unretrieved_exception(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said: list[Any] = []

@@ -1,4 +1,4 @@
-"""Arrival bounds event time: what is known of it, and that no forged date makes others late."""
+"""Arrival bounds event time: how it is known, and that no forged date makes others late."""
 
 import random
 from collections.abc import Iterable, Sequence
@@ -17,16 +17,16 @@ NOW_MS = 1_800_000_000_000
 
 
 def known(dates: Dates, *, since_ms: int | None = None) -> tuple[list[int], list[int]]:
-    """Return the latest and the best known arrivals of two records."""
+    """Return the latest possible and the best known arrivals of two records."""
     found = replace(dates, since_ms=since_ms).arrivals(now_ms=NOW_MS)
     return tuple(np.broadcast_to(of, 2).tolist() for of in (found.latest_ms, found.clock_ms))
 
 
-def test_a_broker_s_timestamp_is_the_arrival():
+def test_a_brokers_timestamp_is_the_arrival():
     assert known(Dates((5, 7), appended=True)) == ([5, 7], [5, 7])
 
 
-def test_what_senders_say_is_bounded_by_what_a_reader_knows():
+def test_senders_timestamps_are_bounded_by_what_a_reader_knows():
     assert known(Dates()) == ([NOW_MS] * 2, [NOW_MS] * 2)
     assert known(Dates((-1, -1))) == ([NOW_MS] * 2, [NOW_MS] * 2)
     for dated_ms, since_ms, clock_ms in (
@@ -42,7 +42,7 @@ def test_what_senders_say_is_bounded_by_what_a_reader_knows():
 def read(
     times_ms: Sequence[int], sizes: Iterable[int], *, since_ms: int | None = None
 ) -> list[int]:
-    """What is known of records that are read in batches of these sizes, one after the other."""
+    """Return the best known arrivals of records that are read in batches of these sizes."""
     found: list[int] = []
     dates = Dates(times_ms, since_ms=since_ms)
     while len(found) < len(times_ms):
@@ -53,14 +53,14 @@ def read(
 
 
 @pytest.mark.parametrize("most", [1, 7, 300, 5_000])
-def test_what_is_known_is_never_later_than_the_arrival_though_a_third_lies(most: int):
+def test_known_times_are_never_after_the_arrival_though_a_third_lies(most: int):
     rng = random.Random(3)
     arrived = sorted(NOW_MS - rng.randrange(3_600_000) for _ in range(4_000))
     lies = [at + (3_600_000 if rng.random() < 0.3 else 0) for at in arrived]
     sizes = iter(lambda: rng.randint(1, most), 0)
     for place, (at, known_ms) in enumerate(zip(arrived, read(lies, sizes), strict=True)):
         assert known_ms <= at
-        # By the median of this many records before it, and the same for some after one another.
+        # The bound is a median over MEMORY records, computed once for some records in a row.
         assert known_ms >= arrived[max(0, place - MEMORY - 200)]
 
 
@@ -101,11 +101,11 @@ def test_forged_dates_make_no_honest_report_late(window: WindowSpec, *, away: bo
     assert measure(window, "LogAppendTime", seconds=80, away=away).late == 0
 
 
-def test_nor_while_a_worker_catches_up_by_what_senders_say():
+def test_forged_dates_make_nothing_late_while_a_worker_catches_up():
     assert measure(WINDOWS["10s, grace = 5s"], "CreateTime", seconds=130, away=True).late == 0
 
 
-def test_without_the_bound_they_do():
+def test_without_the_bound_forged_dates_make_reports_late():
     window = WINDOWS["10s, grace = 5s"]
     honest, late = measure(window, "no bound", seconds=20, away=False)
     assert late > honest / 20

@@ -1,4 +1,4 @@
-"""What becomes of reports that do not count: rejected alone, copied whole, cut at 64 KiB."""
+"""Reports that do not count: they are rejected one by one, and copied, up to 64 KiB."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def test_one_bad_report_in_a_frame_rejects_that_report():
     assert copy.value == frame((NOW_MS, 7))
 
 
-def test_a_message_of_one_fate_is_copied_as_it_came():
+def test_a_message_with_one_fate_is_copied_unchanged():
     cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
     message = frame((NOW_MS + 100, 0), (NOW_MS + 200, 1))
     cluster.produce(0, message)
@@ -52,7 +52,7 @@ def test_copies_never_exceed_64_kib():
     assert rejected == b"x" * (64 * 1024)
 
 
-def test_rejected_messages_are_counted_only_where_asked():
+def test_rejected_messages_are_not_copied_where_that_is_off():
     cluster = Cluster(make_context(WINDOW, copy_rejected=False), now_ms=NOW_MS)
     cluster.produce(0, frame((NOW_MS, 0)), None, frame((NOW_MS, 9)), frame((NOW_MS - 500, 0)))
     cluster.step()

@@ -1,7 +1,7 @@
 """States of several specs over one source: each report is counted once, each bad message once.
 
-Owners by the old and by the new configuration work at the same time, as in a rolling restart, all
-of them zombies now and then, over one changelog.
+Owners with the old and the new configuration work at the same time, as in a rolling restart, on one
+changelog, and any of them may be a zombie.
 """
 
 import random
@@ -48,7 +48,7 @@ Log = list[tuple[int, bytes, bytes | None]]
 
 @dataclass
 class World:
-    """One partition of source and changelog, which all owners share."""
+    """One partition of a source and its changelog, shared by all owners."""
 
     rng: random.Random
     source: list[str] = field(default_factory=list)
@@ -69,7 +69,7 @@ class World:
 
 
 class Owner:
-    """A worker that believes to own the partition; its own state comes first."""
+    """A worker that believes that it owns the partition; the first context is its own spec's."""
 
     def __init__(self, world: World, contexts: list[Context]) -> None:
         self.world, self.contexts = world, contexts
@@ -83,7 +83,7 @@ class Owner:
             replica.read(log, position=self.read, end=self.read)
 
     def step(self, *, honest: bool = False) -> None:
-        """Do one thing, at random; `honest` owners do all, and fail at nothing."""
+        """Do some things at random; `honest` owners do everything, without faults."""
         rng = self.world.rng
         for place in range(len(self.contexts)):
             if honest or rng.random() < 0.7:
@@ -108,7 +108,7 @@ class Owner:
                 part.ingest(records, now_ms=10)
 
     def _take_packed(self, part: Partition, stop: int) -> None:
-        """Take messages as a packer has sent them, some of them once more."""
+        """Take messages from a packer, some of them again."""
         after = max(0, part.next - self.world.rng.randrange(4))
         names = self.world.source[after:stop]
         records = make_records([(after + i, MESSAGES[name]) for i, name in enumerate(names)])
@@ -146,7 +146,7 @@ class Owner:
 
 
 def run(world: World, configurations: list[Context], *others: list[Context]) -> None:
-    """Let owners by all these configurations work at once; the first one's finish the rest."""
+    """Let owners with all these configurations work at once; one with the first finishes."""
     owners = [Owner(world, contexts) for contexts in (configurations, configurations, *others)]
     for _ in range(30):
         world.produce(world.rng.randrange(6))
@@ -174,7 +174,7 @@ def test_a_spec_changes_by_a_rolling_restart(seed: int) -> None:
     assert heads[OLD].n == source.count("old")
     assert heads[NEW].n == source.count("new")
     bad = sum(source.count(name) for name in ("torn old", "unreadable", "none"))
-    # What an owner by the old configuration read of the new spec, it rejected.
+    # Owners with the old configuration reject reports of the new spec.
     early = source[: heads[OLD].cutover].count("new")
     assert rejections(heads) == {
         "undecodable": bad,
@@ -188,7 +188,7 @@ def test_a_spec_changes_and_changes_back(seed: int) -> None:
     world = World(random.Random(seed))
     run(world, OLD_OWN)
     run(world, NEW_OWN)
-    # All workers stop in between.
+    # All workers stop before this.
     run(world, BACK_OWN)
     run(world, NEW_OWN)
     heads, source = world.heads(), world.source
@@ -198,7 +198,7 @@ def test_a_spec_changes_and_changes_back(seed: int) -> None:
     assert rejections(heads)["undecodable"] == bad
 
 
-def test_an_owner_by_the_old_configuration_leaves_what_was_handed_over() -> None:
+def test_an_owner_with_the_old_configuration_leaves_handed_over_offsets() -> None:
     world = World(random.Random(1), source=["old", "none"])
     for contexts in (OLD_OWN, NEW_OWN):
         last = Owner(world, contexts)

@@ -1,8 +1,6 @@
-"""20,000 messages malformed in every field, for every mechanism: each has the fates it has to.
+"""20,000 messages (200,000 in `make soak`) malformed in every field, for every mechanism.
 
-In `make soak` there are 200,000.
-
-Expectations come from `tests.fuzz.expected`, written from docs/wire.md alone.
+Each has the fates that `tests.fuzz.expected` expects, which is written from docs/wire.md alone.
 """
 
 import random
@@ -11,8 +9,6 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.partition.copies import COPY_BYTES, Copy
-from ldpstream.agents.partition.flushes import Settled
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import totals
@@ -23,7 +19,7 @@ from tests.conformance.instances import INSTANCES
 from tests.fuzz.collection import fuzzer_of, rules_of
 from tests.fuzz.expected import Expected
 from tests.soak import chosen
-from tests.stream.harness import loaded, make_context, make_spec
+from tests.stream.harness import loaded, make_context, make_spec, settle
 
 MESSAGES = chosen(20_000, soak=200_000)
 EACH = -(-MESSAGES // len(INSTANCES))
@@ -41,16 +37,6 @@ def spec_of(mechanism: Mechanism) -> CollectionSpec:
     )
 
 
-def won(replica: Replica, part: Partition, at: int) -> tuple[int, tuple[Copy, ...]]:
-    """Write a flush to a log that already holds this many records, and read it back."""
-    flush = part.flush()
-    assert flush is not None
-    records = [(at + i, *record) for i, record in enumerate([*flush.cells, flush.head])]
-    replica.read(records, position=at + len(records), end=at + len(records))
-    assert part.settle() is Settled.WON
-    return at + len(records), flush.copies
-
-
 @pytest.mark.soak
 @pytest.mark.parametrize("name", INSTANCES)
 def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
@@ -58,7 +44,7 @@ def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
     spec = spec_of(INSTANCES[name])
     context = make_context(WINDOW, spec=spec, chunk=64)
     expected = Expected(rules_of(spec, WINDOW))
-    replica, part = loaded(context, now_ms=NOW_MS)
+    replica, part = loaded(context)
     offset = log = 0
     fates, copied = [], []
     values = list(fuzzer_of(spec, rng, now_ms=NOW_MS).messages(EACH, big=1))
@@ -68,8 +54,9 @@ def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
         part.ingest(batch, now_ms=NOW_MS)
         offset += len(batch)
         assert part.work.clock == expected.clock
-        log, copies = won(replica, part, log)
-        copied += copies
+        flush = settle(replica, part, start=log)
+        log += len(flush.cells) + 1
+        copied += flush.copies
     head = replica.head
     assert head is not None
     found = {"counted": head.n, "late": head.late, **head.rejected}
@@ -84,12 +71,12 @@ def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
 
 
 def has_impossible(mechanism: Mechanism) -> bool:
-    """Whether some bytes of a report's length are no report."""
+    """Return whether some bytes of the right length are not a report."""
     return not mechanism.decode(np.full((1, mechanism.report_bytes), 255, dtype=np.uint8))[1].all()
 
 
 def check_copies(copies: list[Copy], fates: list) -> None:
-    """Each message is copied under each of its reasons, and under no other, and never long."""
+    """Check that each message is copied once for each of its reasons, up to the limit."""
     found: dict[int, set[str]] = {}
     for copy in copies:
         headers = dict(copy.headers)
@@ -100,7 +87,7 @@ def check_copies(copies: list[Copy], fates: list) -> None:
 
 
 def check_counts(context: Context, replica: Replica, expected: Expected) -> None:
-    """The statistic of every pane is that of the reports that had to be counted in it."""
+    """Check that the statistic of every pane is that of the reports expected in it."""
     mechanism, pane_ms = context.spec.mechanism, context.window.pane_ms
     panes: dict[int, list[bytes]] = {}
     for pane, report in expected.counted.elements():

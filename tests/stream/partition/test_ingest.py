@@ -23,30 +23,21 @@ from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.soak import chosen
 from tests.stream.batches import NOW_MS, OLD, contexts, sources
-from tests.stream.harness import frame, loaded, make_context
+from tests.stream.harness import frame, loaded, make_context, settle
 from tests.stream.oracle import Oracle
 
 ARRIVED = st.integers(NOW_MS - 60, NOW_MS + 20)
 
 
-def settle(replica: Replica, part: Partition) -> tuple[Copy, ...]:
-    flush = part.flush()
-    assert flush is not None
-    records = [(at, *record) for at, record in enumerate([*flush.cells, flush.head])]
-    replica.read(records, position=len(records), end=len(records))
-    part.settle()
-    return flush.copies
-
-
 @pytest.mark.soak
 @settings(max_examples=chosen(100, soak=5_000, check=20), deadline=None)
 @given(sources(), st.lists(st.tuples(ARRIVED, ARRIVED), min_size=48, max_size=48))
-def test_batches_decide_what_one_report_after_the_other_would(
+def test_batches_get_the_fates_of_their_reports_one_by_one(
     source: tuple[Context, list[list[bytes | None]]], arrivals: list[tuple[int, int]]
 ):
     context, batches = source
     oracle = Oracle(context)
-    replica, part = loaded(context, now_ms=NOW_MS)
+    replica, part = loaded(context)
     offset = 0
     for batch in batches:
         records = list(enumerate(batch, start=offset))
@@ -57,7 +48,7 @@ def test_batches_decide_what_one_report_after_the_other_would(
         part.ingest(records, now_ms=NOW_MS, arrived=Arrivals(latest, np.minimum(latest, clock)))
         offset += len(batch)
         assert part.work.clock == oracle.clock
-    copies = settle(replica, part)
+    copies = settle(replica, part).copies
     head = replica.head
     assert head is not None
     fates = Counter(fate.fate for fate in oracle.fates)
@@ -126,7 +117,7 @@ def copied_in(oracle: Oracle) -> Counter:
 @pytest.mark.soak
 @settings(max_examples=chosen(70, soak=3_000, check=15), deadline=None)
 @given(sources())
-def test_many_frames_are_read_as_each_alone(source: tuple[Context, list[list[bytes | None]]]):
+def test_many_frames_are_read_like_single_ones(source: tuple[Context, list[list[bytes | None]]]):
     context, batches = source
     values = [value for batch in batches for value in batch] * 3
     accept = frozenset([OLD.fingerprint])
@@ -145,17 +136,17 @@ def test_many_frames_are_read_as_each_alone(source: tuple[Context, list[list[byt
 
 
 def test_no_messages_change_nothing():
-    _, part = loaded(contexts()[0], now_ms=NOW_MS)
+    _, part = loaded(contexts()[0])
     before = part.work
     part.ingest([], now_ms=NOW_MS)
     assert part.work == before
     assert part.flush() is None
 
 
-def test_what_was_taken_in_by_halves_is_never_flushed(monkeypatch: pytest.MonkeyPatch):
-    """It would count what is read again, or disagree with itself for good."""
+def test_a_half_ingested_batch_is_never_flushed(monkeypatch: pytest.MonkeyPatch):
+    """A flush would count reports twice, or store a state that never adds up."""
     context = make_context(WindowSpec(size_ms=8, hop_ms=8))
-    replica, part = loaded(context, now_ms=0)
+    replica, part = loaded(context)
     part.ingest([(0, frame((1, 0)))], now_ms=0)
 
     def half(*given: Any) -> Head:
@@ -167,7 +158,7 @@ def test_what_was_taken_in_by_halves_is_never_flushed(monkeypatch: pytest.Monkey
         with pytest.raises(MemoryError):
             part.ingest([(1, frame((2, 1)))], now_ms=0)
     assert part.settle() is Settled.LOST
-    # What comes before anybody has noticed makes it no better.
+    # Messages that come before the loss is noticed change nothing.
     part.ingest([(1, frame((2, 1)))], now_ms=0)
     assert part.flush() is None
     assert part.settle() is Settled.LOST
@@ -177,7 +168,7 @@ def test_what_was_taken_in_by_halves_is_never_flushed(monkeypatch: pytest.Monkey
 
 
 def test_offsets_below_next_are_refused():
-    _, part = loaded(contexts()[0], now_ms=NOW_MS)
+    _, part = loaded(contexts()[0])
     part.ingest([(0, frame((NOW_MS, 0))), (4, frame((NOW_MS, 0)))], now_ms=NOW_MS)
     assert part.next == 5
     with pytest.raises(ValueError, match="offsets of at least next"):

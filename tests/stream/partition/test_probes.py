@@ -1,4 +1,4 @@
-"""A partition is idle by probes that follow each other without a break, and by nothing else."""
+"""A partition is idle only by probes that follow each other without a break."""
 
 import pytest
 
@@ -22,21 +22,21 @@ def probed(*asked_ms: int) -> UnbrokenProbes:
         (range(0, 5_001, 1_000), 5_000, True),
         (range(0, 5_001, 1_000), 4_999, False),
         (range(0, 5_001, 2_000), 6_000, True),
-        # Two of them lie too far apart, and the second is the first of a new series.
+        # Two probes are too far apart, so the second begins a new series.
         ((0, 2_000, 4_001, 6_000), 6_000, False),
         ((0, 2_000, 4_001, 6_000, 8_000, 9_100), 9_100, True),
-        # The last one is old.
+        # The last probe is too old.
         (range(0, 5_001, 1_000), 7_001, False),
-        # One that is old does not make the last one older, nor a series longer.
+        # A probe that is reported late neither breaks a series nor makes it longer.
         ((4_000, 5_000, 0, 6_000), 6_000, False),
         ((0, 2_000, 4_000, 5_000, 3_000), 7_000, True),
     ],
 )
-def test_an_unbroken_series_makes_idle(asked: range, now: int, idle: bool) -> None:
+def test_an_unbroken_series_proves_idleness(asked: range, now: int, idle: bool) -> None:
     assert probed(*asked).last_for(IDLE_MS, now_ms=now) is idle
 
 
-def test_what_breaks_a_series_begins_another() -> None:
+def test_a_broken_series_starts_again() -> None:
     probes = probed(*range(0, 5_001, 1_000))
     probes.broken()
     assert not probes.last_for(0, now_ms=5_000)

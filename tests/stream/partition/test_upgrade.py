@@ -1,4 +1,4 @@
-"""Rule 14: a state moves to a newer format once all owners have said for a while that they may."""
+"""Rule 14: a state moves to a newer format once all owners have announced it for a while."""
 
 from dataclasses import replace
 
@@ -15,11 +15,11 @@ CONTEXT = make_context(HOURLY)
 OLD = replace(CONTEXT, format=1)
 BOTH = 1, 1
 UNDISTURBED_MS = SWITCH_MS + 30_000
-"""The switch and the idle time: so long an idle partition's owner keeps what it reads to itself."""
+"""The switch time plus the idle time, after which an idle owner announces what it reads."""
 
 
 def make_cluster() -> Cluster:
-    """A state of two partitions in format 1, owned by workers that hold it there."""
+    """Return a state of two partitions whose owners hold it in format 1."""
     cluster = Cluster(OLD, partitions=2, now_ms=NOW_MS)
     for p in (0, 1):
         cluster.produce(p, frame((NOW_MS, 0)))
@@ -52,13 +52,13 @@ def test_a_new_state_begins_with_the_newest_format():
     assert cluster.head(1).format == NEWEST
 
 
-def test_it_moves_on_once_all_have_said_for_a_session_that_they_read_it():
+def test_the_format_rises_once_all_owners_have_announced_it_for_a_session():
     cluster = make_cluster()
     restart(cluster, 0)
     wait(cluster, 2 * SWITCH_MS)
     assert (formats(cluster), reads(cluster)) == (BOTH, (NEWEST, 1))
     restart(cluster, 1)
-    # Nothing comes, and the new owner says it all the same.
+    # The new owner announces it although no message comes.
     wait(cluster, UNDISTURBED_MS - 1_000)
     assert reads(cluster) == (NEWEST, 1)
     wait(cluster, 2_000)
@@ -72,11 +72,11 @@ def test_it_moves_on_once_all_have_said_for_a_session_that_they_read_it():
     assert formats(cluster) == (NEWEST, NEWEST)
 
 
-def test_a_worker_that_holds_it_takes_back_what_was_said():
+def test_a_worker_that_holds_the_format_takes_back_what_was_said():
     cluster = make_cluster()
     for p in (0, 1):
         restart(cluster, p)
-    # Each says so with the head that calls its partition idle.
+    # Each owner announces it with the head that says that its partition is idle.
     wait(cluster, UNDISTURBED_MS - SWITCH_MS // 2)
     assert reads(cluster) == (NEWEST, NEWEST)
     restart(cluster, 1, held=True)
@@ -86,7 +86,7 @@ def test_a_worker_that_holds_it_takes_back_what_was_said():
     assert (formats(cluster), reads(cluster)) == (BOTH, (NEWEST, 1))
 
 
-def test_no_way_leads_back():
+def test_a_format_never_goes_back():
     cluster = make_cluster()
     for p in (0, 1):
         restart(cluster, p)
@@ -125,14 +125,14 @@ def test_a_process_that_was_suspended_waits_again(pause_ms: int):
     assert switched == (pause_ms == 0)
 
 
-def test_partitions_that_a_worker_does_not_know_hold_it_back():
+def test_partitions_that_a_worker_does_not_know_hold_the_switch_back():
     switch = FormatSwitch(CONTEXT, 0)
     work, heads = Head(seq=1, partitions=3, reads=NEWEST), [Head(seq=1, reads=NEWEST)] * 2
     for now_ms in range(0, 2 * SWITCH_MS, 1_000):
         assert switch.look(work, heads, now_ms=now_ms) == (work, False)
 
 
-def test_who_wins_the_switch_is_told_of_it():
+def test_the_outcome_of_the_winning_flush_names_the_switch():
     cluster = make_cluster()
     for p in (0, 1):
         restart(cluster, p)

@@ -26,18 +26,23 @@ def make_app(name: str) -> faust.App:
     return faust.App(name, store="memory://")
 
 
+def add_agent(app: faust.App, *topics: str) -> Any:
+    """Give an app an agent of the user's own on some topics, and return it."""
+
+    async def mine(stream: faust.Stream[bytes]) -> None:
+        async for _ in stream:
+            pass
+
+    return app.agent(app.topic(*topics))(mine)
+
+
 def attached(app: faust.App) -> Any:
     return attach(app, CONFIG, metrics=Metrics(registry=prometheus_client.CollectorRegistry()))
 
 
 async def test_another_agent_on_a_collections_topic_is_refused() -> None:
     app = make_app("own")
-
-    @app.agent(app.topic("orders", CONFIG.collections["city"].topics.source))
-    async def mine(stream: faust.Stream[bytes]) -> None:
-        async for _ in stream:
-            pass
-
+    add_agent(app, "orders", CONFIG.collections["city"].topics.source)
     with pytest.raises(ValueError, match=r"agent .*mine reads city.reports, the topic of .* city"):
         attached(app)
 
@@ -46,24 +51,14 @@ async def test_an_agent_that_is_added_later_is_refused_at_the_start() -> None:
     app = make_app("later")
     attached(app)
     (start,) = app._app_tasks
-
-    @app.agent(app.topic(CONFIG.collections["city"].topics.source))
-    async def mine(stream: faust.Stream[bytes]) -> None:
-        async for _ in stream:
-            pass
-
+    add_agent(app, CONFIG.collections["city"].topics.source)
     with pytest.raises(ValueError, match=r"pipeline.windows\('city'\)"):
         await start()
 
 
-async def test_other_agents_and_the_collections_own_are_let_be() -> None:
+async def test_other_agents_and_the_collections_own_are_accepted() -> None:
     app = make_app("others")
-
-    @app.agent(app.topic("orders"))
-    async def mine(stream: faust.Stream[bytes]) -> None:
-        async for _ in stream:
-            pass
-
+    mine = add_agent(app, "orders")
     pipeline = attached(app)
     assert sorted(app.agents) == ["ldpstream.city", mine.name]
     table = pipeline.windows("city")
@@ -102,7 +97,7 @@ def test_an_address_without_a_token_is_refused_at_once() -> None:
         attach(make_app("open"), config, http=True)
 
 
-async def test_budgets_that_protect_in_name_only_are_said(
+async def test_nominal_budgets_are_logged(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     attached(make_app("meant"))

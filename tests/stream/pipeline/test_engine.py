@@ -1,4 +1,4 @@
-"""An engine by itself: what it says, turns for others, waiting."""
+"""An engine by itself: what it logs, how it shares the event loop, and what it waits for."""
 
 import asyncio
 import logging
@@ -32,7 +32,7 @@ domain = { size = 12 }
 WINDOWS = 40
 
 
-async def test_added_partitions_are_said_as_docs_changes_md_shows(
+async def test_added_partitions_are_logged_as_docs_changes_md_shows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine = begun(make_engine(source=4))
@@ -41,7 +41,7 @@ async def test_added_partitions_are_said_as_docs_changes_md_shows(
     assert caplog.messages == [shown.replace("trips", "city")]
 
 
-async def test_a_switch_of_formats_is_said_as_docs_changes_md_shows(
+async def test_a_switch_of_formats_is_logged_as_docs_changes_md_shows(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine = begun(make_engine())
@@ -53,7 +53,7 @@ async def test_a_switch_of_formats_is_said_as_docs_changes_md_shows(
     await engine.revoke()
 
 
-async def test_a_format_that_is_held_too_late_is_said_once(
+async def test_a_format_that_is_held_too_late_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     head = Head(epoch=7, seq=1, format=2, reads=2, partitions=2)
@@ -77,7 +77,7 @@ async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
     monkeypatch.setattr(engine._loader, "load", tried.append)
     engine.assign([0, 1])
     engine.tick()
-    # Partition 0's head does not include the other one.
+    # The head of partition 0 does not include the other one.
     assert tried == [0]
     engine.replicas[0].head = None
     engine.tick()
@@ -86,10 +86,10 @@ async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(
     assert tried == [0, 0, 1]
 
 
-async def test_giving_up_partitions_waits_for_no_stream_that_flows(
+async def test_giving_up_partitions_does_not_wait_for_an_endless_stream(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """What came before the end is flushed, and no more: there is always more."""
+    """Only messages that came before the revocation are flushed, for there are always more."""
     log: list[tuple[int, bytes, bytes | None]] = []
     heads: list[int] = []
 
@@ -112,7 +112,7 @@ async def test_giving_up_partitions_waits_for_no_stream_that_flows(
     monkeypatch.setattr("ldpstream.agents.pipeline.engine.REVOKE_SECONDS", 3_600)
     engine = begun(make_engine(send))
     flow()
-    # A flush is on its way, and more has come since it began.
+    # A flush is in flight, and more has come since it began.
     engine.tick()
     flow()
     assert engine.first is not None
@@ -124,7 +124,7 @@ async def test_giving_up_partitions_waits_for_no_stream_that_flows(
     assert len(heads) <= 3
 
 
-async def test_others_have_their_turn_while_many_windows_are_decided(
+async def test_other_tasks_run_while_many_windows_are_decided(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logs: dict[int, list[tuple[int, bytes, bytes | None]]] = {0: [], 1: []}
@@ -158,7 +158,7 @@ async def test_others_have_their_turn_while_many_windows_are_decided(
     assert first is not None
     await eventually(lambda: all(replica.head and replica.head.n for replica in engine.replicas))
     assert made == 0
-    # Nothing is due by the clock: it is only because there is more to decide that it goes on.
+    # The clock makes nothing due: ticks continue only because there are more windows to decide.
     monkeypatch.setattr("ldpstream.agents.pipeline.rounds.TICK_SECONDS", 3_600)
     running = asyncio.create_task(keep_ticking([engine], FlushPace()))
     seen = [0]
@@ -184,7 +184,7 @@ def test_orders_that_all_partitions_include_are_forgotten() -> None:
 
 
 def city_and_before(tmp_path: Path, *, accept: bool) -> CollectionConfig:
-    """Return a collection whose spec was changed; OLD is what it was."""
+    """Return a collection whose spec was OLD before, which it may `accept`."""
     (tmp_path / "old.toml").write_text(OLD)
     old = tomllib.loads(OLD)["collection"]["city"]
     changed = {**old, "epsilon": 2.0} | ({"accept": ["old.toml"]} if accept else {})
@@ -192,7 +192,7 @@ def city_and_before(tmp_path: Path, *, accept: bool) -> CollectionConfig:
     return config.collections["city"]
 
 
-async def test_a_spec_that_was_changed_without_a_word_is_told_once(
+async def test_a_spec_that_was_changed_without_accept_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldpstream.agents.pipeline.engine.REVOKE_SECONDS", 0.0)
@@ -239,19 +239,19 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
     own.tick()
     assert not own.held
     assert own.problems == (f"it waits for {accepted.title} to hand over, which has stopped",)
-    # It is no more than a wait: nothing stopped the collection itself.
+    # The collection itself is waiting, and has not stopped.
     assert not own.stopped
     own.assign([])
     assert own.problems == ()
 
 
-async def test_orders_that_never_apply_are_bounded_and_hinder_no_other() -> None:
+async def test_orders_that_never_apply_are_bounded_and_block_no_others() -> None:
     engine = begun(make_engine())
     for number in range(1_000):
         engine.order(Control(number, {0: 1 << 62, 1: 1 << 62} | dict.fromkeys(range(2, 50), 0)))
     engine.order(Control(120_000, {0: 0}))
     assert len(engine._controls) == ORDERS
-    # Partitions that the collection does not have are not held.
+    # Ends of partitions that the collection does not have are dropped.
     assert engine._controls[0] == Control(1_000 - ORDERS + 1, {0: 1 << 62, 1: 1 << 62})
     engine.tick()
     assert engine.first is not None

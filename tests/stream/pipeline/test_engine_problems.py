@@ -1,4 +1,4 @@
-"""An engine whose surroundings fail: what stops, and what is said."""
+"""An engine whose services fail: what stops, and what is logged."""
 
 import asyncio
 
@@ -13,7 +13,11 @@ from tests.processes import eventually
 from tests.stream.engines import Same, begun, hand, make_engine, take
 
 
-async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> None:
+async def changed(*_: object, then: str) -> None:
+    raise SourceChangedError("topic city.reports was deleted and created again")
+
+
+async def test_an_unexpected_error_of_a_flush_stops_the_collection() -> None:
     def fail(*_: object) -> None:
         raise ZeroDivisionError("in a client")
 
@@ -26,14 +30,10 @@ async def test_a_flush_that_fails_as_nobody_expected_stops_the_collection() -> N
     await asyncio.sleep(0)
 
 
-async def test_a_topic_that_was_created_again_is_said_once_by_whoever_notices_first(
+async def test_a_topic_that_was_created_again_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Reading notices that offsets are gone; seconds later the topic's id is another one."""
-
-    async def changed(*_: object, then: str) -> None:
-        raise SourceChangedError("topic city.reports was deleted and created again")
-
+    """The reader notices missing offsets, and seconds later a check finds another topic id."""
     monkeypatch.setattr("ldpstream.agents.pipeline.rounds._WATCH_SECONDS", 0.0)
     monkeypatch.setattr(Same, "check", changed)
     engine = begun(make_engine())
@@ -58,7 +58,7 @@ async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
     engine = begun(make_engine())
     assert engine.held
     monkeypatch.setattr(engine.intake, "_take", fail)
-    # Whoever takes for several states of the collection goes on.
+    # The error does not reach the caller, which serves other states as well.
     hand(engine, 0, item)
     (problem,) = engine.problems
     assert problem.startswith("internal error: ZeroDivisionError('xxx")
@@ -66,7 +66,7 @@ async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
     assert (engine.stopped, engine.held) == (True, frozenset())
 
 
-async def test_a_problem_that_stops_nothing_is_said_and_nothing_stops(
+async def test_a_noted_problem_is_logged_once_and_stops_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     engine = begun(make_engine())
@@ -97,9 +97,6 @@ async def test_a_state_that_was_counted_from_another_topic_stops_its_collection(
 async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    async def changed(*_: object, then: str) -> None:
-        raise SourceChangedError("topic city.reports was deleted and created again")
-
     monkeypatch.setattr(Same, "check", changed)
     engine = begun(make_engine())
     take(engine, 0, [0])
@@ -110,7 +107,7 @@ async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection
 
 
 def test_an_added_partition_waits_for_the_owner_of_partition_0_as_a_known_problem() -> None:
-    """A rolling restart goes on at what is ready: it must not wait for what is restarted last."""
+    """A rolling restart goes on as workers are ready, so none may wait for one restarted later."""
     prefix = state_prefix(make_engine().context)
     head = encode_head(Head(epoch=7, seq=1, partitions=1))
     engine = make_engine(read=[(encode_key(prefix, Key(HEAD, 7, 1)), head)])

@@ -1,27 +1,25 @@
-"""In which order a flush goes to the broker: as one batch, or cells first and then the head."""
+"""The order in which a flush goes to the broker: one batch, or cells first and then the head."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from aiokafka.errors import KafkaTimeoutError
 
-from ldpstream.agents.config import read_config
 from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.flushes import Flush
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from tests.stream.owning import Holder
-from tests.stream.serving import CITY
+from tests.stream.serving import read_city
 
 HEAD = (b"head", b"h")
 
 
 @dataclass
 class Sent:
-    """Notes what is sent, in order; a batch holds `room` records."""
+    """Keeps what is sent, in order; a batch holds `room` records."""
 
     room: int
     refused: str = ""
@@ -54,12 +52,11 @@ class Sent:
 
 
 def make(sent: Sent, cells: int) -> tuple[InFlightFlushes, Flush]:
-    config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
     named = tuple((b"cell", b"%d" % number) for number in range(cells))
     copies = (Copy(kind="late", value=b"", headers=()),)
     flush = Flush(copies=copies, cells=named, head=HEAD)
-    city, any_ = config.collections["city"], cast("Any", sent)
-    return InFlightFlushes("city", city, Services(any_, any_, any_, any_), Holder()), flush
+    any_ = cast("Any", sent)
+    return InFlightFlushes("city", read_city(), Services(any_, any_, any_, any_), Holder()), flush
 
 
 @pytest.mark.parametrize(
@@ -74,17 +71,17 @@ async def test_the_head_goes_with_the_cells_or_after_them(
     room: int, cells: int, order: list[str]
 ) -> None:
     sent = Sent(room)
-    carrier, flush = make(sent, cells)
-    await carrier.carry(0, flush)
+    writer, flush = make(sent, cells)
+    await writer.carry(0, flush)
     assert sent.order == order
 
 
 @pytest.mark.parametrize("refused", ["1 copies", "check", "10 cells"])
 async def test_no_head_is_sent_after_what_failed(refused: str) -> None:
     sent = Sent(10, refused=refused)
-    carrier, flush = make(sent, 10)
+    writer, flush = make(sent, 10)
     with pytest.raises(KafkaTimeoutError):
-        await carrier.carry(0, flush)
+        await writer.carry(0, flush)
     assert "head" not in sent.order
 
 
@@ -94,7 +91,7 @@ async def test_no_head_is_sent_for_another_topic() -> None:
             raise SourceChangedError("another one")
 
     sent = Changed(10)
-    carrier, flush = make(sent, 1)
+    writer, flush = make(sent, 1)
     with pytest.raises(SourceChangedError):
-        await carrier.carry(0, flush)
+        await writer.carry(0, flush)
     assert not any("whole" in what for what in sent.order)

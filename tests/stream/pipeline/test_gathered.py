@@ -1,4 +1,4 @@
-"""A closed pane is stored once: what is gathered, what the others keep, what is answered."""
+"""A closed pane is stored once: what partition 0 gathers, what others keep, what is answered."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -36,7 +36,7 @@ def at(time_ms: int, *symbols: int) -> bytes:
 
 
 def make_cluster(partitions: int) -> Cluster:
-    """Twelve reports of the pane [0, 10), in turn over the partitions."""
+    """Return a cluster with twelve reports in the pane [0, 10), spread over its partitions."""
     cluster = Cluster(CONTEXT, partitions=partitions, now_ms=1_000)
     cluster.step()
     for symbol in range(12):
@@ -68,7 +68,7 @@ def told(shown: Sequence[Replica], end_ms: int = 10) -> tuple[list[int], int, in
 
 
 def prefixes(cluster: Cluster, p: int) -> list[Replica]:
-    """Replicas of a partition as they were after each of its heads."""
+    """Return replicas of a partition after each record of its log."""
     found = []
     for end in range(len(cluster.log[p]) + 1):
         replica = Replica(CONTEXT, p)
@@ -118,7 +118,7 @@ def test_late_reports_stay_with_their_partition():
     assert told(replicas(cluster))[1:] == (12, 5)
 
 
-def test_whoever_is_behind_answers_the_same_or_nothing():
+def test_a_reader_that_is_behind_answers_the_same_or_nothing():
     cluster = make_cluster(2)
     close(cluster)
     cluster.steps(4)
@@ -146,7 +146,7 @@ def test_an_owner_killed_after_gathering_leaves_nothing_to_repair():
     cluster.clock(0)
     cluster.flush(0)
     assert cluster.head(0).gathered == 1
-    # The counts are in both partitions now; partition 0's are the ones that count.
+    # The counts are in both partitions now, and those of partition 0 are valid.
     assert {p for p, _, _ in stored(cluster, 0)} == {0, 1}
     want = told(replicas(cluster))
     assert want[1] == 12
@@ -158,7 +158,7 @@ def test_an_owner_killed_after_gathering_leaves_nothing_to_repair():
     assert told(replicas(cluster)) == want
 
 
-def test_what_an_owner_gathered_without_winning_has_not_happened():
+def test_panes_gathered_by_a_head_that_has_not_won_are_not_gathered():
     cluster = make_cluster(2)
     close(cluster)
     for p in (0, 1):
@@ -203,7 +203,7 @@ def test_nothing_is_loaded_while_partition_0_has_lost_what_it_stores():
         told([emptied, cluster.replicas[1]])
 
 
-def test_a_partition_0_that_was_emptied_is_a_problem_with_a_way_out():
+def test_an_emptied_partition_0_is_a_problem_that_names_the_way_out():
     engine = make_engine()
     prefix, lost = state_prefix(engine.context), Head(epoch=1, seq=1, gathered=3, lineage={1: 1})
     record = encode_key(prefix, Key(HEAD, 1, 1)), encode_head(lost)
@@ -246,7 +246,7 @@ def test_a_store_resumes_with_gathered_panes(tmp_path: Path):
         assert positions == [0, end]
 
 
-def test_a_head_without_gathered_panes_is_as_it_was():
+def test_a_head_without_gathered_panes_has_the_older_encoding():
     head = Head(epoch=1, seq=2, n=5, lineage={1: 2})
     key, plain = Key(HEAD, 1, 2), encode_head(head)
     assert encode_head(replace(head, gathered=7)) == plain + (7).to_bytes(8, "little")

@@ -1,4 +1,4 @@
-"""Whether the broker answers, told from what a client's clock on the wall says of its answers."""
+"""Whether the broker answers, judged by the wall-clock times of its answers."""
 
 import logging
 
@@ -7,7 +7,7 @@ import pytest
 from ldpstream.agents.served.health import BrokerWatch
 
 
-def test_a_silent_broker_is_said_once_and_so_is_its_return(caplog: pytest.LogCaptureFixture):
+def test_a_silent_broker_is_logged_once_and_so_is_its_return(caplog: pytest.LogCaptureFixture):
     watch = BrokerWatch()
     with caplog.at_level(logging.INFO, logger="ldpstream"):
         watch.look(None, "b:1", 5.0)
@@ -25,7 +25,9 @@ def test_a_silent_broker_is_said_once_and_so_is_its_return(caplog: pytest.LogCap
 
 
 @pytest.mark.parametrize("step_ms", [7_200_000, -7_200_000])
-def test_a_clock_that_is_set_is_no_silence(step_ms: int, caplog: pytest.LogCaptureFixture):
+def test_a_clock_that_is_set_is_not_taken_for_silence(
+    step_ms: int, caplog: pytest.LogCaptureFixture
+):
     watch = BrokerWatch()
     for second in range(10):
         stamp = 1_800_000_000_000 + 1_000 * second + (step_ms if 3 < second < 7 else 0)

@@ -1,4 +1,4 @@
-"""Topics that go missing: deleted, created again, or not known yet to a broker that has started."""
+"""Topics that go missing: deleted, created again, or not yet known to a starting broker."""
 
 import asyncio
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ THERE = {
 
 
 class Broker:
-    """Answers what it is told to; its clock is set by hand."""
+    """Gives the answers, and has the time, that a test sets."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answer: Mapping[str, TopicState] | KafkaError = THERE
@@ -52,7 +52,9 @@ def broker(monkeypatch: pytest.MonkeyPatch) -> Broker:
 
 
 @pytest.mark.parametrize("missing", [TOPICS.source, TOPICS.changelog])
-async def test_deleted_once_it_is_missing_for_long(broker: Broker, missing: str) -> None:
+async def test_a_topic_that_is_missing_for_long_counts_as_deleted(
+    broker: Broker, missing: str
+) -> None:
     await broker.check(1)
     broker.answer = {name: state for name, state in THERE.items() if name != missing}
     for _ in range(3):
@@ -68,7 +70,7 @@ async def test_a_broker_that_starts_knows_its_topics_later(broker: Broker) -> No
         for _ in range(2):
             with pytest.raises(UnknownTopicOrPartitionError):
                 await broker.check(MISSING_SECONDS * 0.9)
-            # It goes away once more, or has learnt what it has.
+            # The broker goes away again.
             broker.answer = KafkaConnectionError()
             with pytest.raises(KafkaConnectionError):
                 await broker.check(MISSING_SECONDS)
@@ -83,7 +85,7 @@ async def test_a_source_created_again_is_refused_until_it_is_reset(broker: Broke
         await broker.check(1)
 
 
-async def test_those_who_wait_for_one_answer_share_its_failure(broker: Broker) -> None:
+async def test_concurrent_checks_share_one_failure(broker: Broker) -> None:
     broker.answer = {}
     with pytest.raises(UnknownTopicOrPartitionError):
         await broker.check(1)
@@ -93,7 +95,7 @@ async def test_those_who_wait_for_one_answer_share_its_failure(broker: Broker) -
     assert [type(one) for one in found] == [KafkaConnectionError] * 4
 
 
-async def test_whoever_waits_behind_a_cancelled_one_asks_itself(broker: Broker) -> None:
+async def test_a_check_behind_a_cancelled_one_asks_by_itself(broker: Broker) -> None:
     broker.answer = {}
     first = asyncio.create_task(broker.check(1))
     second = asyncio.create_task(broker.check(0))

@@ -1,14 +1,12 @@
-"""Flushes on their way: what is said of those that cannot be written."""
+"""Flushes in flight: failures that are logged once, draining, and their pace."""
 
 import asyncio
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
 
-from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.pipeline.flushing import (
     FLUSH_SECONDS,
@@ -19,21 +17,20 @@ from ldpstream.agents.pipeline.flushing import (
 from ldpstream.agents.reading.intake import OwnedPartition
 from ldpstream.agents.reading.interval import PARTITIONS
 from tests.stream.owning import Holder
-from tests.stream.serving import CITY
+from tests.stream.serving import read_city
 
 
-class Carrying(InFlightFlushes):
-    """Flushes that a test carries to the broker."""
+class Unconnected(InFlightFlushes):
+    """Flushes without services to write them."""
 
     def __init__(self) -> None:
-        config = read_config({"collection": {"city": CITY}}, base=Path(), environment={})
         any_ = cast("Any", None)
         services = Services(any_, any_, any_, any_)
-        super().__init__("trips", config.collections["city"], services, Holder())
+        super().__init__("trips", read_city(), services, Holder())
 
 
-class Refusing(Carrying):
-    """Refuses the first partitions, each with an error of its own."""
+class Refusing(Unconnected):
+    """Refuses the flushes of the first partitions with the given errors."""
 
     def __init__(self, errors: list[KafkaError]) -> None:
         super().__init__()
@@ -55,33 +52,33 @@ def held(partition: int) -> OwnedPartition:
     return OwnedPartition(state)
 
 
-async def test_a_partition_that_cannot_be_written_is_said_once(
+async def test_a_partition_that_cannot_be_written_is_logged_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    carrier = Refusing([MessageSizeTooLargeError(), MessageSizeTooLargeError()])
-    carrier.errors.append(RequestTimedOutError())
+    flushes = Refusing([MessageSizeTooLargeError(), MessageSizeTooLargeError()])
+    flushes.errors.append(RequestTimedOutError())
     partitions = [held(partition) for partition in range(4)]
 
     async def rounds(number: int) -> None:
         for _ in range(number):
             for one in partitions:
-                carrier.start(one)
+                flushes.start(one)
                 assert one.flight is not None
                 await one.flight
 
     await rounds(5)
     (said,) = caplog.messages
     assert "partition 0 cannot be written" in said
-    # Once it could be written it is said again.
-    refused, carrier.errors = carrier.errors, []
+    # After a success the next failure is logged again.
+    refused, flushes.errors = flushes.errors, []
     await rounds(1)
-    carrier.errors = refused
+    flushes.errors = refused
     await rounds(5)
     assert len(caplog.messages) == 2
 
 
-class Slow(Carrying):
-    """Writes at once but for partition 0, which waits; notes what it writes."""
+class Slow(Unconnected):
+    """Writes at once, except partition 0, which waits; keeps what it writes."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -110,7 +107,7 @@ async def test_a_partition_that_is_given_up_begins_no_flush_while_others_drain()
     assert all(one.flight is None for one in partitions)
 
 
-def test_many_flushes_go_in_rounds_and_few_at_once() -> None:
+def test_many_flushes_go_in_rounds_and_a_few_at_once() -> None:
     pace, rounds, last = FlushPace(), list[float](), -1.0
     # Ten times as many partitions as may flush at once always have something, for ten seconds.
     for step in range(100):
@@ -123,7 +120,7 @@ def test_many_flushes_go_in_rounds_and_few_at_once() -> None:
                     pace.started(now)
         assert not pace.open
     assert rounds == pytest.approx([0.0, 2.5, 5.0, 7.5], abs=0.21)
-    # One alone flushes as soon as it is due, whatever was before.
+    # A single partition flushes as soon as it is due, whatever was before.
     for step in range(100):
         last = 20 + step * FLUSH_SECONDS
         with pace.round(last):

@@ -1,6 +1,7 @@
 """The metrics, as Prometheus would parse them."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import prometheus_client.metrics
 import pytest
@@ -51,7 +52,7 @@ def queries(samples: Samples, name: str, collection: str) -> dict[str, float]:
 
 
 def newest(served: Served, start_ms: int = START_MS) -> EstimateDocument:
-    """Return the published document of the window that starts then."""
+    """Return the document that is published of the window that starts at `start_ms`."""
     span = start_ms, start_ms + served.config.window.size_ms
     counted = totals(served.context, served.replicas, *span)
     return build_document(served.config, counted, window=span, final=False)
@@ -65,7 +66,7 @@ def newest(served: Served, start_ms: int = START_MS) -> EstimateDocument:
         "application/openmetrics-text; version=2.0.0",
     ],
 )
-def test_the_exposition_is_that_of_the_library_but_for_when_counters_began(
+def test_the_exposition_is_the_librarys_without_creation_times(
     monkeypatch: pytest.MonkeyPatch, accept: str
 ) -> None:
     registry = CollectorRegistry()
@@ -78,8 +79,8 @@ def test_the_exposition_is_that_of_the_library_but_for_when_counters_began(
     assert metrics.exposition(accept=accept) == (encode(registry), content_type)
 
 
-def test_the_library_is_not_asked_to_leave_out_when_counters_began(metrics: Metrics) -> None:
-    """That is a setting of the process, which an application that embeds the pipeline may use."""
+def test_the_librarys_setting_for_creation_times_is_left_alone(metrics: Metrics) -> None:
+    """The setting is the process's, and an application that embeds the pipeline may use it."""
     for accept in ("", "application/openmetrics-text; version=1.0.0"):
         assert b"_created" in choose_encoder(accept)[0](metrics.registry)
         assert b"_created" not in metrics.exposition(accept=accept)[0]
@@ -132,7 +133,7 @@ def test_partitions_show_lag_watermark_and_state(pipeline: Pipeline, metrics: Me
     assert value(samples, "ldpstream_watermark_seconds", **own) == START_MS / 1000 + 30
     cells = city.replicas[0].cells
     assert value(samples, "ldpstream_state_cells", **own) == len(cells) > 1
-    # What nobody has written has no format.
+    # A partition without a head has no format.
     for name in ("ldpstream_state_format", "ldpstream_state_reads"):
         assert value(samples, name, **own) == NEWEST
         assert (name, other) not in samples
@@ -153,8 +154,8 @@ def test_estimates_are_those_of_the_document(pipeline: Pipeline, metrics: Metric
     document = newest(city)
     metrics.estimated("city", document)
     samples = scrape(metrics)
-    entries = {f"top:{rank}": one for rank, one in enumerate(document.distribution, start=1)}
-    entries |= {"range:downtown": document.ranges[0]}  # type: ignore[dict-item] # same numbers
+    entries: dict[str, Any] = {"range:downtown": document.ranges[0]}
+    entries |= {f"top:{rank}": one for rank, one in enumerate(document.distribution, start=1)}
     for name, attribute in (("", "share"), ("_low", "low"), ("_high", "high")):
         expected = {query: getattr(one, attribute) for query, one in entries.items()}
         assert queries(samples, f"ldpstream_estimate{name}", "city") == expected
@@ -196,7 +197,9 @@ def test_means_are_in_the_unit_of_their_weights() -> None:
     assert 200 < low < mean < high < 300
 
 
-def test_only_the_owner_of_partition_0_speaks(pipeline: Pipeline, metrics: Metrics) -> None:
+def test_only_the_owner_of_partition_0_shows_estimates(
+    pipeline: Pipeline, metrics: Metrics
+) -> None:
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     metrics.estimated("city", newest(city))
@@ -223,7 +226,7 @@ def test_the_newest_final_is_shown_apart_from_open_windows(pipeline: Pipeline) -
     metrics.track(pipeline)
     name = "ldpstream_final_window_end_seconds"
     city.close(START_MS + MINUTE_MS)
-    # Nobody has published it here: it is read from the state.
+    # This worker has not published the final: it is read from the state.
     samples = scrape(metrics)
     assert value(samples, name, collection="city") == START_MS / 1000 + 60
     assert value(samples, "ldpstream_final_window_reports", collection="city") == 40
@@ -238,7 +241,7 @@ def test_the_newest_final_is_shown_apart_from_open_windows(pipeline: Pipeline) -
     assert queries(samples, "ldpstream_estimate", "city") != first
     city.close(second + MINUTE_MS)
     assert value(scrape(metrics), name, collection="city") == second / 1000 + 60
-    # Of two workers the one that owns partition 0 shows it.
+    # Only the owner of partition 0 shows it.
     city.owned = frozenset({1})
     assert not queries(scrape(metrics), "ldpstream_final_estimate", "city")
 
@@ -263,7 +266,7 @@ def label_texts(samples: Samples) -> Iterator[str]:
 
 
 def test_no_label_holds_what_a_device_sent(pipeline: Pipeline, metrics: Metrics) -> None:
-    """Only names out of the configuration, numbers of partitions, and this package's own words."""
+    """Labels hold names of the configuration, partition numbers and this package's words alone."""
     city = pipeline.collections["city"]
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     city.deliver(0, foreign_frame())

@@ -1,4 +1,4 @@
-"""The control topics of two collections: one is flooded, each is counted, both are obeyed."""
+"""The control topics of two collections: bad orders are counted, good ones are obeyed."""
 
 import asyncio
 from pathlib import Path
@@ -26,7 +26,7 @@ ORDER = Control(until_ms=60_000, ends={0: 3})
 
 
 class Consumer:
-    """Gives what is on the topics, once."""
+    """Gives the records of the topics once."""
 
     def __init__(self, found: dict[TopicPartition, list[Any]]) -> None:
         self.found = found
@@ -55,7 +55,7 @@ def make_pipeline(*, session_ms: int = 6_000) -> Pipeline:
 
 
 def obey(pipeline: Pipeline, values: dict[str, list[bytes | None]]) -> "asyncio.Task[None]":
-    """Let a pipeline read these messages of control topics."""
+    """Let a pipeline read these messages from control topics."""
     found = {
         TopicPartition(topic, 0): [
             SimpleNamespace(topic=topic, offset=at, value=value) for at, value in enumerate(given)
@@ -65,7 +65,7 @@ def obey(pipeline: Pipeline, values: dict[str, list[bytes | None]]) -> "asyncio.
     return asyncio.create_task(pipeline._obey(cast("AIOKafkaConsumer", Consumer(found))))
 
 
-async def test_what_is_no_order_is_counted_said_once_and_passed_over(
+async def test_malformed_orders_are_counted_logged_once_and_skipped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     pipeline = make_pipeline()
@@ -85,7 +85,7 @@ async def test_what_is_no_order_is_counted_said_once_and_passed_over(
     assert 'ldpstream_refused_orders_total{collection="rides"} 0.0' in exposed
 
 
-async def test_one_collections_unexpected_error_leaves_the_other_as_it_is(
+async def test_an_unexpected_error_in_one_collection_leaves_the_other_alone(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: object) -> None:
@@ -108,7 +108,7 @@ async def test_one_collections_unexpected_error_leaves_the_other_as_it_is(
     assert (city.stopped, rides.stopped, pipeline.failed) == (True, False, False)
 
 
-async def test_what_all_collections_depend_on_stops_them_all_and_asks_for_a_restart() -> None:
+async def test_a_failed_task_that_all_depend_on_stops_all_and_asks_for_a_restart() -> None:
     async def end() -> None:
         raise ZeroDivisionError
 
@@ -116,7 +116,7 @@ async def test_what_all_collections_depend_on_stops_them_all_and_asks_for_a_rest
     engines = pipeline.collections.values()
     pipeline._spawn(end, pipeline._orders_ended)
     await eventually(lambda: all(engine.problems for engine in engines))
-    # Counting needs no orders, and a restart may end here again.
+    # Counting needs no orders, and after a restart the task may fail again.
     assert not any(engine.stopped for engine in engines)
     assert not pipeline.failed
     pipeline._spawn(end, pipeline._fail)
@@ -136,7 +136,7 @@ def test_a_format_switch_waits_for_as_long_as_an_owner_may_be_silent(
     ("options", "instance", "session_ms"),
     [({}, None, 6_000), ({}, "worker-2", 30_000), ({"session_timeout_ms": 45_000}, None, 45_000)],
 )
-def test_the_session_of_a_group_is_its_app_s(
+def test_the_session_of_a_group_is_that_of_its_app(
     options: dict[str, int], instance: str | None, session_ms: int
 ) -> None:
     app = faust.App("app", **faust_settings("localhost:1", options, instance=instance))

@@ -1,4 +1,4 @@
-"""What the group is told, which does not always take it."""
+"""Offsets that are committed to the group, which may refuse them."""
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from tests.stream.engines import Same, make_engine
 
 
 class Group:
-    """Takes commits, or does not."""
+    """Accepts commits, or refuses them."""
 
     def __init__(self) -> None:
         self.takes = True
@@ -30,8 +30,8 @@ class Group:
     def silence(self, partitions: object) -> None: ...
 
 
-async def test_what_could_not_be_committed_is_committed_later() -> None:
-    """Nothing may be won there for long: until then the group would seem to lag."""
+async def test_offsets_that_could_not_be_committed_are_committed_later() -> None:
+    """The next flush may be long in coming, and until then the group would seem to lag."""
     stream, engine = Group(), make_engine()
     progress = Progress(stream, [engine])
     sources = [TopicPartition("city.reports", partition) for partition in range(2)]
@@ -49,12 +49,12 @@ async def test_what_could_not_be_committed_is_committed_later() -> None:
     assert stream.offsets == {}
 
 
-async def test_what_the_owner_before_could_not_commit_is_committed_by_the_next() -> None:
-    """Nothing may come for long: until then the group would seem to lag."""
+async def test_offsets_that_an_owner_could_not_commit_are_committed_by_the_next() -> None:
+    """The next message may be long in coming, and until then the group would seem to lag."""
     stream, engine = Group(), make_engine()
     progress = Progress(stream, [engine])
     engine.replicas[0].head, engine.replicas[1].head = Head(next=5), None
-    # One of another collection.
+    # The second partition belongs to another collection.
     at = TopicPartition("city.reports", 0)
     progress.assigned = frozenset({at, at._replace(topic="others")})
     await progress.commit()
@@ -64,10 +64,10 @@ async def test_what_the_owner_before_could_not_commit_is_committed_by_the_next()
     assert stream.offsets == {at: 5}
 
 
-async def test_what_was_counted_from_another_topic_of_this_name_is_not_committed(
+async def test_offsets_of_another_topic_of_this_name_are_not_committed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The group would seem to have read what the new topic does not even hold yet."""
+    """The group would seem to have read offsets that the new topic does not have yet."""
     monkeypatch.setattr(Same, "topic_id", lambda *_: bytes(16))
     key = encode_key(state_prefix(make_engine().context), Key(HEAD, 7, 1))
     head = Head(epoch=7, seq=1, next=1_000, source=b"other topic's id")
@@ -85,8 +85,8 @@ async def test_what_was_counted_from_another_topic_of_this_name_is_not_committed
     assert stream.offsets == {}
 
 
-async def test_an_assignment_of_which_the_client_has_lost_a_part_is_committed_later() -> None:
-    """It is told first: what it does not commit now it may be given again, as it was."""
+async def test_a_partition_that_the_client_has_lost_is_committed_later() -> None:
+    """The client loses it before the worker knows, and may be given it again."""
     kept, lost = (TopicPartition("city.reports", partition) for partition in range(2))
     assigned, committed = {kept, lost}, dict[TopicPartition, int]()
 

@@ -1,4 +1,4 @@
-"""A worker that does not own partition 0 of a collection publishes nothing of it, and rests."""
+"""The publisher of a collection: when it waits, what it publishes, and how it ends."""
 
 import asyncio
 import math
@@ -12,7 +12,7 @@ from ldpstream.agents.pipeline.publisher import Publisher
 
 
 class News(asyncio.Event):
-    """Counts how often somebody looks."""
+    """Counts how often it is looked at."""
 
     looks = 0
 
@@ -21,15 +21,20 @@ class News(asyncio.Event):
         return super().is_set()
 
 
+def start(
+    first: object, *, every_seconds: float = math.inf, stopped: bool = False
+) -> tuple[News, asyncio.Task[None]]:
+    """Start a publisher without services: it can publish nothing. Return its news and task."""
+    news = News()
+    config = SimpleNamespace(publish_every_seconds=every_seconds, name="trips")
+    engine: Any = SimpleNamespace(config=config, first=first, stopped=stopped, news=news)
+    publisher = Publisher(engine, cast("Services", None))
+    return news, asyncio.create_task(publisher.run())
+
+
 @pytest.mark.parametrize("first", [None, object()], ids=["owned elsewhere", "stopped"])
 async def test_a_publisher_that_has_nothing_to_publish_waits_for_the_next_head(first: object):
-    news = News()
-    config = SimpleNamespace(publish_every_seconds=0.001, name="trips")
-    engine: Any = SimpleNamespace(config=config, first=first, stopped=first is not None, news=news)
-
-    # Publishing anything would need a service.
-    publisher = Publisher(engine, cast("Services", None))
-    running = asyncio.create_task(publisher.run())
+    news, running = start(first, every_seconds=0.001, stopped=first is not None)
     # Another worker's head has won, and its documents are due.
     news.set()
     await asyncio.sleep(0.2)
@@ -38,15 +43,9 @@ async def test_a_publisher_that_has_nothing_to_publish_waits_for_the_next_head(f
     assert 1 <= news.looks <= 3
 
 
-async def test_a_publisher_of_closed_windows_alone_publishes_finals_alone():
-    news, looked = News(), []
-    config = SimpleNamespace(publish_every_seconds=math.inf, name="trips")
-    first = SimpleNamespace(publications=lambda: looked.append("finals"))
-    engine: Any = SimpleNamespace(config=config, first=first, stopped=False, news=news)
-
-    # Publishing a document of an open window would need a service.
-    publisher = Publisher(engine, cast("Services", None))
-    running = asyncio.create_task(publisher.run())
+async def test_with_open_windows_off_a_publisher_publishes_finals_alone():
+    looked: list[str] = []
+    news, running = start(SimpleNamespace(publications=lambda: looked.append("finals")))
     for _ in range(4):
         news.set()
         await asyncio.sleep(0.05)
@@ -57,11 +56,8 @@ async def test_a_publisher_of_closed_windows_alone_publishes_finals_alone():
 
 
 @pytest.mark.parametrize("steps", range(6))
-async def test_a_publisher_ends_also_where_it_is_cancelled_as_news_come(steps: int):
-    news = News()
-    config = SimpleNamespace(publish_every_seconds=math.inf, name="trips")
-    engine: Any = SimpleNamespace(config=config, first=None, stopped=False, news=news)
-    running = asyncio.create_task(Publisher(engine, cast("Services", None)).run())
+async def test_a_publisher_ends_even_if_cancelled_as_news_arrives(steps: int):
+    news, running = start(None)
     await asyncio.sleep(0.01)
     news.set()
     for _ in range(steps):

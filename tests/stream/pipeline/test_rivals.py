@@ -1,4 +1,4 @@
-"""Two workers of one id with windows of other sizes: each says so, and which."""
+"""Two workers of one id with different windows: each reports the other, and the difference."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ OTHER_SPEC = make_context(HALVES.window, spec=make_spec(name="other"))
 
 
 def heads(context: Context, number: int) -> list[tuple[bytes, bytes | None]]:
-    """What an owner writes to its changelog in this many flushes."""
+    """Return what an owner writes to its changelog in `number` flushes."""
     cluster = Cluster(context, now_ms=NOW_MS)
     for _ in range(number):
         cluster.produce(0, at(0))
@@ -31,7 +31,7 @@ def feed(replica: Replica, at_offset: int, records: list[tuple[bytes, bytes | No
     return end
 
 
-def test_another_state_that_goes_on_is_said_and_one_that_was_left_is_not():
+def test_a_rival_that_writes_is_reported_and_an_abandoned_one_is_not():
     config = read(MINIMAL).collections["checkins"]
     replica, rivals = Replica(CONTEXT, 0), Rivals(config)
     before, since = heads(HALVES, 1), heads(HALVES, 3)

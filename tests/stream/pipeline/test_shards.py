@@ -1,4 +1,4 @@
-"""Which collections fall to a shard, its group, and what a worker believes of others' addresses."""
+"""The collections of a shard, its group, and the addresses of other workers."""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +27,7 @@ def configured(*names: str, **worker: object) -> Config:
 
 
 def shards(own: str = "1/2", address: str = OWN) -> Shards:
-    """Return what a worker knows: `rides` is in shard 1 of 2, `city` in 2."""
+    """Return what a worker knows; of two shards `rides` is in the first, `city` in the second."""
     return Shards(Shard.parse(own), address, configured("rides", "city").collections)
 
 
@@ -47,7 +47,7 @@ def test_twice_as_many_shards_split_each_in_two(total: int) -> None:
         assert (parts[0] | parts[1], parts[0] & parts[1]) == (held, set())
 
 
-def test_a_group_says_its_shard_and_the_only_one_is_the_id() -> None:
+def test_a_group_is_named_by_its_shard_and_a_single_one_by_the_id() -> None:
     assert Shard().group("ldpstream") == "ldpstream"
     assert Shard(2, 4).group("ldpstream") == "ldpstream.2-of-4"
     ours = ["ldpstream", "ldpstream.2-of-4"]
@@ -56,7 +56,7 @@ def test_a_group_says_its_shard_and_the_only_one_is_the_id() -> None:
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "2", "1/0", "1/99999", "a/b", "01/2", " 1/2"])
-def test_what_is_no_shard_is_refused(text: str) -> None:
+def test_malformed_shards_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="expected SHARD/SHARDS, such as 2/4"):
         Shard.parse(text)
 
@@ -83,7 +83,7 @@ def test_addresses_are_checked_where_they_are_configured() -> None:
         read_config(taken, base=Path(), environment={})
 
 
-def test_an_instance_is_a_name_and_a_variable_gives_it() -> None:
+def test_an_instance_has_a_name_which_a_variable_may_give() -> None:
     tables: dict[str, Any] = {"worker": {"instance": "one"}, "collection": {"city": RIDES}}
     given = {"LDPSTREAM_INSTANCE": "two"}
     for environment, instance in (({}, "one"), (given, "two")):
@@ -116,7 +116,7 @@ def test_addresses_come_go_and_age() -> None:
     known.read(OTHER.encode(), None)
     assert known.addresses("city") == []
     assert known.others()["city"].problem == "city: shard 2/2 has no worker that answers"
-    # As long as this one renews its address and the other one does not.
+    # An address expires once this worker has renewed its own several times, and the other has not.
     known.read(OTHER.encode(), SECOND)
     for _ in range(MISSED_RENEWALS - 1):
         known.read(*known.record())
@@ -156,7 +156,7 @@ def test_records_that_are_no_addresses_are_left_out(key: bytes | None, value: by
     assert known.addresses("city") == []
 
 
-def test_a_token_never_goes_a_less_safe_way() -> None:
+def test_a_token_never_goes_from_https_to_http() -> None:
     known = shards(address="https://one:6066")
     known.read(OTHER.encode(), SECOND)
     assert known.addresses("city") == []
@@ -167,7 +167,7 @@ def test_a_token_never_goes_a_less_safe_way() -> None:
     assert plain.addresses("city") == ["https://two:6066"]
 
 
-async def test_an_address_is_told_once_ready_and_deleted_on_leaving(
+async def test_an_address_is_announced_once_ready_and_deleted_on_leaving(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(addresses, "_LOOK_SECONDS", 0.001)

@@ -1,4 +1,4 @@
-"""Dead records are deleted as fast as they come, and where they are too many nothing is counted."""
+"""Dead records are deleted as fast as they arise; beyond a limit, counting pauses."""
 
 import asyncio
 import math
@@ -35,7 +35,7 @@ class Replica(Shown):
 
 
 class Log:
-    """A changelog that acknowledges deletions at once, and shows them when it is let."""
+    """A changelog that acknowledges deletions at once, and shows them while `shown` is true."""
 
     def __init__(self, *dead: int) -> None:
         self.replicas = [Replica(number) for number in dead]
@@ -62,7 +62,7 @@ class Log:
 
     @contextmanager
     def swept(self) -> Iterator[None]:
-        """Sweep for the length of a block."""
+        """Collect tombstones for the length of a block."""
         held = frozenset(range(len(self.replicas)))
         config = SimpleNamespace(name="trips", topics=SimpleNamespace(changelog="state"))
         engine = SimpleNamespace(
@@ -81,12 +81,12 @@ class Log:
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "_LOOK_SECONDS", 0.0)
-    # What is deleted is deleted because there is so much of it, and not because time has gone by.
+    # Records are deleted because they are many, not because time has passed.
     monkeypatch.setattr(rounds, "_SWEEP_SECONDS", math.inf)
     monkeypatch.setattr(rounds, "_MOST_SWEEP_SECONDS", math.inf)
 
 
-async def test_much_is_deleted_at_once_and_of_each_partition_its_share() -> None:
+async def test_many_tombstones_are_written_at_once_and_fairly_to_all_partitions() -> None:
     log = Log(MANY, 5, MANY)
     log.refusing = 2
     with log.swept():
@@ -96,7 +96,7 @@ async def test_much_is_deleted_at_once_and_of_each_partition_its_share() -> None
     assert max(len(keys) for _, keys in log.asked) <= rounds._RECORDS_A_ROUND
 
 
-async def test_what_has_been_sent_is_not_sent_again_before_it_is_read() -> None:
+async def test_a_tombstone_is_not_sent_again_before_it_is_read() -> None:
     log = Log(MANY)
     log.shown = False
     with log.swept():
@@ -108,7 +108,7 @@ async def test_what_has_been_sent_is_not_sent_again_before_it_is_read() -> None:
         log.replicas[0] = Replica(0)
 
 
-async def test_little_is_deleted_once_in_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_few_tombstones_wait_for_the_next_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
     log = Log(100, 0)
     with log.swept():
         await asyncio.sleep(0.05)
@@ -131,7 +131,7 @@ def test_a_partition_with_too_much_to_delete_is_full(monkeypatch: pytest.MonkeyP
     assert [cluster.replicas[0].dead_records, full] == [9, [False, False, True, True]]
     cluster.sweep(0)
     assert not cluster.part().full
-    # An owner to come is no better off.
+    # The next owner is full as well.
     for _ in range(2):
         cluster.produce(0, frame((0, 0)))
         cluster.ingest(0)

@@ -1,11 +1,10 @@
-"""A worker's clock: steady through steps, held against the broker's timestamps."""
+"""A worker's clock: steady through steps, and compared with the broker's timestamps."""
 
 import pytest
 
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.state.skew import Skew, skew_limit_ms
-
-HOUR_MS = 3_600_000
+from tests.stream.harness import HOUR_MS
 
 
 class World:
@@ -30,7 +29,7 @@ class World:
 
 
 @pytest.mark.parametrize(("grace_ms", "limit_ms"), [(0, 1_000), (6_000, 3_000), (60_000, 5_000)])
-def test_half_a_grace_may_be_missing(grace_ms: int, limit_ms: int):
+def test_the_skew_limit_is_half_the_grace_within_bounds(grace_ms: int, limit_ms: int):
     assert skew_limit_ms(grace_ms) == limit_ms
 
 
@@ -42,7 +41,7 @@ def test_an_acknowledgement_bounds_the_skew():
 
 
 @pytest.mark.parametrize("off_ms", [2 * HOUR_MS, -2 * HOUR_MS, 1_500, -1_500])
-def test_a_step_changes_no_time_before_the_broker_says_so(off_ms: int):
+def test_a_step_changes_no_time_before_the_broker_confirms_it(off_ms: int):
     world = World()
     world.ask()
     assert not world.clock.wrong
@@ -74,7 +73,7 @@ def test_a_clock_that_was_wrong_from_the_start_is_left_once_it_is_set_right():
     assert clock.now_ms() == world.true_ms
 
 
-def test_what_is_adjusted_slowly_is_followed():
+def test_slow_adjustments_are_followed():
     world = World()
     for _ in range(10):
         world.off_ms += 90

@@ -1,7 +1,7 @@
 """Every rule taken away in turn, by overriding the product's code or the simulated shell's.
 
-What the simulation does not notice is superfluous, or not tested. Those of flushing and of finals
-are in `broken_flushes` and `broken_finals`.
+A rule whose absence the simulation does not notice is superfluous, or not tested. Mutants of
+flushing and of finals are in `broken_flushes` and `broken_finals`.
 """
 
 from collections.abc import Mapping
@@ -32,6 +32,7 @@ from tests.stream.simulation.broken_flushes import (
     Retry,
 )
 from tests.stream.simulation.evaluation import read_key
+from tests.stream.simulation.patched import with_partition, with_worker
 from tests.stream.simulation.violation import demand
 from tests.stream.simulation.worker import OwnedPartition, Reader, Watched, Worker
 from tests.stream.simulation.world import World
@@ -62,7 +63,7 @@ class KeysOverwritten(World):
 
 
 class LastWins(Replica):
-    """Of heads with one seq the last in the log wins."""
+    """Of the heads with one seq the last in the log wins."""
 
     def _elect(self, heads: list[HeadRecord]) -> Head:
         return super()._elect([head._replace(offset=-head.offset) for head in heads])
@@ -140,11 +141,11 @@ class FromCommitted(Worker):
             part.work = replace(part.work, next=committed)
 
 
-# 7: what is decided becomes real with the head.
+# 7: decisions take effect with the head.
 
 
 class LateUnsaid(Watched):
-    """What closed in memory is not written: the closed panes of the base are said again."""
+    """What closed in memory is not written: heads repeat the closed panes of the base."""
 
     def clock(self, **moment: object) -> None:
         super().clock(**moment)
@@ -152,7 +153,7 @@ class LateUnsaid(Watched):
 
 
 class LostUncounted(Watched):
-    """Offsets that retention deleted are passed over without a word."""
+    """Offsets that retention deleted are passed over without being counted."""
 
     def skip_to(self, offset: int, *, now_ms: int) -> None:
         self.pass_over(offset)
@@ -188,17 +189,8 @@ class Duplicates(World):
         super().do_land()
 
 
-def with_worker(worker: type[Worker]) -> type[World]:
-    return type(worker.__name__, (World,), {"worker_class": worker})
-
-
-def with_partition(partition: type[Watched]) -> type[World]:
-    worker = type(partition.__name__, (Worker,), {"partition_class": partition})
-    return with_worker(worker)
-
-
 def with_replica(replica: type[Replica]) -> type[World]:
-    """The full evaluation would notice at once: only the protocol's own invariants shall."""
+    """Return a world without the full evaluation, which would notice before the invariants do."""
     return type(replica.__name__, (World,), {"replica_class": replica, "shadow": False})
 
 

@@ -1,4 +1,4 @@
-"""The rules of `minimum_block` taken away: which blocks are merged, of what, and what is masked."""
+"""The rules of `minimum_block` taken away: which blocks are merged, and what is masked."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -25,7 +25,7 @@ Masked = tuple[Statistic, Merged | None]
 
 
 class NoneMerged(BlockWorld):
-    """All blocks are told of."""
+    """All blocks are answered."""
 
     changes = MappingProxyType({_MERGED: lambda reports, _: np.zeros(reports.size, np.bool_)})
 
@@ -41,7 +41,7 @@ class SmallOnesAlone(BlockWorld):
 
 
 class OfTheSum(BlockWorld):
-    """What is merged follows from the sum that is answered, not from its parts."""
+    """Which blocks are merged follows from the sum that is answered, not from its parts."""
 
     @staticmethod
     def masked(spec: CollectionSpec, minimum: int, parts: Iterable[Statistic]) -> Masked:
@@ -73,7 +73,7 @@ class NotMasked(BlockWorld):
 
 
 class OpenReleases(Releases):
-    """Releases as without `minimum_block`."""
+    """Releases made as if `minimum_block` were off."""
 
     def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
         self._context = replace(self._context, minimum_block=1)
@@ -81,7 +81,7 @@ class OpenReleases(Releases):
 
 
 class OpenPanes(BlockWorld):
-    """What is released of open panes is answered, merged as a part is."""
+    """Releases of open panes are answered, with their blocks merged as in a part."""
 
     changes = MappingProxyType({"ldpstream.agents.partition.partition.Releases": OpenReleases})
 

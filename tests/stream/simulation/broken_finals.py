@@ -1,4 +1,4 @@
-"""Rules 8 and 9 taken away: finals are decided, published, marked and expire otherwise."""
+"""Rules 8 and 9 taken away: deciding, publishing and marking finals, expiring and sweeping."""
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
@@ -60,7 +60,7 @@ class MarkFirst(Worker):
 
 
 class MarkUnsent(Watched):
-    """Marks all that is stored as published, also what `publications` has not returned."""
+    """Marks all stored finals as published, even those that `publications` has not returned."""
 
     def mark_published(self) -> None:
         self._offered = self.base.final
@@ -119,7 +119,7 @@ class NoSweep(Worker):
 
 
 class SweepUndecided(Replica):
-    """What is not part of the state is deleted, although it may yet become so."""
+    """Records that are not part of the state are deleted, although they may yet become so."""
 
     def dead(self, most: int | None = None, but: AbstractSet[bytes] = frozenset()) -> list[bytes]:
         undecided = [key for cells in self._undecided.values() for key in cells]

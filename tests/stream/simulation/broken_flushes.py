@@ -6,7 +6,7 @@ from tests.stream.simulation.worker import Flight, Worker
 
 
 class EagerHead(Worker):
-    """The head is sent without waiting for the cells that it makes count."""
+    """The head is sent without waiting for the cells that it makes valid."""
 
     def acknowledged(self, flight: Flight) -> bool:
         return all(send.state == "acked" for send in flight.sends if send.copy is not None)
@@ -20,7 +20,7 @@ class EagerCopies(Worker):
 
 
 class FailureIgnored(Worker):
-    """A send that failed is taken for one that is still on its way, then for acknowledged."""
+    """A failed send counts as still in flight, and then as acknowledged."""
 
     def flush(self, p: int) -> None:
         held = self.held.get(p)

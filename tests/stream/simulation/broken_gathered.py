@@ -14,7 +14,7 @@ from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
-from tests.stream.simulation.patched import PatchedWorld
+from tests.stream.simulation.patched import PatchedWorld, with_partition, with_worker
 from tests.stream.simulation.worker import Watched, Worker
 from tests.stream.simulation.world import World
 
@@ -43,7 +43,7 @@ class GatheredOpen(Watched):
 
 
 class NamedLater(Watched):
-    """What is gathered is stored with one head, and named in the next."""
+    """Gathered panes are stored with one head, and named in the next."""
 
     named = NEVER
 
@@ -61,7 +61,7 @@ class NamedLater(Watched):
 
 
 class GatheredAgain(Watched):
-    """Who takes over partition 0 gathers all panes again."""
+    """An owner that takes over partition 0 gathers all panes again."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -84,7 +84,7 @@ class LateHandedOver(Watched):
 
 
 class HandedOverUnwon(Worker):
-    """Panes are handed over to what partition 0's owner has in memory."""
+    """Panes are handed over as soon as the owner of partition 0 has gathered them in memory."""
 
     def clock(self, p: int) -> None:
         super().clock(p)
@@ -115,28 +115,17 @@ class NewPartitionOpens(Watched):
         return super().load(context, partition, replicas, **drawn)
 
 
-def _with_worker(worker: type[Worker]) -> type[World]:
-    return type(worker.__name__, (Partitions,), {"worker_class": worker})
-
-
-def _with_partition(partition: type[Watched]) -> type[World]:
-    worker = type(partition.__name__, (Worker,), {"partition_class": partition})
-    return _with_worker(worker)
-
-
-def _patched(name: str, where: str, change: object) -> type[World]:
-    return type(name, (Partitions,), {"changes": {where: change}})
-
-
 GATHERED_MUTANTS: Mapping[str, type[World]] = {
-    "13 gathered while open": _with_partition(GatheredOpen),
-    "13 named one head later": _with_partition(NamedLater),
-    "13 gathered again": _with_partition(GatheredAgain),
-    "13 handed over before the head has won": _with_worker(HandedOverUnwon),
-    "13 late reports handed over": _with_partition(LateHandedOver),
-    "13 own counts added": _patched("OwnAdded", f"{_VIEW}.check_between", lambda *_: NEVER),
-    "13 answered from behind": _patched(
+    "13 gathered while open": with_partition(GatheredOpen, Partitions),
+    "13 named one head later": with_partition(NamedLater, Partitions),
+    "13 gathered again": with_partition(GatheredAgain, Partitions),
+    "13 handed over before the head has won": with_worker(HandedOverUnwon, Partitions),
+    "13 late reports handed over": with_partition(LateHandedOver, Partitions),
+    "13 own counts added": Partitions.with_change(
+        "OwnAdded", f"{_VIEW}.check_between", lambda *_: NEVER
+    ),
+    "13 answered from behind": Partitions.with_change(
         "Behind", f"{_VIEW}.check_between", lambda replicas, *_: missing(replicas).start
     ),
-    "13 new partition open": _with_partition(NewPartitionOpens),
+    "13 new partition open": with_partition(NewPartitionOpens, Partitions),
 }

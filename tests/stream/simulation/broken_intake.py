@@ -1,9 +1,8 @@
 """Every rule of the intake and of idleness taken away in turn.
 
-That a probe counts from before it was asked for, not from when it was seen, has no mutant: one
-fetch of a partition is under way at a time, so the last of a series was asked for no earlier than
-the one before it was answered, which is a gap before it was seen itself at most. That a series has
-no gaps is tested in `test_probes`: a mutant without it was not noticed within 1,500 runs.
+Two rules have no mutant. A probe counts from before it was asked for, not from when it was seen:
+one fetch of a partition is in flight at a time, so the two differ by one gap at most. A series has
+no gaps: the simulation does not notice its absence within 1,500 runs, so `test_probes` tests it.
 """
 
 from dataclasses import replace
@@ -14,14 +13,15 @@ from ldpstream.agents.partition.clock import UnbrokenProbes
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session
 from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWorld, Part
+from tests.stream.simulation.patched import with_partition, with_worker
 from tests.stream.simulation.world import World
 
 
 class ReadIsSent(Intake):
-    """What was read goes through the channel with its call: it may be lost, or come twice.
+    """Batches go through the channel with their calls, so they may be lost, or come twice.
 
-    The product keeps it in its session, so that a gap or a repeat comes of errors alone; what
-    becomes of them is held by taking the rules away under this channel.
+    The product keeps batches in their session, so gaps and repeats come from errors alone. Mutants
+    that take the rules for these away need this channel to be noticed.
     """
 
     def _call(self, held: OwnedPartition, session: Session) -> None:
@@ -35,7 +35,7 @@ class ReadIsSent(Intake):
 
 
 class GapsTrusted(ReadIsSent):
-    """A batch that begins above the next offset is taken: what is between would not exist."""
+    """A batch that begins above the next offset is taken, as if nothing were in between."""
 
     def _take(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
         if isinstance(item, Batch) and item.start > held.state.next:
@@ -44,7 +44,7 @@ class GapsTrusted(ReadIsSent):
 
 
 class RepeatsTaken(ReadIsSent):
-    """What a batch repeats is taken again, under the next offsets."""
+    """Records that a batch repeats are taken again, under the next offsets."""
 
     def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
         shift = held.state.next - batch.start
@@ -55,14 +55,14 @@ class RepeatsTaken(ReadIsSent):
 
 
 class ArrivesWhenTaken(Intake):
-    """What is taken arrives now, on the worker's clock."""
+    """Records arrive when they are taken, on the worker's clock."""
 
     def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
         return Arrivals.at(now_ms)
 
 
 class LostForGood(Intake):
-    """A call that the channel has lost is waited for."""
+    """The intake waits for a call that the channel has lost."""
 
     def look(self, held: OwnedPartition) -> None:
         if held.session is not None:
@@ -86,7 +86,7 @@ class SilenceIsIdle(Part):
 
 
 class AnyDelivery(SilenceIsIdle):
-    """The same, if something was delivered of late, whatever it was: so it was once."""
+    """The same, if anything was delivered lately."""
 
     heard = -(1 << 62)
 
@@ -113,41 +113,40 @@ class Old(UnbrokenProbes):
 
 
 class NothingBreaks(UnbrokenProbes):
-    """What comes does not break a series."""
+    """New records do not break a series."""
 
     def broken(self) -> None: ...
 
 
 class EndForgotten(Part):
-    """Whatever end was seen before: the probes alone decide."""
+    """The probes alone decide, whatever end was seen before."""
 
     def _is_idle(self, idle_ms: int, now_ms: int) -> bool:
         return self._probes.last_for(idle_ms, now_ms=now_ms)
 
 
 class OwnCommits(IntakeWorker):
-    """Commits after flushes of its own alone."""
+    """Commits after its own flushes alone."""
 
     def loaded(self, p: int) -> None: ...
 
 
-def with_intake(intake: type[Intake], base: type[World] = IntakeWorld) -> type[World]:
+def with_intake(intake: type[Intake]) -> type[World]:
     worker = type(intake.__name__, (IntakeWorker,), {"intake_class": intake})
-    return type(intake.__name__, (base,), {"worker_class": worker})
+    return with_worker(worker, IntakeWorld)
 
 
-def with_part(part: type[Part], base: type[World] = IntakeWorld) -> type[World]:
-    worker = type(part.__name__, (IntakeWorker,), {"partition_class": part})
-    return type(part.__name__, (base,), {"worker_class": worker})
+def with_part(part: type[Part]) -> type[World]:
+    return with_partition(part, Harsh, worker=IntakeWorker)
 
 
-def with_probes(probes: type[UnbrokenProbes], base: type[World] = IntakeWorld) -> type[World]:
+def with_probes(probes: type[UnbrokenProbes]) -> type[World]:
     class Probed(Part):
         def prepare(self) -> None:
             super().prepare()
             self._probes = probes(GAP_MS)
 
-    return with_part(Probed, base)
+    return with_part(Probed)
 
 
 INTAKE_MUTANTS: dict[str, type[World]] = {
@@ -155,11 +154,11 @@ INTAKE_MUTANTS: dict[str, type[World]] = {
     "intake: repeats taken": with_intake(RepeatsTaken),
     "intake: arrives when taken": with_intake(ArrivesWhenTaken),
     "intake: lost calls are waited for": with_intake(LostForGood),
-    "intake: no commit after a load": type("OwnCommits", (Harsh,), {"worker_class": OwnCommits}),
-    "idle: by silence": with_part(SilenceIsIdle, Harsh),
-    "idle: by any delivery": with_part(AnyDelivery, Harsh),
-    "idle: one probe": with_part(OneProbe, Harsh),
-    "idle: an old series": with_probes(Old, Harsh),
-    "idle: nothing breaks a series": with_probes(NothingBreaks, Harsh),
-    "idle: ends forgotten": with_part(EndForgotten, Harsh),
+    "intake: no commit after a load": with_worker(OwnCommits, Harsh),
+    "idle: by silence": with_part(SilenceIsIdle),
+    "idle: by any delivery": with_part(AnyDelivery),
+    "idle: one probe": with_part(OneProbe),
+    "idle: an old series": with_probes(Old),
+    "idle: nothing breaks a series": with_probes(NothingBreaks),
+    "idle: ends forgotten": with_part(EndForgotten),
 }

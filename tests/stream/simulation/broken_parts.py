@@ -37,7 +37,7 @@ def _whole(
 
 
 class LiveView(CuriousWorld):
-    """Answers are withheld below the minimum, and otherwise say what there is."""
+    """Answers below the minimum are withheld, and others are the current totals."""
 
     def answer(
         self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
@@ -60,7 +60,7 @@ class RoundedInward(CuriousWorld):
 
 
 class PendingAnswered(CuriousWorld):
-    """A span with pending panes is answered without them where it is final, too."""
+    """A span with pending panes is answered without them even where it is final."""
 
     def answer(
         self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
@@ -72,7 +72,7 @@ class PendingAnswered(CuriousWorld):
 
 
 class PartsOfWhatIsKept(CuriousWorld):
-    """Parts are made whenever somebody asks, from the first pane that is kept."""
+    """Parts are made for every answer, from the first pane that is kept."""
 
     def answer(
         self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
@@ -90,7 +90,7 @@ def _touches(part: Part, asked: range) -> bool:
 
 
 class WhatIsLeft(Patched):
-    """A part of which some partitions have dropped panes is answered as far as it is there."""
+    """A part with panes that some partitions have dropped is answered without these."""
 
     changes = MappingProxyType(
         {"ldpstream.agents.http.lookup.first_kept": lambda _, replicas: expired(replicas)}
@@ -131,7 +131,7 @@ def _with_a_rest(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[P
 
 
 class NothingPending(Patched):
-    """What is left after the last part is a part, however small."""
+    """The panes after the last part are a part, however small."""
 
     changes = MappingProxyType({f"{_PARTITION}.grouping.group": _with_a_rest})
 

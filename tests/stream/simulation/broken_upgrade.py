@@ -1,4 +1,4 @@
-"""Rule 14 taken away: states move on otherwise, and heads say something else."""
+"""Rule 14 taken away: states change their format otherwise, and heads say something else."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -7,6 +7,7 @@ from ldpstream.agents.partition.flushes import Flush
 from ldpstream.agents.partition.upgrade import FormatSwitch
 from ldpstream.agents.state.formats import NEWEST
 from ldpstream.agents.state.records import Head
+from tests.stream.simulation.patched import with_partition
 from tests.stream.simulation.upgrade import UpgradeWorker, UpgradeWorld
 from tests.stream.simulation.worker import Watched
 from tests.stream.simulation.world import World
@@ -33,7 +34,7 @@ class LastIgnored(FormatSwitch):
 
 
 class Suspended(FormatSwitch):
-    """However long nobody has looked, that counts as if nothing had happened."""
+    """Time in which nobody has looked counts towards the wait."""
 
     def look(self, work: Head, heads: Sequence[Head], *, now_ms: int) -> tuple[Head, bool]:
         self._looks._gap_ms = 1_000
@@ -41,7 +42,7 @@ class Suspended(FormatSwitch):
 
 
 class OwnHead(FormatSwitch):
-    """Each partition moves on alone, when its own head says that it may."""
+    """Each partition moves on by itself, once its own head allows it."""
 
     def __init__(self, *told: object) -> None:
         super().__init__(*told)
@@ -52,7 +53,7 @@ class OwnHead(FormatSwitch):
 
 
 class SwitchedBack(Watched):
-    """An owner writes the format that it has begun with."""
+    """An owner writes the format that it has begun with, even after a switch."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -67,21 +68,12 @@ class SwitchedBack(Watched):
         return flush
 
 
-def _patched(name: str, where: str, change: object) -> type[World]:
-    return type(name, (UpgradeWorld,), {"changes": {where: change}})
-
-
-def _with_partition(partition: type[Watched]) -> type[World]:
-    worker = type(partition.__name__, (UpgradeWorker,), {"partition_class": partition})
-    return type(partition.__name__, (UpgradeWorld,), {"worker_class": worker})
-
-
 UPGRADE_MUTANTS: Mapping[str, type[World]] = {
-    "14 moved on at once": _patched("AtOnce", _SWITCH, AtOnce),
-    "14 one partition ignored": _patched("LastIgnored", _SWITCH, LastIgnored),
-    "14 suspended while it waits": _patched("Suspended", _SWITCH, Suspended),
-    "14 each partition alone": _patched("OwnHead", _SWITCH, OwnHead),
-    "14 moved back": _with_partition(SwitchedBack),
-    "14 idle partitions say nothing": _patched("Silent", _MORE, lambda *_: False),
-    "14 gathered in format 1": _patched("Gathered", _GATHERS, 1),
+    "14 moved on at once": UpgradeWorld.with_change("AtOnce", _SWITCH, AtOnce),
+    "14 one partition ignored": UpgradeWorld.with_change("LastIgnored", _SWITCH, LastIgnored),
+    "14 suspended while it waits": UpgradeWorld.with_change("Suspended", _SWITCH, Suspended),
+    "14 each partition alone": UpgradeWorld.with_change("OwnHead", _SWITCH, OwnHead),
+    "14 moved back": with_partition(SwitchedBack, UpgradeWorld, worker=UpgradeWorker),
+    "14 idle partitions say nothing": UpgradeWorld.with_change("Silent", _MORE, lambda *_: False),
+    "14 gathered in format 1": UpgradeWorld.with_change("Gathered", _GATHERS, 1),
 }

@@ -1,9 +1,9 @@
-"""The brokers of the simulated world: sources, changelogs, what is on its way, and the group.
+"""The brokers of the simulated world: sources, changelogs, messages in flight, and the group.
 
 Source partitions and their changelogs are append-only logs. A send is acknowledged, fails (and may
-land all the same, much later), or outlives its crashed or paused worker; sends land in any order.
+still land much later), or outlives its crashed or paused worker; sends land in any order.
 Compaction may run on any prefix at any moment: it keeps the last record of a key, and later drops
-deletions. The source's retention deletes what nobody has read. With `kafka=False` it is the
+deletions. The source's retention may delete unread messages. With `kafka=False` it is the
 development broker: no compaction, but duplicates. (No rule survives the two together: on a broker
 that compacts, the producer must be idempotent.)
 """
@@ -20,12 +20,12 @@ from tests.stream.simulation.setting import Message
 from tests.stream.simulation.worker import Fate, Reader, Worker
 
 MOST = 3
-"""Partitions of a source, once it has grown."""
+"""The most partitions that a source may grow to."""
 
 
 @dataclass
 class Send:
-    """A message on its way to a broker: a changelog record, or a copy.
+    """A message in flight to a broker: a changelog record, or a copy.
 
     A head carries, for the checks only, the fates decided since the one before.
     """
@@ -39,7 +39,7 @@ class Send:
 
 
 class Brokers:
-    """Logs by partition. Which of their heads won is noted as they land, for the checks."""
+    """Logs by partition, and which of their heads won, for the checks."""
 
     reader_class: type[Reader] = Reader
     rng: random.Random
@@ -113,7 +113,7 @@ class Brokers:
         self.fresh_reader(p)
 
     def fresh_reader(self, p: int, *, garbage: bool = False) -> Reader:
-        """A reader that begins now; `garbage`: of the log without compaction and deletions."""
+        """Return a new reader; with `garbage` it reads the log as if nothing were deleted."""
         reader = self.reader_class(self, p)
         if garbage:
             compacted = self.log[p]
@@ -136,7 +136,7 @@ class Brokers:
         return generation == self.generation
 
     def lost_fates(self, p: int, first: int, end: int) -> list[Fate]:
-        """The fates of reports that retention deleted unread."""
+        """Return the fates of reports that retention deleted unread."""
         return [
             (offset, index, "lost")
             for offset in range(first, end)

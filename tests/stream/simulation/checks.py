@@ -1,11 +1,12 @@
 """The six invariants, numbered as in the messages of violations.
 
-1. Finals equal the ledger of accepted reports; counted, late, rejected and lost are all there is; a
-   fate never changes; what is late or rejected has been copied before its head.
+1. Finals equal the ledger of accepted reports; every report is counted, late, rejected or lost; a
+   fate never changes; late and rejected reports are copied before their head.
 2. Finals of a window never differ.
-3. No torn view; a reader never goes back.
-4. Once faults stop all windows with data become final in bounded steps, and no garbage stays.
-5. The compacted log means what the full log means, and incremental evaluation what a full one does.
+3. No view is torn, and no reader goes back.
+4. Once faults stop, all windows with data become final in bounded steps, and no garbage stays.
+5. The compacted log gives the same state as the full log, and incremental evaluation the same as a
+   full one.
 6. Commits never run ahead.
 """
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Checks:
-    """The ledger of a run, (offset, index) -> fate of winning heads, and all that must agree."""
+    """The ledger of a run, (offset, index) -> fate of winning heads, and what has to agree."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -89,7 +90,7 @@ class Checks:
             self.one_report(p, fate, report)
             if fate == "lost":
                 self.lost_from[p][offset] = head.closed
-                # What was lost before anything was counted has no window that is known.
+                # Reports lost before anything was counted belong to unknown windows.
                 if before.closed == NEVER:
                     self.unknown.add(p)
             if fate == "counted":
@@ -190,7 +191,7 @@ class Checks:
         return (
             windows <= self.published.keys()
             and all(window < head.published for window in windows)
-            # Windows of which all reports were lost have finals, too.
+            # Windows whose reports were all lost have finals, too.
             and head.published == head.final
             and all(
                 self.world.committed[p] == len(self.world.source[p])
@@ -224,11 +225,11 @@ class Checks:
             self._finish_partition(p)
 
     def stands_for(self, number: int, span: tuple[int, int], *, withheld: bool) -> bool:
-        """Return whether a final of a window may be about a span: here its own alone."""
+        """Return whether a final of a window may answer a span: here only the window's own."""
         return span == self.world.context.window.span(number) and not withheld
 
     def _lost_is_marked(self) -> None:
-        """Look for the finals of what retention deleted, where brokers date what arrives."""
+        """Check that finals say what retention deleted, where brokers date records."""
         world, window = self.world, self.world.context.window
         marked = {number for number, content in self.published.items() if json.loads(content)[6]}
         if world.times.dated != "by brokers" or not world.times.checked:

@@ -1,8 +1,8 @@
 """A consumer as a reader sees it, over a log that the test keeps: what aiokafka does, step by step.
 
-A fetch is asked for and answered at different moments, one of a partition at a time; an answer
-counts only for the position that asked. What was fetched waits until it is polled, and a seek or a
-pause drops it.
+A fetch is sent and answered at different moments, one at a time for each partition; an answer
+counts only for the position that it was sent for. Fetched records wait until they are polled, and a
+seek or a pause drops them.
 """
 
 from collections.abc import Callable, Coroutine, Sequence
@@ -17,9 +17,9 @@ from ldpstream.agents.partition.arrival import UNDATED, Dates
 
 
 class Answer(NamedTuple):
-    """What a broker says: records `(offset, value)` below `stop`, where the log ends, and dates.
+    """A broker's answer: records `(offset, value)` below `stop`, the end of the log, and dates.
 
-    `stop` is below the position asked for where that is not in the log any more.
+    `stop` is below the position asked for if that is no longer in the log.
     """
 
     records: Sequence[tuple[int, bytes | None]]
@@ -127,7 +127,7 @@ class Client:
 
 
 def run_now(steps: Coroutine[Any, Any, Any]) -> Any:
-    """Run a coroutine that waits for nothing but its turn, and return what it returns."""
+    """Run a coroutine that only yields to the event loop, and return its result."""
     while True:
         try:
             steps.send(None)

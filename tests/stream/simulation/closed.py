@@ -1,8 +1,8 @@
 """The ninth invariant: a closed pane is stored once, and every answer about it is the ledger's.
 
-Partition 0 has the counts of all partitions in the panes that it has gathered, and no other one has
-any. Whoever is asked, however far behind, either answers what the ledger says about a closed pane,
-or nothing.
+Partition 0 has the counts of all partitions in the panes that it has gathered, and no other
+partition has any. Every reader, however far behind, answers for a closed pane what the ledger says,
+or refuses to answer.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.stream.simulation.checks import Checks
 
 Counted = Mapping[tuple[int, int], int]
-"""Numbers of reports by pane and symbol."""
+"""The number of reports by pane and symbol."""
 
 
 def check_counts(checks: Checks, p: int, head: Head, got: Counted) -> None:
@@ -36,7 +36,7 @@ def check_counts(checks: Checks, p: int, head: Head, got: Counted) -> None:
     if p == 0:
         everything = sum(checks.counts, Counter())
         demand(gathered <= everything, "(9) gathered more than the ledger has")
-        # What a partition has dropped before it was gathered may be missing.
+        # Panes that a partition dropped before they were gathered may be missing.
         first = max(official.expired for official in checks.world.official)
         want = {key: n for key, n in everything.items() if first <= key[0] < head.gathered}
         kept = {key: n for key, n in gathered.items() if key[0] >= first}
@@ -62,7 +62,7 @@ def check_answers(checks: Checks, replicas: Sequence[Replica]) -> None:
 def _check_pane(
     checks: Checks, replicas: Sequence[Replica], pane: int, everything: Counted
 ) -> None:
-    # What is counted, before small blocks are merged.
+    # The counts before small blocks are merged.
     context = replace(checks.world.context, minimum_block=1)
     pane_ms = context.window.pane_ms
     told = totals(context, replicas, pane * pane_ms, (pane + 1) * pane_ms)

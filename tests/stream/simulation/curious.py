@@ -1,12 +1,12 @@
 """The simulated world with `minimum`, and an attacker who asks everything and subtracts.
 
-The eighth invariant. Every report has a symbol of its own, so each answer tells which reports it is
-about. Whatever the attacker adds and subtracts, the smallest sets that can be isolated are those of
-reports that are in the same answers: each has `minimum` members, or is in no answer at all. What an
-answer stands for holds the span that was asked for.
+The eighth invariant. Every report has a symbol of its own, so each answer shows which reports it
+counts. Whatever the attacker adds and subtracts, the smallest sets that can be isolated are those
+of reports that are in the same answers: each has `minimum` members, or is in no answer at all. The
+span of an answer contains the span that was asked for.
 
-All workers are asked at any moment, behind or not: windows, panes, and spans, as HTTP resolves
-them; documents of windows, final and not, are what the topic gets.
+All workers are asked at any moment, whether they are behind or not: for windows, panes and spans,
+as over HTTP, and for the documents, final or not, that they would publish.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _context(window: int, finals_a_step: int, minimum: int, release_ms: int | No
 
 
 def isolated(masks: set[int]) -> list[int]:
-    """The smallest sets that sums and differences of these sets may isolate, as bits."""
+    """Return the smallest sets that sums and differences of these sets may isolate, as bits."""
     everything = 0
     for mask in masks:
         everything |= mask
@@ -96,7 +96,7 @@ def demand_none_isolated(masks: set[int], minimum: int, rule: str) -> None:
 
 
 class CuriousChecks(Checks):
-    """What the attacker has been told."""
+    """The checks of a run, and the sets of reports that the attacker has learnt."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -132,7 +132,7 @@ class CuriousWorld(World):
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         self.symbols = iter(range(SYMBOLS))
-        # What cells mean is the same in all runs, and checking it costs more than asking.
+        # The meaning of cells is the same in all worlds, and costs more to check than answers.
         self.shadow = seed % 8 == 0
         super().__init__(seed, kafka=kafka)
         self.weights |= {"ask": 15 * self.rng.choice([1, 2]), "produce": self.rng.choice([6, 20])}
@@ -206,7 +206,7 @@ class CuriousWorld(World):
             self.checks.learn(statistic)
 
     def read(self, told: WindowTotals) -> WindowTotals:
-        """Learn what totals tell besides their statistic, and return them."""
+        """Learn what totals show besides their statistic, and return them."""
         return told
 
     def answer(

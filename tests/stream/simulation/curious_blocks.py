@@ -1,8 +1,9 @@
-"""The curious world with `minimum_block`: the attacker tells reports apart by pane and by block.
+"""The curious world with `minimum_block`: the attacker distinguishes reports by pane and by block.
 
-Every report has a symbol of its own in one of four blocks. What an answer tells of each block that
-it does not merge, and of all that it merges together, are sets like any others: those that sums and
-differences isolate have `minimum_block` members or more. An answer's statistic tells nothing else.
+Every report has a symbol of its own in one of four blocks. For each block that it does not merge,
+and for all merged blocks together, an answer shows a set of reports. The sets that sums and
+differences of these isolate have `minimum_block` members or more, and an answer's statistic shows
+nothing else.
 """
 
 from __future__ import annotations
@@ -37,11 +38,11 @@ from tests.stream.simulation.violation import demand
 
 BLOCKS: Final = 4
 ENTRIES: Final = SYMBOLS // BLOCKS
-"""Of the statistic, in each block."""
+"""Entries of the statistic in each block."""
 _OF_BLOCK: Final = [((1 << ENTRIES) - 1) << ENTRIES * block for block in range(BLOCKS)]
 
 _before: dict[int, tuple[Statistic, Statistic]] = {}
-"""Masked statistics by their identity, with what they were before."""
+"""Masked statistics and what they were before, by the identity of the masked one."""
 
 
 @cache
@@ -70,7 +71,7 @@ def _context(window: int, finals_a_step: int, minimum: int, block: int, release_
 
 
 def unmasked(totals: WindowTotals) -> tuple[WindowTotals, list[list[int]]]:
-    """Return totals before they were masked, and the sets of blocks that they tell about."""
+    """Return totals before they were masked, and the groups of blocks that they show."""
     masked, before = _before[id(totals.statistic)]
     demand(masked is totals.statistic, "(9) another statistic than the masked one")
     merged = np.zeros(BLOCKS, np.bool_) if totals.merged is None else totals.merged
@@ -85,13 +86,13 @@ def unmasked(totals: WindowTotals) -> tuple[WindowTotals, list[list[int]]]:
 
 
 def write_blocks(totals: WindowTotals) -> bytes:
-    """A final's content before it was masked, and the sets of blocks that it tells about."""
+    """Write a final's content before it was masked, and the groups of blocks that it shows."""
     before, groups = unmasked(totals)
     return json.dumps([*json.loads(write_final(before)), groups]).encode()
 
 
 class BlockChecks(CuriousChecks):
-    """What the attacker has been told of blocks."""
+    """The checks of a run, and the sets of reports by block that the attacker has learnt."""
 
     def __init__(self, world: CuriousWorld) -> None:
         super().__init__(world)
@@ -154,7 +155,7 @@ class BlockWorld(Patched):
 
 
 def _symbols(rng: random.Random) -> Iterator[int]:
-    """Yield all symbols, each block's in their order, blocks as often as the run has it."""
+    """Yield all symbols, in order within a block; some blocks come more often than others."""
     left = [list(range(ENTRIES * block, ENTRIES * (block + 1))) for block in range(BLOCKS)]
     weights = [rng.choice([1, 1, 4, 20]) for _ in range(BLOCKS)]
     while any(left):

@@ -29,7 +29,7 @@ def read_key(prefix: bytes, data: bytes) -> Key:
 
 
 def add(store: Store, offset: int, key: bytes, value: bytes | None) -> None:
-    """Take one record of the log into a store of records, `{key: (offset, value)}`."""
+    """Add one record of the log to a store of records, `{key: (offset, value)}`."""
     if value is None:
         store.pop(key, None)
     else:

@@ -1,10 +1,10 @@
 """The same world with two groups, each of which gives every partition to a worker of its own.
 
-So while a rolling restart changes the number of shards: a collection's old group and its new one
-both own all of its partitions, neither knows of the other, and both go on to the end.
+This happens while a rolling restart changes the number of shards: a collection's old group and its
+new one both own all of its partitions, neither knows of the other, and both go on to the end.
 
-`TwoFormats`: the first group holds the state in format 1 (rule 14), the other one does not, and in
-the end the first one goes.
+In `TwoFormats` the first group holds the state in format 1 (rule 14), the second does not, and in
+the end the first one leaves.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ class TwoGroups(World):
         self.rebalance()
 
     def rebalance(self) -> None:
-        """Move partitions inside each group; the workers of the other one hear nothing of it."""
+        """Move partitions within each group; the other group does not notice."""
         super().rebalance()
         for group in (0, 1):
             names = [name for name, own in self.groups.items() if own == group]
             self.assignments[group] = {p: self.rng.choice(names) for p in range(self.partitions)}
 
     def commit(self, p: int, offset: int, generation: int) -> bool:
-        """Take the commits of both groups; what is read of them is the larger one."""
+        """Take the commits of both groups, and keep the larger one."""
         before = self.committed[p]
         taken = super().commit(p, offset, generation)
         self.committed[p] = max(before, self.committed[p])
@@ -64,7 +64,7 @@ class TwoGroups(World):
 
 
 class FormatWorker(GroupWorker):
-    """A worker that holds the state in format 1, if it is of the first group."""
+    """A worker that holds the state in format 1 if it belongs to the first group."""
 
     world: TwoFormats
 
@@ -102,4 +102,4 @@ class TwoFormats(TwoGroups):
         for _ in range(4 * SWITCH_MS):
             self.now_ms += 1
             self.round(list(self.workers.values()))
-        demand(self.official[0].format == NEWEST, "(10) a switch that does not come")
+        demand(self.official[0].format == NEWEST, "(10) the switch does not come")

@@ -1,30 +1,27 @@
 """The simulated world read through the product's own intake: sessions, channels, idleness.
 
-What a worker reads goes through `SourceReader`, a channel that may be emptied or give something
-twice, and `Intake`. Fetches are asked for and answered at any moment; a new leader may not know for
-a while how far its log goes, and seldom for long. So idleness is at stake, and two more invariants:
+Workers read through `SourceReader`, a channel that may lose or repeat items, and `Intake`. Fetches
+are sent and answered at any moment; a new leader may not know for a while, seldom for long, where
+its log ends. This puts idleness at risk, so there are two more invariants:
 
-10. No partition is idle while a record is unread that was there for longer than the last probe may
-   be old and a new leader may lag; where a leader lags for longer, none that a winning head knew
-   the log to hold.
-11. No partition is idle of which a report came within the idle time, but for what probes may be
-   apart.
+10. No partition is idle while a record is unread that is older than a probe may be and a new leader
+   may lag together; where a leader lags for longer, this holds for records up to the end that a
+   winning head has stored.
+11. No partition is idle if a report came within the idle time, less the gap between probes.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from ldpstream.agents.config import read_config
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Record, SourceReader
 from tests.stream.owning import Holder, Times
-from tests.stream.serving import CITY
+from tests.stream.serving import read_city
 from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.client import Answer, Client, run_now
 from tests.stream.simulation.setting import Setting
@@ -33,21 +30,19 @@ from tests.stream.simulation.worker import Fate, Watched, Worker
 from tests.stream.simulation.worker import OwnedPartition as SimulatedHeld
 from tests.stream.simulation.world import World
 
-CONFIG = read_config(
-    {"collection": {"city": {**CITY, "precision": "1ms"}}}, base=Path(), environment={}
-).collections["city"]
+CONFIG = read_city(precision="1ms")
 assert CONFIG.spec.precision_ms == 1
 GAP_MS, LAG_MS = 2, 1
 READ = ("ask", "answer", "read", "take")
 ACTS = ("ask", "answer", "read", "take", "look", "ask answer", "read take", " ".join(READ))
 
 READING = {"elect": 14, "tick": 14, "produce": 5, "compact": 1, "close": 0}
-"""Weights of runs of little but reading, elections and time."""
+"""Weights of runs that consist mostly of reading, elections and time."""
 
 
 @dataclass
 class Lane:
-    """A channel of what takes an item."""
+    """A channel of calls, each of which takes an item."""
 
     items: list[Callable[[], None]] = field(default_factory=list)
 
@@ -59,7 +54,7 @@ class Lane:
 
 
 class Part(Watched):
-    """Also tells the fates of what retention deleted, and holds what came against its arrival."""
+    """Also keeps the fates of reports that retention deleted, and checks fates against arrivals."""
 
     world: World
     came: list[list[Fate]]
@@ -80,7 +75,7 @@ class Part(Watched):
         self.came.append(self.fates[before:])
 
     def check(self) -> None:
-        """Hold what came since the last time against its arrival."""
+        """Check the fates since the last time against arrivals."""
         came, self.came = self.came, []
         for fates in came:
             self.world.times.check(self.partition, self, fates)
@@ -97,7 +92,7 @@ class Reader(SourceReader):
 
 
 class Failing(Holder):
-    """An owner that must not be told of a problem."""
+    """An owner for which any problem is a violation."""
 
     def fail(self, problem: str) -> None:
         demand(False, f"(4) {problem}")
@@ -144,7 +139,7 @@ class IntakeWorker(Worker):
         return Answer(records, stop, end, self.world.times.dates(p, range(offset, stop)))
 
     def follow(self) -> None:
-        """Read what is held now, and nothing else."""
+        """Read exactly the partitions that are held now."""
         for p in [p for p, one in self.taken.items() if self.part(p) is not one.state]:
             self.intake.end(self.taken.pop(p))
         for p in self.held.keys() - self.taken.keys():
@@ -197,24 +192,24 @@ class IntakeWorker(Worker):
         held = self.held.get(p)
         if held is None:
             return
-        # Until all heads are known it says what the head says that was loaded.
+        # Until all heads are known, `idle` is that of the loaded head.
         if held.part.work.idle and all(
             replica.head is not None for replica in self.replicas[: self.known]
         ):
             self.world.check_idle(p, held.part)
 
     def probe(self, p: int, held: SimulatedHeld) -> None:
-        """The intake asks for it."""
+        """Do nothing: the intake probes."""
 
 
 class IntakeWorld(World):
-    """A world whose workers read as the product does. Steady runs read at every moment, mostly."""
+    """A world whose workers read as the product does; in steady runs at nearly every moment."""
 
     worker_class: type[Worker] = IntakeWorker
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         self.arrived: list[list[int]] = [[] for _ in range(MOST)]
-        # Ends as leaders know them that do not know how far their logs go, and until when.
+        # The ends that lagging leaders know; `until` is when they catch up.
         self.lagging: dict[int, int] = {}
         self.elected, self.until = [-(1 << 62)] * MOST, [-(1 << 62)] * MOST
         self.quiet, self.idle = False, 0
@@ -262,7 +257,7 @@ class IntakeWorld(World):
             self.say("elect", p, self.lagging[p], self.until[p])
 
     def do_spill(self) -> None:
-        """Empty a channel, or a place of it, or give all of it again."""
+        """Empty a channel, or lose its first item, or repeat that."""
         lane = cast("IntakeWorker", self.rng.choice(list(self.workers.values()))).lane
         kind = self.rng.randrange(3)
         lane.items[:] = ([], lane.items[1:], lane.items[:1] + lane.items)[kind]
@@ -287,7 +282,7 @@ class IntakeWorld(World):
 
 
 class Harsh(IntakeWorld):
-    """Little but reading, elections, pauses and time."""
+    """A world of mostly reading, elections, pauses and time."""
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         super().__init__(seed, kafka=kafka)

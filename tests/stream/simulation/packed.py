@@ -1,10 +1,10 @@
 """The simulated world with packed messages as input: packers crash, overlap, wake up late, lie.
 
-Several packers read every partition from wherever they are (after a crash from what somebody has
-committed, at times from anywhere), and what they send lands in any order, twice, or never. In
-between lands what is no packed message, or one of another topic or partition. The frames topic is
-cut at its beginning, emptied, or created again. Workers read it from where their head says on, and
-the source where something is missing, or where the dice say that packers have been silent.
+Several packers read every partition from wherever they are (after a crash from an offset that
+somebody committed, or from the beginning), and their messages land in any order, twice, or never.
+In between land malformed messages, and packed ones of another topic or partition. The frames topic
+is cut at its beginning, emptied, or created again. Workers read it from the offset in their head,
+and the source where something is missing, or where chance says that packers are silent.
 """
 
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from ldpstream.agents.state.packed import (
 )
 from tests.packing import make_records
 from tests.stream.simulation.brokers import MOST
+from tests.stream.simulation.patched import with_worker
 from tests.stream.simulation.worker import Watched, Worker
 from tests.stream.simulation.world import World
 
@@ -29,7 +30,7 @@ OTHER = bytes(16)
 
 @dataclass
 class Frames:
-    """The frames topic of one partition, what is on its way to it, and what packers committed."""
+    """The frames topic of one partition, messages in flight to it, and what packers committed."""
 
     log: list[bytes] = field(default_factory=list)
     start: int = 0
@@ -39,7 +40,7 @@ class Frames:
 
 
 class PackedWorker(Worker):
-    """A worker that reads packed messages, and the source where they leave something out."""
+    """A worker that reads packed messages, and the source where they have a gap."""
 
     world: "PackedWorld"
 
@@ -64,7 +65,7 @@ class PackedWorker(Worker):
             part.frames_at(part.work.frames + 1)
 
     def packed(self, p: int, part: Watched, value: bytes) -> bool:
-        """Take a packed message; False where the source has to be read first."""
+        """Take a packed message; return False where the source has to be read first."""
         try:
             packed = decode_packed(value, partition=p, topic_id=ID)
         except PackedError as error:
@@ -88,7 +89,7 @@ class PackedWorld(World):
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         super().__init__(seed, kafka=kafka)
-        # The wire knows no arrivals before 1970, nor do brokers.
+        # Neither the wire format nor brokers have arrivals before 1970.
         self.times.checked = self.wall_ms >= 0
         self.frames = [Frames() for _ in range(MOST)]
         self.silence = self.rng.choice([0.0, 0.1, 0.5])
@@ -100,7 +101,7 @@ class PackedWorld(World):
         frames, source = self.frames[p], self.source[p]
         who = rng.randrange(len(frames.packers))
         if rng.random() < 0.05:
-            # It crashed; the next one begins at what was committed, or at the beginning.
+            # It crashed; the next one begins at the committed offset, or at the beginning.
             frames.packers[who] = rng.choice([frames.committed, frames.committed, 0])
         at = max(frames.packers[who], self.start[p])
         stop = min(len(source), at + rng.choice([1, 2, 5, 20]))
@@ -127,7 +128,7 @@ class PackedWorld(World):
         frames = self.frames[p]
         if frames.flying:
             i = rng.choice([0, 0, rng.randrange(len(frames.flying))])
-            # One in ten stays on its way and lands again; one in twenty is lost.
+            # One in ten stays in flight and lands again; one in twenty is lost.
             value = frames.flying[i] if rng.random() < 0.1 else frames.flying.pop(i)
             if rng.random() < 0.95:
                 frames.log.append(value)
@@ -157,13 +158,13 @@ class PackedWorld(World):
         self.say("frames cut", p, frames.start, len(frames.log))
 
     def quiesce(self) -> None:
-        # Packers are gone, as far as workers can see: what is missing is in the source.
+        # Workers see no more of packers, and read the rest from the source.
         self.silence = 0.5
         super().quiesce()
 
 
 class HolesIgnored(PackedWorker):
-    """What a message leaves out before it is taken for counted."""
+    """A gap before a packed message is taken for counted."""
 
     def take(self, part: Watched, packed: Packed) -> Taken:
         if packed.after > part.next:
@@ -183,12 +184,7 @@ class RepeatsCounted(PackedWorker):
         return super().take(part, packed)
 
 
-def broken(worker: type[PackedWorker]) -> type[PackedWorld]:
-    """Return a world whose workers lack a rule."""
-    return type(worker.__name__, (PackedWorld,), {"worker_class": worker})
-
-
 PACKED_MUTANTS = {
-    "packed: holes ignored": broken(HolesIgnored),
-    "packed: repeats counted": broken(RepeatsCounted),
+    "packed: holes ignored": with_worker(HolesIgnored, PackedWorld),
+    "packed: repeats counted": with_worker(RepeatsCounted, PackedWorld),
 }

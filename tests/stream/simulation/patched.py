@@ -1,4 +1,4 @@
-"""Worlds in which functions of the product are replaced."""
+"""Worlds with a rule changed: another worker, another partition, or patched product functions."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -6,13 +6,26 @@ from types import MappingProxyType
 from typing import Any
 from unittest.mock import patch
 
+from tests.stream.simulation.worker import Watched, Worker
 from tests.stream.simulation.world import World
 
 
+def with_worker(worker: type[Worker], world: type[World] = World) -> type[World]:
+    return type(worker.__name__, (world,), {"worker_class": worker})
+
+
+def with_partition(
+    partition: type[Watched], world: type[World] = World, *, worker: type[Worker] = Worker
+) -> type[World]:
+    owner = type(partition.__name__, (worker,), {"partition_class": partition})
+    return with_worker(owner, world)
+
+
 class PatchedWorld(World):
-    """A world with functions of the product replaced, by what they are called where."""
+    """A world with functions of the product replaced."""
 
     changes: Mapping[str, Any] = MappingProxyType({})
+    """The replacements, by the path that the product looks each function up at."""
 
     def step(self, number: int) -> None:
         with self.patched():
@@ -21,6 +34,10 @@ class PatchedWorld(World):
     def quiesce(self) -> None:
         with self.patched():
             super().quiesce()
+
+    @classmethod
+    def with_change(cls, name: str, where: str, change: object) -> type[World]:
+        return type(name, (cls,), {"changes": {where: change}})
 
     def patched(self) -> ExitStack:
         stack = ExitStack()

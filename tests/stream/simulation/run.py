@@ -33,7 +33,7 @@ _READ: dict[str, Callable[[bytes], str]] = {
 
 @dataclass
 class Run:
-    """A run that is over: what was violated, or None."""
+    """A finished run, and the violation that ended it, or None."""
 
     world: World
     violated: str | None
@@ -45,7 +45,7 @@ def plan(seed: int) -> list[int]:
 
 
 def is_kafka(seed: int) -> bool:
-    """A quarter of the runs is on the development broker."""
+    """Return whether a run is on Kafka; a quarter is on the development broker."""
     return seed % 4 != 0
 
 
@@ -63,13 +63,13 @@ def run(seed: int, schedule: list[int] | None = None, *, make: type[World] = Wor
 
 
 def shrink(seed: int, *, make: type[World] = World) -> list[int]:
-    """The shortest schedule found by leaving out steps that still violates the same invariant."""
+    """Return the shortest schedule that still violates the same invariant, by leaving out steps."""
     schedule, size = plan(seed), 64
     label = _label(run(seed, make=make))
     while size:
         for i in range(len(schedule) - 1, -1, -size):
             shorter = schedule[: max(0, i - size + 1)] + schedule[i + 1 :]
-            # What a broken rule has let into the state may stop the code before a check sees it.
+            # A state that a broken rule has damaged may make the code fail before a check.
             with suppress(LookupError, ValueError):
                 if _label(run(seed, shorter, make=make)) == label:
                     schedule = shorter
@@ -82,7 +82,7 @@ def _label(done: Run) -> str:
 
 
 def story(world: World) -> list[str]:
-    """What happened in a run, a line a step."""
+    """Return what happened in a run, one line for each step."""
     return ["  " + _tell(world, step) for step in world.trace]
 
 
@@ -102,7 +102,7 @@ def _tell(world: World, step: tuple[object, ...]) -> str:
 
 
 def explain(seed: int, *, make: type[World] = World) -> str:
-    """The violation of a failing seed, and its shortest schedule."""
+    """Return the violation of a failing seed, and its shortest schedule."""
     schedule = shrink(seed, make=make)
     short = run(seed, schedule, make=make)
     lines = [f"seed {seed}, {len(schedule)} steps: {short.violated}; shortest schedule:"]

@@ -1,4 +1,4 @@
-"""What a run is about: one collection of two symbols, small windows, and messages good and bad."""
+"""The setting of a run: a collection of two symbols, small windows, and good and bad messages."""
 
 import json
 import random
@@ -25,7 +25,7 @@ WINDOWS = (
 
 
 class Report(NamedTuple):
-    """A report as sent: event time in epoch ms, symbol, which may be none of the two, and token."""
+    """A report as sent: event time in epoch ms, symbol (perhaps out of range), and token."""
 
     time_ms: int
     symbol: int
@@ -33,7 +33,7 @@ class Report(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of the source; what is no frame of ours counts as one report, of nothing."""
+    """A message of the source; anything but a frame of our spec counts as one report, None."""
 
     value: bytes | None
     reports: tuple[Report | None, ...]
@@ -41,7 +41,7 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True)
 class Setting:
-    """The collection, where event time begins, and how far the clock on the wall is ahead."""
+    """The collection, the beginning of event time, and how far the wall clock is ahead of it."""
 
     context: Context
     start_ms: int
@@ -60,7 +60,7 @@ def small_spec() -> CollectionSpec:
 
 
 def write_final(totals: WindowTotals) -> bytes:
-    """A final's content: everything that the totals say."""
+    """Return a final's content: everything in the totals."""
     statistic = totals.statistic.tolist()
     told = [totals.start_ms, totals.end_ms, statistic, totals.n, totals.late, totals.rejected]
     return json.dumps([*told, totals.lost.offsets, totals.withheld]).encode()
@@ -86,7 +86,7 @@ def make_setting(rng: random.Random) -> Setting:
 
 
 def make_message(rng: random.Random, now_ms: int) -> Message:
-    """A frame of one or two reports around now; sometimes one that must be rejected."""
+    """Return a frame of one or two reports around now; sometimes a message to be rejected."""
     if rng.random() < 0.05:
         fingerprint = rng.choice([None, FOREIGN])
         if fingerprint is None:

@@ -1,7 +1,7 @@
 """The same world with workers whose replicas keep their cells in a local store on disk.
 
-A worker that crashes finds what its store was told at the last evaluation, and reads on from there;
-what it was told since is gone. All runs share one database, under names of their own.
+A worker that crashes finds in its store the state of the last evaluation, and reads on from there;
+writes since then are lost. All runs share one database, each with its own names.
 """
 
 import itertools
@@ -22,7 +22,7 @@ _runs = itertools.count()
 
 
 class StoredReader(Reader):
-    """A replica with a store, once it is given one, and what the store's content comes from."""
+    """A replica, its store once it has one, and the records that the store's content came from."""
 
     kept: dict[str, Store] | None = None
     name = ""
@@ -40,7 +40,7 @@ class StoredReader(Reader):
 
 
 class StoredWorker(Worker):
-    """A worker that goes on from its store, where it has left one."""
+    """A worker that continues from its store, if it has left one."""
 
     def __init__(self, world: "StoredWorld", name: str) -> None:
         super().__init__(world, name)
@@ -73,7 +73,7 @@ class Ahead(RocksStore):
 
 
 class Torn(RocksStore):
-    """A mutant: the point is written on its own, before what it stands for."""
+    """A mutant: the position is written by itself, before the state that belongs to it."""
 
     behind: Iterable[bytes] = ()
 
@@ -88,7 +88,7 @@ class Torn(RocksStore):
 def stored_world(
     folder: Path, *, store_class: type[RocksStore] = RocksStore
 ) -> Iterator[type[World]]:
-    """Yield a kind of world whose stores are in a folder."""
+    """Yield a class of worlds whose stores are in a folder."""
     database = RocksDatabase(folder / "simulated")
     try:
         yield type("World", (StoredWorld,), {"database": database, "store_class": store_class})

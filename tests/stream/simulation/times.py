@@ -1,10 +1,10 @@
-"""Event time and arrival time: who dates records, and what an honest report may count on.
+"""Event time and arrival time: who dates records, and the guarantee to honest reports.
 
 9. While nothing but reports has moved a partition's clock, no report is late that arrived within
-   the grace of its event time, whatever others are dated.
+   the grace of its event time, whatever the dates of others.
 
-Brokers date records in half of the worlds, senders in a quarter, and in the rest senders lie; where
-they lie nothing is promised.
+Brokers date records in half of the worlds, and senders in a quarter; in the rest senders lie, and
+nothing is guaranteed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LIES: Final = (0, -40, 3, 0, 9, -2)
 
 @dataclass
 class Times:
-    """The arrivals of a run's messages, and how far anything but reports moved which clock."""
+    """The arrivals of a run's messages, and how far anything but reports moved each clock."""
 
     world: World
     dated: str
@@ -42,12 +42,12 @@ class Times:
         self.seen = 0
 
     def note(self) -> None:
-        """Take what has been produced in this step."""
+        """Record the arrivals of messages produced in this step."""
         for p, source in enumerate(self.world.source):
             self.arrived[p] += [self.world.wall_ms] * (len(source) - len(self.arrived[p]))
 
     def dates(self, p: int, offsets: range) -> Dates:
-        """The timestamps of records."""
+        """Return the timestamps of records."""
         true = self.arrived[p][offsets.start : offsets.stop]
         if self.dated == "by liars":
             true = [
@@ -57,25 +57,25 @@ class Times:
         return Dates(true, self.dated == "by brokers")
 
     def arrivals(self, p: int, offsets: range, held: OwnedPartition, now_ms: int) -> Arrivals:
-        """What a worker knows of the messages that it has read together."""
+        """Return what a worker knows about the arrivals of messages that it has read together."""
         dates = replace(self.dates(p, offsets), since_ms=held.ended_ms)
         return dates.arrivals(now_ms=now_ms)
 
     def loaded(self, p: int, part: Watched) -> None:
-        """Know what moved the clock of a partition that has been loaded."""
+        """Restore how far anything but reports has moved the clock of a loaded partition."""
         head = part.base
         part.moved = self._moved.get((p, head.epoch, head.seq), NEVER)
         if part.work.clock > head.clock:
             part.moved = max(part.moved, part.work.clock)
 
     def flushed(self, p: int, part: Watched) -> None:
-        """Keep it with the head that is on its way."""
+        """Keep how far the clock was moved, with the head in flight."""
         head = part.flushes.flight
         if head is not None:
             self._moved[p, head.epoch, head.seq] = part.moved
 
     def check(self, p: int, part: Watched, fates: Sequence[Fate]) -> None:
-        """Hold the fates of what was just taken in against the rule."""
+        """Check the fates of messages that were just ingested against the rule."""
         window = self.world.context.window
         if not self.checked or self.dated == "by liars":
             return
@@ -86,9 +86,9 @@ class Times:
             if fate in ("counted", "late") and arrived - report.time_ms <= window.grace_ms:
                 self.seen += 1
             if arrived <= self.world.lagged_ms(p):
-                continue  # A new leader may have said that the log ended before it.
+                continue  # A lagging leader may have said that the log ended before this message.
             if fate == "late" and window.pane(report.time_ms) >= window.closed(part.moved):
                 delay = arrived - report.time_ms
-                # Some workers' clocks are ahead by as much.
+                # Clocks of workers may be ahead by 1 ms.
                 slack = 0 if self.dated == "by brokers" else 1
                 demand(delay + slack > window.grace_ms, f"(9) late after {delay} ms: {report}")

@@ -1,8 +1,8 @@
 """The simulated world with `one_report`: devices that report twice, retry, and miss partitions.
 
-The seventh invariant: of the reports of a token and window that are not late or refused otherwise
-the first in the order of offsets is counted, and no other one, in all partitions together. Chunks
-hold two tokens, so that a pane has many; in half of the worlds it has room for few.
+The seventh invariant: of all reports with one token in one window, except late and otherwise
+rejected ones, the first by offset is counted and no other, over all partitions. Chunks hold two
+tokens, so that a pane has many of them; in half of the worlds a pane has room for few tokens.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import encode_frame
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.checks import Checks
+from tests.stream.simulation.patched import with_partition
 from tests.stream.simulation.setting import (
     SYMBOLS,
     Message,
@@ -32,7 +33,7 @@ from tests.stream.simulation.setting import (
     write_final,
 )
 from tests.stream.simulation.violation import demand
-from tests.stream.simulation.worker import Reader, Watched, Worker
+from tests.stream.simulation.worker import Reader, Watched
 from tests.stream.simulation.world import World
 
 WINDOWS = (
@@ -65,7 +66,7 @@ def token_context(window: int, partitions: int) -> Context:
 
 
 class TokenChecks(Checks):
-    """The ledger, and which tokens have been counted in which panes."""
+    """The checks of a run, and which tokens are counted in which panes."""
 
     def __init__(self, world: World) -> None:
         super().__init__(world)
@@ -102,7 +103,7 @@ class TokenChecks(Checks):
 
 
 class TokenWorld(World):
-    """A world of devices with tokens; its partitions belong to the spec, so none is added."""
+    """A world of devices with tokens; the spec fixes its partitions, so none is added."""
 
     checks_class = TokenChecks
 
@@ -119,7 +120,7 @@ class TokenWorld(World):
     def do_produce(self) -> None:
         rng, spec = self.rng, self.context.spec
         if rng.random() < 0.05:
-            # Reports without tokens are of another spec.
+            # Reports without tokens belong to another spec.
             other = make_message(rng, self.now_ms).value
             self.source[self.any_partition()].append(Message(other, (None,)))
             return
@@ -145,12 +146,12 @@ class TokenWorld(World):
         self.source[p].append(Message(value, tuple(reports)))
         self.say("produce", p, self.source[p][-1])
         if rng.random() < 0.3:
-            # A retry that came twice.
+            # A retry, so that the message comes twice.
             self.source[p].append(self.source[p][-1])
 
 
 class Forgotten(Watched):
-    """An owner that takes over does not know what tokens were counted before."""
+    """An owner that takes over does not know which tokens were counted before."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -159,7 +160,7 @@ class Forgotten(Watched):
 
 
 class AnyPartition(Watched):
-    """Reports are taken whatever partition their token belongs to."""
+    """Reports are counted whatever partition their token belongs to."""
 
     def _classify(self, *args: object) -> Classified:
         made = super()._classify(*args)
@@ -168,7 +169,7 @@ class AnyPartition(Watched):
 
 
 class KeptTokens(Watched):
-    """Repeats are looked for in what has been flushed only."""
+    """Repeats are found among flushed tokens alone."""
 
     def _classify(self, *args: object) -> Classified:
         panes = self._cells.tokens._panes
@@ -181,14 +182,8 @@ class KeptTokens(Watched):
         return made
 
 
-def without(partition: type[Watched]) -> type[TokenWorld]:
-    """Return a world whose owners lack a rule."""
-    worker = type(partition.__name__, (Worker,), {"partition_class": partition})
-    return type(partition.__name__, (TokenWorld,), {"worker_class": worker})
-
-
 TOKEN_MUTANTS = {
-    "7 tokens forgotten at a takeover": without(Forgotten),
-    "7 any partition": without(AnyPartition),
-    "7 tokens of flushes only": without(KeptTokens),
+    "7 tokens forgotten at a takeover": with_partition(Forgotten, TokenWorld),
+    "7 any partition": with_partition(AnyPartition, TokenWorld),
+    "7 tokens of flushes only": with_partition(KeptTokens, TokenWorld),
 }

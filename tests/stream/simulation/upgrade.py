@@ -1,12 +1,12 @@
 """The same world while releases are mixed: rule 14.
 
-Workers begin with a release that reads format 1 alone. One by one they are replaced by this one,
-and back, and an old one stops where it meets a head that it cannot read. In the end all are of this
-release.
+Workers begin with a release that reads format 1 alone. One by one they are replaced by this
+release, and back again; an old worker stops when it reads a head that it cannot decode. In the end
+all are of this release.
 
-10. No state moves on before all owners read the new format: every head that partition 0's owner has
-    been shown said so, for long enough and without a gap. All partitions follow, none goes back,
-    no old worker has to stop before, and in the end the state has moved.
+10. No state changes its format before all owners read the new one: every head that the owner of
+    partition 0 has seen said so, for long enough and without a gap. All partitions follow, none
+    goes back, no old worker has to stop before that, and in the end the format has changed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SWITCH_MS, GAP_MS = 4, 3
 
 
 class OldReplica(Replica):
-    """Reads as a release that knows format 1 alone, which refuses everything else by name."""
+    """Reads as a release that knows format 1 alone, and refuses all others."""
 
     def _elect(self, heads: list[HeadRecord]) -> Head:
         head = super()._elect(heads)
@@ -53,7 +53,7 @@ class OldReader(Reader):
 
 
 class OldPartition(Watched):
-    """Says nothing about formats, and writes no head because of them."""
+    """Writes no head because of formats."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -68,13 +68,13 @@ class UpgradeWorker(Worker):
     def __init__(self, world: UpgradeWorld, name: str) -> None:
         super().__init__(world, name)
         self.old, self.stopped = world.rng.random() < world.old_share, False
-        # What the heads of all partitions said together, and when; in sight of partition 0's owner.
+        # When the owner of partition 0 saw all heads, and what they all said that they read.
         self.said: list[tuple[int, int]] = []
         if self.old:
             self.readers = [OldReader(self, p) for p in range(len(world.source))]
 
     def stop(self) -> None:
-        """Stop for good; an operator puts a worker of the new release in its place."""
+        """Stop permanently; an operator replaces the worker with one of the new release."""
         demand(self.world.official[0].format > 1, "(10) an old worker has to stop before a switch")
         if not self.stopped:
             self.stopped, self.owned, self.held = True, set(), {}
@@ -87,7 +87,7 @@ class UpgradeWorker(Worker):
     def load(self, p: int) -> None:
         heads = [replica.head for replica in self.replicas[: self.known]]
         if None in heads and (heads[0] is None or not heads[0].seq):
-            return  # It may be new.
+            return  # The state may be new.
         if not self.old:
             super().load(p)
             return
@@ -141,7 +141,7 @@ class UpgradeWorld(PatchedWorld):
     checks_class = UpgradeChecks
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
-        # Who is started from now on is old with this probability.
+        # The probability that a worker started from now on is old.
         self.old_share, self.switched, self.stopped = 1.0, 0, 0
         self.early = False
         super().__init__(seed, kafka=kafka)
@@ -164,7 +164,7 @@ class UpgradeWorld(PatchedWorld):
         self.workers[name].poll(0)
 
     def do_replace(self) -> None:
-        """Replace a worker by one of another release, or of the same, as rolling restarts do."""
+        """Replace a worker by one of either release, as rolling restarts do."""
         # A state without any head is new, and begins with the newest format.
         begun = any(head.seq for head in self.official)
         self.old_share = self.rng.choice([0.0, 0.0, 0.0, 0.5]) if begun else 1.0
@@ -174,7 +174,7 @@ class UpgradeWorld(PatchedWorld):
         self.rebalance()
 
     def do_serve(self) -> None:
-        """Let those who are awake do all that there is to do, as mostly happens."""
+        """Let all running workers do everything there is to do, as is usual."""
         self.now_ms += 1
         awake = [worker for worker in self.workers.values() if not worker.paused]
         for worker in awake:

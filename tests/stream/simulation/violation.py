@@ -1,4 +1,4 @@
-"""What a run of the simulation fails with."""
+"""The error that a run of the simulation fails with."""
 
 
 class ViolationError(AssertionError):

@@ -1,6 +1,6 @@
-"""A worker in the simulation: the shell around the product's state machine, one call a step.
+"""A worker in the simulation: a shell around the product's state machine, one call a step.
 
-It does what the real shell does (fetch, send, wait for acknowledgements, commit), against the
+It does what the real worker does (fetch, send, wait for acknowledgements, commit) with the
 simulated brokers; all decisions are the product's.
 """
 
@@ -28,14 +28,14 @@ Fate = tuple[int, int, str]
 
 
 class Watched(Partition):
-    """The product's partition, which also tells the fate of every report: (offset, index, fate)."""
+    """The product's partition, which also keeps the fate of every report: (offset, index, fate)."""
 
     fates: list[Fate]
     moved: int
-    """How far anything but reports has moved its clock."""
+    """How far anything but reports has moved the partition's clock."""
 
     def prepare(self) -> None:
-        """Make it ready after loading."""
+        """Set up what tests add, after loading."""
         self.fates = []
 
     def _classify(
@@ -63,7 +63,7 @@ def fates_of(records: Sequence[tuple[int, bytes | None]], classified: Classified
 
 
 class Reader:
-    """A replica with its position in the log, and the same records kept as they are."""
+    """A replica, its position in the log, and the records as they were read."""
 
     def __init__(self, world: World, p: int) -> None:
         self.world, self.p = world, p
@@ -92,7 +92,7 @@ class Reader:
 
 @dataclass
 class Flight:
-    """A flush on its way: what was sent and not given up, and whether the head is among it."""
+    """A flush in flight: its sends, and whether the head is among them."""
 
     flush: Flush
     fates: list[Fate]
@@ -107,7 +107,7 @@ class OwnedPartition:
     part: Watched
     flight: Flight | None = None
     ended_ms: int | None = None
-    """When the source was last seen to end where it goes on, on the worker's clock."""
+    """When the source was last seen to end at the next offset, on the worker's clock."""
 
 
 class Worker:
@@ -133,11 +133,11 @@ class Worker:
 
     @property
     def steady_ms(self) -> int:
-        """A clock that nobody sets, of this process alone."""
+        """The process's own clock, which nobody sets."""
         return self.world.now_ms
 
     def poll(self, _p: int) -> None:
-        """The call to the group: only here does a worker learn of a rebalance."""
+        """Call the group: only here does a worker learn of a rebalance."""
         self.generation, self.known = self.world.generation, self.world.partitions
         self.owned = {q for q, name in self.world.assignment.items() if name == self.name}
         self.held = {q: held for q, held in self.held.items() if q in self.owned}
@@ -161,11 +161,11 @@ class Worker:
                 self.loaded(p)
 
     def commit(self, p: int) -> bool:
-        """Commit what the head says that it goes on from; return False after a rebalance."""
+        """Commit the next offset of the winning head; return False after a rebalance."""
         return self.world.commit(p, self.held[p].part.base.next, self.generation)
 
     def loaded(self, p: int) -> None:
-        """Commit at once: the owner before may have ended before it could."""
+        """Commit at once, for the owner before may have ended before it could."""
         self.commit(p)
 
     def draw_epoch(self, _p: int) -> int:
@@ -207,7 +207,7 @@ class Worker:
                 held.part.moved = max(held.part.moved, held.part.work.clock)
 
     def probe(self, p: int, held: OwnedPartition) -> None:
-        """As if the source's end was asked for at every moment."""
+        """Probe the end of the source, as if at every moment."""
         end = len(self.world.source[p])
         held.part.read_to(held.part.next, end=end, asked_ms=self.steady_ms)
 

@@ -1,8 +1,9 @@
-"""The simulated world: brokers, workers, an analyst, and the ledger that they are held against.
+"""The simulated world: brokers, workers, an analyst, and the ledger that checks them.
 
-A schedule of random steps drives them. The group moves partitions at any moment; who loses one
-flushes first, crashes, or is paused and wakes believing that it is the owner until its next call to
-the group. Workers' clocks differ; partitions are added. What brokers may do is in `brokers`.
+A schedule of random steps drives them. The group moves partitions at any moment; a worker that
+loses one flushes first, crashes, or is paused, and wakes believing that it is the owner until its
+next call to the group. Workers' clocks differ, and partitions are added. For what brokers may do
+see `brokers`.
 """
 
 import random
@@ -36,7 +37,7 @@ WORK = (
     "replica settle load ingest flush flush",
     "replica settle load clock flush replica",
 )
-"""What a worker may do in one step of the scheduler."""
+"""What a worker may do in one step of the schedule."""
 ROUND = (
     "replica",
     "settle",
@@ -61,7 +62,7 @@ WEIGHTS = {
     "grow": 0.3,
     "retain": 0.2,
 }
-"""How often which kind of step happens, before every run mixes them again."""
+"""How often each kind of step happens; every run varies these weights."""
 
 
 class World(Brokers):
@@ -83,7 +84,7 @@ class World(Brokers):
         self.checks = self.checks_class(self)
         self.times = Times(self, DATED[seed // 4 % len(DATED)])
         self.fetch_errors = 0.1
-        # Every run another mix; what is rare is frequent in some.
+        # Every run has its own mix, in which rare steps may be frequent.
         self.weights = {
             name: weight * rng.choice([0.2, 1, 1, 3 if weight > 1 else 12])
             for name, weight in WEIGHTS.items()
@@ -106,7 +107,7 @@ class World(Brokers):
         return self.now_ms + self.setting.ahead_ms
 
     def lagged_ms(self, p: int) -> int:
-        """When, on the wall, a leader of a partition last did not know how far its log goes."""
+        """Return the wall-clock time until which a leader of a partition lagged behind its log."""
         return NEVER
 
     def publish(self, publication: Publication) -> None:
@@ -145,7 +146,7 @@ class World(Brokers):
             if fault < 0.01 and self.flying[i].state != "acked":
                 self.flying.pop(i).state = "failed"
             elif fault < 0.02:
-                # The worker is told so, but it may land all the same.
+                # The worker sees a failure, but the send may still land.
                 self.flying[i].state = "failed"
             else:
                 self.land(i, duplicate=not self.kafka and fault < 0.2)
@@ -216,9 +217,9 @@ class World(Brokers):
                 self.land()
 
     def quiesce(self) -> None:
-        """Faults stop; rounds of everything until all is final, a few more, and the last checks."""
-        # Time goes on by 1 ms a round. A partition that nobody read until now starts at the run's
-        # first message, or 40 ms before it where senders lie about what they date.
+        """Stop faults, run rounds of everything until all is final and a few more, and check."""
+        # A round takes 1 ms. A partition that nobody has read yet starts at the run's first
+        # message, or 40 ms before it where senders lie about dates.
         elapsed_ms = self.now_ms - self.setting.start_ms
         least = rounds = 120 + elapsed_ms + sum(map(len, self.source))
         self.say("faults stop; rounds of everything until all is final")

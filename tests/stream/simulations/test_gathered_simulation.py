@@ -19,7 +19,7 @@ SEEDS = {
     "13 answered from behind": 185,
     "13 new partition open": 35,
 }
-"""For each mutant a seed that notices it, the first that `python -m tests.stream.mutants` finds."""
+"""For each mutant the first seed that notices it, as `python -m tests.stream.mutants` finds it."""
 
 
 @lru_cache(maxsize=16)

@@ -1,16 +1,17 @@
-"""The simulation with two groups that own the same partitions; its long form: `--groups`."""
+"""The simulation with two groups that own the same partitions; the long form: `--groups`."""
 
 import pytest
 
 from ldpstream.agents.partition.upgrade import reads_less, reads_more
 from tests.soak import seeds
 from tests.stream.simulation.groups import FormatWorker, GroupWorker, TwoFormats, TwoGroups
+from tests.stream.simulation.patched import with_partition
 from tests.stream.simulation.run import Run, explain, run
 from tests.stream.simulation.worker import Watched
 
 
 class UnprovedTold(Watched):
-    """A mutant: what a load has not proved idle yet is told at once, as if it were news."""
+    """A mutant: that a load has not yet proved idleness is written at once, as a change."""
 
     def clock(self, **moment: object) -> None:
         before = self.work.idle
@@ -28,15 +29,14 @@ def test_two_groups_count_everything_once_and_come_to_an_end():
     assert lost > 50
 
 
-def test_owners_that_displace_each_other_for_ever_are_noticed():
-    worker = type("Worker", (GroupWorker,), {"partition_class": UnprovedTold})
-    make = type("World", (TwoGroups,), {"worker_class": worker})
+def test_owners_that_displace_each_other_forever_are_noticed():
+    make = with_partition(UnprovedTold, TwoGroups, worker=GroupWorker)
     assert run(2, make=TwoGroups).violated is None
     assert run(2, make=make).violated == "(4) not all windows became final"
 
 
 class ToldAtOnce(Watched):
-    """A mutant: that a new owner reads more is told at once."""
+    """A mutant: a new owner that reads more writes so at once."""
 
     def prepare(self) -> None:
         super().prepare()
@@ -59,7 +59,7 @@ def test_groups_that_read_different_formats_come_to_an_end_and_then_the_state_mo
         assert done.world.held_back
 
 
-def test_groups_that_take_what_is_idle_from_each_other_are_noticed():
+def test_groups_that_take_idle_partitions_from_each_other_are_noticed():
     assert mutated(0, ToldAtOnce).violated == "(4) not all windows became final"
 
 
@@ -69,5 +69,4 @@ def test_a_group_that_does_not_hold_the_state_back_is_noticed():
 
 
 def mutated(seed: int, partition: type[Watched]) -> Run:
-    worker = type("Worker", (FormatWorker,), {"partition_class": partition})
-    return run(seed, make=type("World", (TwoFormats,), {"worker_class": worker}))
+    return run(seed, make=with_partition(partition, TwoFormats, worker=FormatWorker))

@@ -20,7 +20,7 @@ SEEDS = {
     "idle: nothing breaks a series": 83,
     "idle: ends forgotten": 195,
 }
-"""For each mutant a seed that notices it, as `python -m tests.stream.mutants` finds them."""
+"""For each mutant a seed that notices it, as `python -m tests.stream.mutants` finds it."""
 
 
 @pytest.mark.soak
@@ -47,5 +47,5 @@ def test_a_rule_taken_away_is_noticed(name: str) -> None:
     assert run(SEEDS[name], make=make).violated is not None
 
 
-def test_what_was_read_late_and_dated_early_becomes_final_too() -> None:
+def test_records_read_late_and_dated_early_become_final_too() -> None:
     assert run(9_304_094, make=Harsh).violated is None

@@ -12,7 +12,7 @@ from tests.stream.simulation.stored import StoredWorker, stored_world
 
 
 @pytest.mark.soak
-def test_all_invariants_hold_and_runs_are_worth_their_time():
+def test_all_invariants_hold_and_runs_reach_every_case():
     seen: set[str] = set()
     for seed in seeds(30, soak=1_000):
         done = run(seed, make=PackedWorld)

@@ -38,7 +38,7 @@ SEEDS = {
     "9 sweep of the undecided": 12,
     "idempotence: duplicates and compaction": 676,
 }
-"""For each mutant a seed that notices it, the first that `python -m tests.stream.mutants` finds."""
+"""For each mutant the first seed that notices it, as `python -m tests.stream.mutants` finds it."""
 
 
 ran = lru_cache(maxsize=64)(run)
@@ -52,7 +52,7 @@ def test_all_invariants_hold(first: int):
 
 
 @pytest.mark.slow
-def test_runs_are_worth_their_time():
+def test_runs_reach_every_fate():
     worlds = [ran(seed).world for seed in range(40)]
     fates = {fate for world in worlds for counter in world.checks.fates for fate in counter}
     assert fates >= {"counted", "late", "future", "range", "fingerprint", "undecodable", "lost"}
@@ -80,7 +80,7 @@ def test_a_schedule_is_shortened_to_one_that_still_fails():
     assert "shortest schedule" in explain(0, make=make)
 
 
-def test_a_schedule_at_which_the_code_stops_is_none_that_violates():
+def test_a_schedule_at_which_the_code_fails_is_not_a_violation():
     class Stopping(MUTANTS["6 early commit"]):
         def quiesce(self) -> None:
             if not self.trace:

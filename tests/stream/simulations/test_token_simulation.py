@@ -13,7 +13,7 @@ from tests.stream.simulation.tokens import TOKEN_MUTANTS, TokenWorld
 
 
 @pytest.mark.soak
-def test_all_invariants_hold_and_runs_are_worth_their_time():
+def test_all_invariants_hold_and_runs_reach_every_case():
     fates: Counter[str] = Counter()
     for seed in seeds(40, soak=1_000):
         done = run(seed, make=TokenWorld)
@@ -33,7 +33,7 @@ def test_a_rule_taken_away_is_noticed(name: str):
 
 
 @pytest.mark.slow
-def test_a_schedule_with_tokens_can_be_told():
+def test_a_schedule_with_tokens_can_be_explained():
     told = explain(49, make=TOKEN_MUTANTS["7 tokens forgotten at a takeover"])
     assert "(7) two reports of one token and window" in told
     assert " token(" in told

@@ -20,7 +20,7 @@ SEEDS = {
     "14 idle partitions say nothing": 0,
     "14 gathered in format 1": 5,
 }
-"""For each mutant a seed that notices it, the first that `python -m tests.stream.mutants` finds."""
+"""For each mutant the first seed that notices it, as `python -m tests.stream.mutants` finds it."""
 
 
 @lru_cache(maxsize=32)
@@ -31,13 +31,13 @@ def ran(seed: int):
 @pytest.mark.soak
 def test_all_invariants_hold_while_releases_are_mixed():
     early = stopped = 0
-    # From the first seed on at which the switch is early: `make check` takes four of them.
+    # Seed 9 is the first with an early switch: `make check` takes four seeds from there.
     for seed in seeds(20, soak=2_000, first=9):
         done = ran(seed)
         assert done.violated is None, explain(seed, make=UpgradeWorld)
         assert done.world.switched == 1
         early, stopped = early + done.world.early, stopped + done.world.stopped
-    # Under faults, too, and with workers that are too old.
+    # The runs include switches under faults, and workers that are too old.
     assert early
     assert stopped
 

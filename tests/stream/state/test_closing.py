@@ -21,7 +21,7 @@ def test_a_pane_closes_a_grace_after_its_end():
     assert (cluster.head().n, cluster.head().late) == (5, 2)
 
 
-def test_late_reports_are_counted_beside_their_pane_and_copied():
+def test_late_reports_are_counted_apart_from_their_pane_and_copied():
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS + 3 * HOUR_MS)
     cluster.produce(0, at(10), at(66), at(20))
     cluster.steps(4)
@@ -33,7 +33,7 @@ def test_late_reports_are_counted_beside_their_pane_and_copied():
     assert [copy.value for copy in cluster.copies] == [at(20), at(30)]
 
 
-def test_events_ahead_of_the_wall_are_rejected():
+def test_events_ahead_of_the_wall_clock_are_rejected():
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
     cluster.produce(0, frame((NOW_MS + 60_000, 0)), frame((NOW_MS + 60_001, 0)))
     cluster.step()
@@ -41,7 +41,7 @@ def test_events_ahead_of_the_wall_are_rejected():
 
 
 @pytest.mark.parametrize("years", [10, -10])
-def test_an_event_ten_years_off_moves_nothing_it_should_not(years: int):
+def test_an_event_ten_years_off_moves_no_clock(years: int):
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
     cluster.produce(0, at(0), frame((NOW_MS + years * 365 * 24 * HOUR_MS, 0)))
     cluster.step()
@@ -50,7 +50,7 @@ def test_an_event_ten_years_off_moves_nothing_it_should_not(years: int):
     assert cluster.head().late + cluster.head().rejected.get("future", 0) == 1
 
 
-def test_a_replay_never_jumps_to_the_wall():
+def test_a_replay_never_jumps_to_the_wall_clock():
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
     cluster.produce(0, at(50, start_ms=REPLAY_MS))
     cluster.steps(10, MINUTE_MS)
@@ -91,13 +91,13 @@ def test_an_order_is_kept_until_all_partitions_include_it():
         return outstanding(HOURLY, cluster.controls, [cluster.head(p) for p in range(2)])
 
     cluster.steps(4)
-    # The other partition has closed.
+    # The other partition has closed its panes.
     assert cluster.head(1).closed == (REPLAY_MS + HOUR_MS) // HOUR_MS
     assert left() == [order]
     cluster.produce(0, at(20, start_ms=REPLAY_MS))
     cluster.steps(4)
     assert left() == []
-    # Nobody has to tell an owner to come of it.
+    # The next owner need not know the order.
     cluster.controls.clear()
     cluster.take_over(0)
     cluster.produce(0, at(30, start_ms=REPLAY_MS))
@@ -106,7 +106,7 @@ def test_an_order_is_kept_until_all_partitions_include_it():
     assert outstanding(HOURLY, [order], [cluster.head(0), None]) == [order]
 
 
-def test_close_until_the_end_of_time_is_survived():
+def test_close_accepts_the_latest_time():
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
     cluster.produce(0, at(0))
     cluster.step()
@@ -130,8 +130,8 @@ def test_a_longer_grace_later_reopens_nothing():
 
 
 @pytest.mark.parametrize("first_ms", [-2_000_000_000_000, 1_270_000_000_000])
-def test_time_leaps_over_what_is_empty(first_ms: int):
-    # Panes of a millisecond: what walked from pane to pane would not end today.
+def test_time_leaps_over_empty_panes(first_ms: int):
+    # With panes of a millisecond, walking from pane to pane would never end.
     window = WindowSpec(size_ms=2, hop_ms=1, idle_ms=30 * SECOND_MS, retention_ms=5)
     cluster = Cluster(make_context(window), partitions=2, now_ms=NOW_MS)
     cluster.steps(2)

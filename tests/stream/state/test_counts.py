@@ -1,4 +1,4 @@
-"""Counts in memory: whatever form a chunk takes, what is stored of it is the same."""
+"""Counts in memory: every form of a chunk is stored in the same way."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ ADDED = st.lists(
 @pytest.mark.soak
 @settings(max_examples=chosen(60, soak=5_000, check=15), deadline=None)
 @given(ADDED, st.integers(0, 4), st.integers(0, 4))
-def test_few_many_and_packed_chunks_are_stored_alike(
+def test_every_form_of_a_chunk_is_stored_alike(
     added: list[tuple[int, int, int, bool]], few: int, arrays: int
 ):
     held, wanted = Counts(SIZE, CHUNK), np.zeros((4, SIZE), dtype=np.int64)

@@ -63,7 +63,7 @@ def test_a_final_is_what_the_statistic_of_its_reports_gives() -> None:
     assert final == build_document(made.collection, totals, window=span, final=True)
 
 
-def test_the_same_seed_gives_the_same_numbers_and_another_one_others() -> None:
+def test_the_same_seed_gives_the_same_numbers_and_another_seed_does_not() -> None:
     finals = []
     for seed in (1, 1, 2):
         made = ldp.Driver(ldp.define_collection("modes", **MODES), start=TEN, seed=seed)
@@ -114,7 +114,7 @@ def test_without_idle_time_a_replay_is_closed_by_hand() -> None:
     assert [final.n for final in made.finals] == [10]
 
 
-def test_windows_and_estimates_of_open_windows_are_there_to_be_asked() -> None:
+def test_open_windows_can_be_listed_and_estimated() -> None:
     made = driver(domain={"size": 4})
     made.send([0, 1, 1])
     made.advance("1h")
@@ -131,7 +131,7 @@ def test_windows_and_estimates_of_open_windows_are_there_to_be_asked() -> None:
         made.estimate(start="2026-11-20T10:00:00Z")
 
 
-def test_minimum_withholds_here_too() -> None:
+def test_the_driver_withholds_below_the_minimum() -> None:
     made = driver(minimum=100)
     made.send(["bus"] * 99)
     made.advance("2h")
@@ -141,8 +141,8 @@ def test_minimum_withholds_here_too() -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("seed", seeds(3, soak=100))
-def test_how_time_is_cut_changes_nothing(seed: int) -> None:
-    """One long step gives what many short ones do: time passes, whoever counts it."""
+def test_the_length_of_steps_changes_nothing(seed: int) -> None:
+    """One long step gives the same as many short ones."""
     draw = random.Random(seed)
     hopping = {"size": "20m", "hop": "10m", "idle": "40s", "grace": "1m", "future": "1m"}
     long, short = (driver(window=hopping, partitions=2) for _ in range(2))
@@ -164,7 +164,7 @@ def test_how_time_is_cut_changes_nothing(seed: int) -> None:
 
 
 def test_a_window_takes_milliseconds() -> None:
-    """Generously: one takes some 15 ms on a machine at rest."""
+    """The limit is generous: a window takes some 15 ms on an idle machine."""
     made = driver(partitions=1)
     made.send(["bus"])
     made.advance("2h")
@@ -186,12 +186,12 @@ def test_a_window_takes_milliseconds() -> None:
         (lambda made: made.send([]), "values: expected at least one"),
     ],
 )
-def test_what_cannot_be_done_is_said(call: object, message: str) -> None:
+def test_impossible_calls_are_refused(call: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call(driver())
 
 
-def test_accepted_specs_have_no_part_in_it(tmp_path: Path) -> None:
+def test_collections_that_accept_other_specs_are_refused(tmp_path: Path) -> None:
     old = '[collection.modes]\nmechanism = "binary"\nepsilon = [1.0, 1.0]\ndomain = { size = 2 }\n'
     (tmp_path / "old.toml").write_text(old)
     new = old.replace("[1.0, 1.0]", "[2.0, 2.0]") + 'accept = ["old.toml"]\n'

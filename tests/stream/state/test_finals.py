@@ -1,4 +1,4 @@
-"""Finals: hopping windows, publishing once and again, expiry, takeovers, partitions added."""
+"""Finals: hopping windows, publishing and publishing again, expiry, takeovers, new partitions."""
 
 from dataclasses import replace
 
@@ -57,7 +57,7 @@ def test_finals_are_made_once_and_published_from_their_record():
     cluster.clock(0)
     cluster.flush(0)
     assert len(made) == 1
-    # The owner dies before it publishes; the next one does, and dies before it says so.
+    # The owner dies before it publishes; the next one publishes, and dies before it records that.
     for _ in range(2):
         part = cluster.take_over(0)
         assert part is not None
@@ -165,7 +165,7 @@ def test_nothing_is_loaded_before_the_replicas_have_been_read():
         assert Partition.load(context, p, replicas, epoch=1) is None
 
 
-def test_who_loses_is_told_and_who_wins_learns_what_it_added():
+def test_the_loser_is_told_and_the_winner_learns_what_it_added():
     cluster = Cluster(make_context(WINDOW), now_ms=NOW_MS)
     cluster.produce(0, frame((5, 0), (5, 9)), None)
     zombie, owner = cluster.take_over(0), cluster.take_over(0)
@@ -211,7 +211,7 @@ def test_offsets_without_records_are_passed_over():
     part.pass_over(2)
     cluster.flush(0)
     assert (cluster.head().next, cluster.head().lost) == (2, 0)
-    # A transaction that was aborted: nothing has come, and nothing of it is lag any more.
+    # After an aborted transaction there are no records, and its offsets no longer count as lag.
     part.pass_over(4)
     cluster.flush(0)
     assert (part.next, cluster.head().next, cluster.head().n) == (4, 4, 1)

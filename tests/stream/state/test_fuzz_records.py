@@ -1,4 +1,4 @@
-"""What others could write, damaged in every way: refused by its own error, or read, and no more."""
+"""Records damaged in every way are refused with their declared error, or read."""
 
 import random
 import time
@@ -19,7 +19,7 @@ EACH = chosen(120, soak=4_000)
 CHANGELOGS = chosen(100, soak=2_000)
 PEAK_BYTES = 64 << 20
 FEW_SECONDS = 20.0
-"""Where work grew with the square of a megabyte it would be hours."""
+"""A generous limit: work quadratic in a megabyte would take hours."""
 
 
 @pytest.mark.soak
@@ -27,7 +27,7 @@ FEW_SECONDS = 20.0
 def test_damaged_records_are_refused_by_the_declared_error_alone(one: Format):
     taken = sum(one.fuzz(random.Random(f"{one.name} {seed}")) for seed in range(EACH))
     assert taken < EACH
-    # Some changes change nothing that is checked: otherwise only nonsense was drawn.
+    # Some mutations leave a valid record; otherwise only nonsense would have been drawn.
     assert taken or one.name == "event"
 
 
@@ -37,7 +37,7 @@ def test_damaged_changelogs_are_refused_or_used():
     assert 0.16 < taken / CHANGELOGS < 0.84
 
 
-def test_a_cell_of_an_epoch_that_no_head_names_is_no_part_of_the_state():
+def test_a_cell_of_an_epoch_that_no_head_names_is_not_part_of_the_state():
     replica = Replica(CONTEXT, 0)
     head = encode_key(PREFIX, Key(Name("head"), 1, 1)), encode_head(Head(lineage={1: 1}))
     stray = encode_key(PREFIX, Key(Name("n", 3), 9, 0)), b"\1" + bytes(24)

@@ -1,4 +1,4 @@
-"""Partitions without messages: when they are idle, and by whose time they close."""
+"""Partitions without messages: when they are idle, and which clock closes their panes."""
 
 import pytest
 
@@ -58,7 +58,7 @@ def test_a_partition_that_never_had_data_does_not_stop_the_others():
     assert cluster.head(1).n == 0
 
 
-def test_without_data_no_time_goes_on():
+def test_without_data_time_does_not_advance():
     cluster = Cluster(make_context(HOURLY), partitions=2, now_ms=NOW_MS)
     cluster.steps(5, HOUR_MS)
     assert cluster.steps(5, HOUR_MS) == []
@@ -68,7 +68,7 @@ def test_without_data_no_time_goes_on():
     assert (cluster.head(1).n, cluster.head(1).late) == (1, 0)
 
 
-def test_a_partition_of_which_nothing_is_heard_is_not_idle():
+def test_a_partition_without_probes_is_not_idle():
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
     cluster.produce(0, at(0))
     cluster.step()
@@ -80,7 +80,7 @@ def test_a_partition_of_which_nothing_is_heard_is_not_idle():
 
 
 def test_an_end_that_anybody_has_seen_has_to_be_reached():
-    """A new leader may not know yet how far its log goes."""
+    """A new leader may not know yet where its log ends."""
     cluster = Cluster(make_context(HOURLY), partitions=1, now_ms=NOW_MS)
     cluster.produce(0, at(0))
     cluster.step()
@@ -98,8 +98,8 @@ def test_an_end_that_anybody_has_seen_has_to_be_reached():
 
 
 @pytest.mark.parametrize("old", ["records", "probes"])
-def test_what_is_redelivered_after_a_rebalance_proves_nothing(old: str):
-    """The end that was seen before is stale: hundreds of messages have come since, unread."""
+def test_redelivery_after_a_rebalance_does_not_prove_idleness(old: str):
+    """The end seen before is stale: hundreds of unread messages have come since."""
     cluster = Cluster(make_context(HOURLY), now_ms=NOW_MS)
     cluster.produce(0, at(0))
     cluster.step()
@@ -154,5 +154,5 @@ def test_an_idle_partition_writes_a_head_only_when_a_pane_closes():
     assert cluster.steps(50, MINUTE_MS) == []
     # The pane closes, its final is stored, and marked published.
     assert len(cluster.steps(20, MINUTE_MS)) == 3
-    # From now on, with nothing counted: a head for the pane and one for the window.
+    # From now on, without counts: a head for the pane and one for the window.
     assert len(cluster.steps(60, MINUTE_MS)) == 2

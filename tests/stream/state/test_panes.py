@@ -1,4 +1,4 @@
-"""The index of names by pane: few or many names, in order, gone with their pane."""
+"""The index of names by pane: few or many names, in order, dropped with their pane."""
 
 import random
 

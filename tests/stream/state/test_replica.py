@@ -1,4 +1,4 @@
-"""Readers of the changelog: evaluated at its end only, the first head wins, nothing torn."""
+"""Readers of the changelog: they evaluate it at its end alone, and the first head of a seq wins."""
 
 import numpy as np
 import pytest
@@ -97,7 +97,7 @@ def test_deleted_records_are_forgotten():
     end = read(replica, *((key, None) for key in replica.dead()), start=end)
     assert not replica.dead()
     assert replica.totals(3).n == 3
-    # A duplicate that lands after its deletion is dead again.
+    # A duplicate that lands after the deletion is dead as well.
     read(replica, *flush(1, 1, n=2), start=end)
     assert replica.totals(3).n == 3
     assert len(replica.dead()) == 3
@@ -129,27 +129,27 @@ def left_behind(*records: tuple[bytes, bytes | None], accept: int | None = None)
     return [sizes[fingerprint] for fingerprint in replica.left_behind]
 
 
-def test_a_state_that_was_not_named_by_its_successor_was_left_behind():
+def test_a_state_that_did_not_hand_over_was_left_behind():
     assert left_behind(*flush(1, 1, n=2)) == []
     assert left_behind(of_other(1)) == [4]
     assert sorted(left_behind(of_other(1), of_other(1, size=8))) == [4, 8]
-    # It handed over, at last, or took that back; of two heads of one seq the first wins.
+    # The newest head decides whether it handed over; of two with one seq the first counts.
     assert left_behind(of_other(1), of_other(2, cutover=5)) == []
     assert left_behind(of_other(1, cutover=5), of_other(2)) == [4]
     assert left_behind(of_other(2, cutover=5), of_other(2), of_other(1)) == []
     assert left_behind(of_other(1), accept=4) == []
-    # Other windows over the same reports leave nobody's behind.
+    # A state of the same spec with other windows is not left behind.
     windows = make_context(WindowSpec(size_ms=8, hop_ms=8))
     assert left_behind((encode_key(state_prefix(windows), Key(HEAD, 7, 1)), b"")) == []
 
 
-def test_of_another_state_only_what_was_there_at_the_start_tells_anything():
-    """Workers by an earlier configuration see their successors come in a rolling restart."""
+def test_only_heads_read_at_the_start_count_as_left_behind():
+    """In a rolling restart workers with an earlier configuration see heads of their successors."""
     replica = Replica(CONTEXT, 0)
     end = read(replica, *flush(1, 1, n=2))
     read(replica, of_other(1), start=end)
     assert not replica.left_behind
-    # Nor does what no version of this software wrote, or a later one.
+    # Malformed records and those of a later version do not count either.
     key, value = of_other(1)
     assert left_behind((key[:40], value), (key, b"\x09" + value[1:])) == []
 
@@ -187,7 +187,7 @@ def test_records_of_another_version_are_refused_by_name():
         read(replica, (b"\x03 anything", b"value"))
 
 
-def test_memory_keeps_no_value_of_the_dead():
+def test_memory_keeps_no_values_of_dead_records():
     replica = Replica(CONTEXT, 0)
     end = 0
     for seq in range(1, 50):

@@ -1,4 +1,4 @@
-"""The store on disk: what a restart finds, and that no crash makes it tell too much."""
+"""The store on disk: what a restart finds, and that no crash makes it claim too much."""
 
 from pathlib import Path
 
@@ -15,13 +15,13 @@ from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import Ahead, StoredWorker, Torn, stored_world
 
 
-def test_a_restart_goes_on_where_the_last_evaluation_was(database: RocksDatabase):
+def test_a_restart_continues_from_the_last_evaluation(database: RocksDatabase):
     cluster = filled()
     stored(database, cluster)
     end = len(cluster.log[0])
     again = Replica(CONTEXT, 0)
     assert again.resume(RocksStore(database, OURS)) == end
-    # Nothing is shown before the end of the log is known to be where it was.
+    # Nothing is shown before the log is known to be no shorter than it was.
     assert again.head is None
     assert not again.cells
     assert not again.all_panes()
@@ -30,10 +30,10 @@ def test_a_restart_goes_on_where_the_last_evaluation_was(database: RocksDatabase
     assert any(cell.held.size_bytes > len(cell.held.start) for cell in again.cells.values())
 
 
-def test_what_was_read_and_not_evaluated_is_read_again(
+def test_records_that_were_read_and_not_evaluated_are_read_again(
     database: RocksDatabase, monkeypatch: pytest.MonkeyPatch
 ):
-    # Every value is written at once, before anything points to it.
+    # Values are written one by one, before anything points to them.
     monkeypatch.setattr(rocks_store, "_BATCH_BYTES", 1)
     cluster = filled()
     replica = stored(database, cluster)
@@ -51,7 +51,7 @@ def test_what_was_read_and_not_evaluated_is_read_again(
     assert shown(again) == shown(cluster.replicas[0])
 
 
-def test_what_expired_and_was_swept_leaves_the_store(database: RocksDatabase):
+def test_expired_and_swept_records_leave_the_store(database: RocksDatabase):
     cluster = filled(hours=40)
     replica = stored(database, cluster)
     live = len([c for c in replica.cells.values() if c.held.size_bytes > len(c.held.start)])
@@ -60,7 +60,7 @@ def test_what_expired_and_was_swept_leaves_the_store(database: RocksDatabase):
     cluster.sweep(0)
     read(replica, cluster, start=begun)
     assert not replica.dead()
-    # The winning head is in the point.
+    # The winning head is stored with the position.
     assert len(list(database.scan(b"m"))) == len(replica.cells) < 30
 
 
@@ -85,6 +85,6 @@ def test_all_invariants_hold_with_stores(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("broken", [Ahead, Torn])
-def test_a_store_that_tells_too_much_is_noticed(broken: type[RocksStore], tmp_path: Path):
+def test_a_store_that_claims_too_much_is_noticed(broken: type[RocksStore], tmp_path: Path):
     with stored_world(tmp_path, store_class=broken) as make:
         assert run(3, make=make).violated is not None

@@ -1,4 +1,4 @@
-"""A store on disk that is not this changelog's, or not whole: noticed, rebuilt or refused."""
+"""A store on disk of another changelog, or a damaged one: it is noticed, rebuilt or refused."""
 
 import logging
 import subprocess
@@ -22,16 +22,16 @@ from tests.stream.rocks import (
     CONTEXT,
     OURS,
     STATE,
-    configured,
     everything,
     filled,
     read,
+    rocks_config,
     shown,
     stored,
 )
 
 
-def test_another_topic_of_the_name_is_noticed(
+def test_another_topic_of_the_same_name_is_noticed(
     database: RocksDatabase, caplog: pytest.LogCaptureFixture
 ):
     stored(database, filled())
@@ -45,7 +45,7 @@ def test_another_topic_of_the_name_is_noticed(
     assert everything(database) == [b"format"]
 
 
-def test_a_broker_without_topic_ids_gives_nothing_to_go_on_from(
+def test_without_topic_ids_a_store_is_not_resumed(
     database: RocksDatabase, caplog: pytest.LogCaptureFixture
 ):
     unknown = StoredReplica(topic="changelog", partition=0, topic_id="", state=STATE)
@@ -56,7 +56,7 @@ def test_a_broker_without_topic_ids_gives_nothing_to_go_on_from(
     assert "topics of this broker have no ids" in caplog.text
 
 
-def test_what_belongs_to_no_collection_any_more_is_dropped(
+def test_states_that_belong_to_no_collection_are_dropped(
     database: RocksDatabase, caplog: pytest.LogCaptureFixture
 ):
     cluster = filled()
@@ -72,7 +72,7 @@ def test_what_belongs_to_no_collection_any_more_is_dropped(
     assert everything(database) == [b"format"]
 
 
-def test_another_format_begins_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
+def test_a_store_of_another_format_begins_again(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     database = RocksDatabase(tmp_path / "rocks")
     stored(database, filled())
     database.write_pairs([(b"format", b"ldpstream 0")])
@@ -104,7 +104,7 @@ def test_a_value_that_went_missing_is_an_error_by_name(database: RocksDatabase):
         [cell.value for cell in replica.cells.values()]
 
 
-def test_a_store_that_does_not_add_up_is_left(
+def test_a_store_that_does_not_add_up_is_not_used(
     database: RocksDatabase, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     caplog.set_level(logging.WARNING)
@@ -113,7 +113,7 @@ def test_a_store_that_does_not_add_up_is_left(
     key = next(key for key, stored in database.scan(b"m") if stored)
     database.write_pairs([(key, b"\x04\0\0\0\x07bad")])
     database.close()
-    worker = configured(tmp_path).worker
+    worker = rocks_config(tmp_path).worker
     (tmp_path / "data").mkdir()
     (tmp_path / "rocks").rename(tmp_path / "data" / "rocksdb")
     topics = SimpleNamespace(changelog="changelog")
@@ -148,7 +148,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path):
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("ldpstream.agents.stores.choice.find_spec", lambda _: None)
-    worker = configured(tmp_path).worker
+    worker = rocks_config(tmp_path).worker
     assert "pip install 'ldpstream[rocksdb]'" in (why_no_store(worker) or "")
     with pytest.raises(StoreError, match="pip install"):
         Stores(worker).open([], lambda _: b"")

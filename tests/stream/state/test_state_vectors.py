@@ -1,8 +1,8 @@
-"""State as each format has it: the files below `tests/vectors` are read, and written the same.
+"""State in each format: the files below `tests/vectors` are read, and written identically.
 
-Bytes that do not change within a format: whoever changes how state is written gives it another one,
-adds a file for it, and goes on reading the older ones. `state.json` is of format 1, one partition;
-`state-2.json` has two (`log` and `others`) that move from format 1 to 2 and gather panes.
+Bytes never change within a format: a change to how state is written needs a new format and a new
+file, and older ones stay readable. `state.json` has one partition in format 1; `state-2.json` has
+two (`log` and `others`), which move from format 1 to 2 and gather panes.
 """
 
 import json
@@ -117,7 +117,7 @@ def test_a_record_is_read_and_written(record: dict[str, Any]):
         assert encode_final(says.encode()) == data
 
 
-def test_every_kind_of_record_is_there():
+def test_the_vectors_hold_every_kind_of_record():
     kinds = {record["is"][0][0] for record in VECTORS["log"]}
     assert kinds == {"head", "count", "n", "final"}
     assert {record["is"][0][0] for record in VECTORS["others"]} == {
@@ -127,7 +127,7 @@ def test_every_kind_of_record_is_there():
     assert {0x10, 0} <= codes
 
 
-def test_the_second_format_is_moved_to_and_gathers():
+def test_the_second_log_moves_to_format_2_and_gathers_panes():
     heads = [record["says"] for record in SECOND["log"] if record["is"][0][0] == "head"]
     said = [(head["format"], head["reads"]) for head in heads]
     assert said == sorted(said)
@@ -139,7 +139,7 @@ def test_the_second_format_is_moved_to_and_gathers():
 
 
 @BOTH
-def test_the_log_means_the_same(vectors: dict[str, Any]):
+def test_the_log_gives_the_same_state(vectors: dict[str, Any]):
     replica = Replica(CONTEXT, 0)
     log = log_of(vectors["log"])
     replica.read(log, position=len(log), end=len(log))
@@ -173,7 +173,7 @@ def test_another_version_is_refused_by_name(where: str, version: int):
     for at, (offset, key, value) in enumerate(LOG):
         kind = VECTORS["log"][at]["is"][0][0]
         if where == "value" and (kind == "final" or at in heads[:-1]):
-            continue  # Not decoded by a replica: a final is when it is asked for.
+            continue  # A replica does not decode it: finals are decoded when they are asked for.
         damaged = (other + key[1:], value) if where == "key" else (key, other + value[1:])
         log = [*LOG[:at], (offset, *damaged), *LOG[at + 1 :]]
         read = "versions 1 to 2" if where == "value" and kind == "head" else "version 1"
@@ -183,7 +183,7 @@ def test_another_version_is_refused_by_name(where: str, version: int):
 
 
 def shown(replica: Replica, vectors: dict[str, Any]) -> dict[str, Any]:
-    """What a reader of the state sees, as JSON has it; of format 2 with both partitions."""
+    """Return what a reader sees, in the form of the vectors; format 2 has both partitions."""
     assert replica.head is not None
     replicas = [replica]
     if vectors is SECOND:

@@ -38,7 +38,7 @@ PREFIX = state_prefix(CONTEXT)
 
 
 def frame(*reports: tuple[int, int, int]) -> bytes:
-    """A frame of reports `(time, symbol, token)`; an even token belongs to partition 0."""
+    """Return a frame of reports `(time, symbol, token)`; even tokens belong to partition 0."""
     rows = [[y, *token.to_bytes(8, "little")] for _, y, token in reports]
     times_ms = np.array([time_ms for time_ms, _, _ in reports])
     return encode_frame(SPEC.fingerprint, times_ms, np.array(rows, dtype=np.uint8))
@@ -135,7 +135,7 @@ def test_copies_say_why_and_hold_their_tokens():
     assert cluster.head().rejected == {"partition": 1, "range": 1, "repeated": 2}
 
 
-def test_a_report_that_cannot_be_takes_no_token():
+def test_a_rejected_report_takes_no_token():
     cluster = Cluster(CONTEXT, partitions=2, now_ms=START_MS)
     cluster.produce(0, frame((START_MS, 99, 2)), frame((START_MS + 9_000, 1, 4)))
     cluster.produce(0, frame((START_MS, 1, 2)), frame((START_MS, 1, 4)))
@@ -145,7 +145,7 @@ def test_a_report_that_cannot_be_takes_no_token():
     assert cluster.head().rejected == {"range": 1, "future": 1}
 
 
-def test_panes_are_looked_up_without_a_look_at_all_tokens_for_each():
+def test_looking_up_panes_does_not_scan_all_tokens_for_each():
     n, looked = 2_000, 0
 
     class Counted(np.ndarray):
@@ -166,7 +166,7 @@ def test_panes_are_looked_up_without_a_look_at_all_tokens_for_each():
 
 
 @pytest.mark.parametrize("lengths", [{1: 16}, {0: 15, 1: 1}, {0: 17}, {0: 16, 1: 17}])
-def test_chunks_that_no_owner_left_are_refused(lengths: dict[int, int]):
+def test_chunks_that_no_owner_could_have_written_are_refused(lengths: dict[int, int]):
     stored = {
         number: encode_tokens(np.arange(length, dtype=np.uint64))
         for number, length in lengths.items()
@@ -178,7 +178,7 @@ def test_chunks_that_no_owner_left_are_refused(lengths: dict[int, int]):
 def test_a_crowded_window_is_closed_by_the_next_one():
     cluster = Cluster(replace(CONTEXT, tokens=9), partitions=2, now_ms=START_MS + 5_000)
     cluster.produce(0, frame(*((START_MS, 1, 2 * i) for i in range(8))))
-    # Neither what was refused nor what comes again moves the watermark; another window does.
+    # Refused and repeated reports do not move the watermark; a later window does.
     cluster.produce(0, frame((START_MS + 900, 1, 14), (START_MS + 900, 1, 2)))
     cluster.ingest(0)
     assert cluster.part().work.clock == START_MS

@@ -53,7 +53,7 @@ def test_finals_can_be_read_again(cluster: Cluster):
     assert final_content(cluster.context, [], 0) is None
 
 
-def test_nothing_read_is_nothing_listed():
+def test_unread_replicas_list_no_windows():
     context = make_context(WINDOW)
     assert windows(context, []) == []
     assert windows(context, Cluster(context).replicas) == []

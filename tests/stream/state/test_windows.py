@@ -1,4 +1,4 @@
-"""Windows, panes and pointers: plain definitions against the arithmetic."""
+"""Windows, panes and pointers: the arithmetic against plain definitions."""
 
 import pytest
 from hypothesis import given
@@ -56,7 +56,7 @@ def test_windows_are_final_when_all_their_panes_are_closed(window: WindowSpec, c
     assert window.closing(final) == window.panes(final - 1)[-1] + 1 <= closed
 
 
-def test_what_has_never_been_reached_stays_so():
+def test_never_stays_never():
     window = WindowSpec(size_ms=7, hop_ms=3, grace_ms=2)
     assert window.closed(NEVER) == window.expired(NEVER) == window.final(NEVER) == NEVER
     assert window.closing(NEVER) == window.first_pane(NEVER) == NEVER
