@@ -7,8 +7,8 @@ accept such batches, for example with a header's name that is not UTF-8. Here
 - the unreadable part of a batch becomes one record without key and value, at the batch's last
   offset, so that a reader sees the same wherever in the batch it starts, and reading continues;
 - a poll returns only as much as was decompressed within its budget; the rest waits, compressed;
-- a batch may be taken whole, as one `Run`: making an object of each record costs some seven times
-  as much as decompressing it;
+- records may be taken as they are parsed, or a batch whole, as one `Run`: making an object of each
+  record costs some seven times as much as decompressing it;
 - errors that say nothing about the batch itself (a wrong checksum, lack of memory) are raised by
   the next call, after everything before has been returned.
 
@@ -74,24 +74,35 @@ def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
     fetcher.fetched_records = within_budget
 
 
+def take_plain(consumer: AIOKafkaConsumer) -> AIOKafkaConsumer:
+    """Make a started, bounded consumer return records as they are parsed, and return it.
+
+    They do not say of which topic and partition they are.
+    """
+    fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
+    fetcher._records.plain = True  # noqa: SLF001 (where fetches wait)
+    return consumer
+
+
 def take_whole(consumer: AIOKafkaConsumer) -> None:
     """Make a started, bounded consumer return a `Run` for each batch that is not small.
 
-    `max_records` of its `getmany` then counts these and single records of small batches.
+    `max_records` of its `getmany` then counts these and single, plain records of small batches.
     """
-    fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
+    fetcher: Any = take_plain(consumer)._fetcher  # noqa: SLF001 (not offered otherwise)
     fetcher._records.whole = True  # noqa: SLF001 (where fetches wait)
 
 
 class _Fetches(OrderedDict[TopicPartition, Any]):
     """A consumer's fetches that wait to be read, by partition.
 
-    `whole` says that batches are taken whole.
+    `plain` says that records are taken as they are parsed, `whole` that batches are taken whole.
     """
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__()
         self.unpacker = Unpacker(most_bytes)
+        self.plain = False
         self.whole = False
         self._stopped: list[TopicPartition] = []
         self._warned: set[TopicPartition] = set()
@@ -167,7 +178,7 @@ class _Records(PartitionRecords):
             MemoryError: for lack of memory.
         """
         data, at = memoryview(self._records.data), 0
-        whole, made = self._fetches.whole, cast("Any", self._consumer_record)
+        plain, made = self._fetches.plain, cast("Any", self._consumer_record)
         while self._records.has_next():
             batch, start = self._records.next_batch(), at
             at += _LENGTH.stop + int.from_bytes(data[at:][_LENGTH])
@@ -178,7 +189,7 @@ class _Records(PartitionRecords):
                     # A batch is always fetched whole, even if the fetch starts inside it.
                     if record.offset >= self.next_fetch_offset:
                         self.next_fetch_offset = record.offset + 1
-                        yield record if whole else made(self._tp, record)
+                        yield record if plain else made(self._tp, record)
             except Exception as failure:  # parser and codecs have errors of their own
                 if isinstance(failure, MemoryError):
                     raise

@@ -166,8 +166,7 @@ async def pack(
             await stack.enter_async_context(server)
         packer = await unless_stopped(opened(), stop)
         health.answered = time.monotonic()
-        # All objects so far are permanent. Garbage is collected once for some thousand records, and
-        # looking at these each time would cost as much as packing.
+        # Nothing so far is garbage, and looking at it again and again costs as much as packing.
         gc.freeze()
         await _until_stopped(packer, stop, _watch(identity, [*by_source], health))
 

@@ -16,6 +16,7 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka.connections import Connections
+from ldpstream.agents.kafka.fetches import take_plain
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
@@ -198,14 +199,15 @@ class Pipeline:
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
         self._spawn(lambda: self._obey(control), self._orders_ended)
         if any(c.topics.frames for c in found):
-            self._frames.start(await connections.reader(committed_only=True, wait_ms=_WAIT_MS))
+            frames = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
+            self._frames.start(take_plain(frames))
             self._spawn(self._frames.run, self._fail)
         for rank in self._ranks:
             many = sum(engine.config.partitions for engine in rank.engines)
             wait_ms = int(scaled_interval(_WAIT_MS, many, most=_MOST_WAIT_MS))
             changelog = await connections.reader(committed_only=False, wait_ms=wait_ms)
             source = await connections.reader(committed_only=True, wait_ms=source_wait_ms(many))
-            self._run_rank(rank, changelog, source)
+            self._run_rank(rank, changelog, take_plain(source))
             if rank is self._ranks[0]:
                 watching = partial(self.broker_watch.run, changelog, config.kafka.bootstrap)
                 self._spawn(watching, self._fail)

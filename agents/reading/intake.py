@@ -20,7 +20,6 @@ from typing import Final, Protocol
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.contained import contained
@@ -174,14 +173,11 @@ class Intake:
         known = bisect_left(batch.records, following, key=itemgetter(0))
         if known < len(batch.records):
             fresh, now_ms = batch.rest(known), self.clock.now_ms()
-            state.ingest(fresh.records, now_ms=now_ms, arrived=self._arrived(fresh, now_ms))
+            arrived = fresh.dates.arrivals(now_ms=now_ms, ahead_ms=now_ms - self.clock.steady_ms())
+            state.ingest(fresh.records, now_ms=now_ms, arrived=arrived)
         state.read_to(batch.stop, end=batch.end, asked_ms=batch.asked_ms)
         if state.next > following:
             self.owner.took(held)
-
-    def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
-        """Return when the records of a batch arrived."""
-        return batch.dates.arrivals(now_ms=now_ms, ahead_ms=now_ms - self.clock.steady_ms())
 
     def _outside(self, held: OwnedPartition, outside: Outside) -> None:
         """Continue where the source now begins, or stop if it ends before the requested offset."""

@@ -8,7 +8,7 @@ no gaps: the simulation does not notice its absence within 1,500 runs, so `test_
 from dataclasses import replace
 from functools import partial
 
-from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.arrival import UNDATED
 from ldpstream.agents.partition.clock import UnbrokenProbes
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session
@@ -57,8 +57,8 @@ class RepeatsTaken(ReadIsSent):
 class ArrivesWhenTaken(Intake):
     """Records arrive when they are taken, on the worker's clock."""
 
-    def _arrived(self, batch: Batch, now_ms: int) -> Arrivals:
-        return Arrivals.at(now_ms)
+    def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
+        super()._ingest(held, replace(batch, dates=UNDATED))
 
 
 class LostForGood(Intake):
