@@ -1,4 +1,4 @@
-"""Attacks in their short form, on this checkout: those that neither take a minute nor time answers.
+"""Attacks in their short form on this checkout, but for those that are slow or time answers.
 
 `python -m tests.attack` runs all of them, on an earlier commit too.
 """
