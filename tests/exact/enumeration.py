@@ -1,4 +1,4 @@
-"""Channels written out in exact rationals, and the variances that follow from the definition."""
+"""Channels written out in exact rationals, and variances by their definition."""
 
 import math
 from collections.abc import Sequence

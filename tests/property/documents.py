@@ -1,4 +1,4 @@
-"""Collections with estimate documents, totals to make these of, and what is written."""
+"""Collections for estimate documents, totals to make them from, and their content."""
 
 import json
 from functools import cache
@@ -59,7 +59,7 @@ def answer(config: CollectionConfig, given: WindowTotals, **options: Any) -> dic
 
 @cache
 def _validator() -> Draft202012Validator:
-    # Made once: whether the schema is one takes longer than what it is asked.
+    # Made once: checking the schema takes longer than checking a document.
     schema = document_schema()
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)

@@ -1,4 +1,4 @@
-"""Mechanisms inside blocks, on any partition and budget: draws, guarantee, totals."""
+"""Mechanisms inside blocks, on any partition and budget: draws, guarantees, totals."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ KINDS = pytest.mark.parametrize(
 
 @st.composite
 def partitions(draw: st.DrawFn) -> Blocks:
-    """Blocks of 1 to 40 values, one of them of two or more, mixed up."""
+    """Blocks of 1 to 40 values, at least one of two or more, in random order."""
     sizes = draw(st.lists(st.integers(1, 40), min_size=1, max_size=6).filter(lambda s: max(s) > 1))
     table = np.repeat(np.arange(len(sizes)), sizes)
     return Blocks(np.random.default_rng(draw(st.integers(0, 99))).permutation(table))
@@ -40,7 +40,7 @@ def reports_of(mechanism: BlockMechanism, values: np.ndarray, seed: int) -> np.n
 @KINDS
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
-def test_reports_of_a_block_survive_and_say_which(
+def test_reports_survive_encoding_and_disclose_their_block(
     kind: type[BlockMechanism], epsilon: float, blocks: Blocks, seed: int
 ):
     mechanism = kind(epsilon, blocks)

@@ -43,7 +43,7 @@ DRAWN_ONE_BY_ONE = ("l1-bits",)
 
 TOP_CASES = [
     Case("one block", BlockHadamard(1.0, Blocks.one(1000)), "zipf", zipf(1000), 5000),
-    # Where plug-ins at the estimate itself covered 0.46 (uniform) and 0.15 (zipf, small n).
+    # Variances plugged in at the estimate itself cover 0.46 (uniform) and 0.15 (zipf, small n).
     Case("tens", BlockHadamard(3.0, Blocks(np.arange(1000) // 10)), "uni", uniform(1000), 5000),
     Case("tens", BlockHadamard(3.0, Blocks(np.arange(1000) // 10)), "zipf", zipf(1000), 200),
     Case("high-low", HighLow(3.0, 1000, frozenset(range(0, 1000, 4))), "uni", uniform(1000), 200),
@@ -157,7 +157,7 @@ def test_sums_drawn_at_once_are_distributed_as_privatized_ones(name: str):
 
 
 def test_subsets_of_one_user_are_drawn_as_their_channel_says():
-    """Whole subsets, so that values that go together do: each of a user of every value."""
+    """Compared as whole subsets: the values in one depend on each other."""
     mechanism = SubsetSelection(0.3, Blocks(np.array([0] * 7 + [1] * 2)))
     channel, reports, repetitions = mechanism.channel(), mechanism.possible_reports(), 20_000
     rng = np.random.default_rng(5)

@@ -1,7 +1,7 @@
 """Total errors of linear counting, simulated, are the predicted ones; bounds cover as they say.
 
 Seeds are fixed. Squared errors of a workload are quadratic forms of nearly normal noise: their
-mean over the repetitions errs by less than `sqrt(2 / REPETITIONS)` of itself (one direction alone).
+mean over the repetitions errs by at most `sqrt(2 / REPETITIONS)` of itself, as in one direction.
 """
 
 from functools import cache

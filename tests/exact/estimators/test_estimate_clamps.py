@@ -131,7 +131,7 @@ def test_one_report_defines_the_value_and_what_needs_no_second(estimand: str, me
     assert (exact.low[known] == 1.0).all() == defined
 
 
-def test_what_a_designed_channel_tells_exactly_is_not_known_of_the_population():
+def test_what_a_designed_channel_discloses_is_not_known_of_the_population():
     # Blocks that are disclosed, by a mechanism that lists no groups.
     channel = np.zeros((5, 5))
     channel[:2, :2] = channel[2:4, 2:4] = [[0.75, 0.25], [0.25, 0.75]]
@@ -157,7 +157,7 @@ def test_what_a_designed_channel_tells_exactly_is_not_known_of_the_population():
     ids=lambda mechanism: mechanism.id,
 )
 def test_hardly_any_noise_does_not_make_a_population_known(mechanism: Mechanism):
-    # 200 reports of two values: of the others there may be one respondent in 200 all the same.
+    # 200 reports of two values: every other value may still have one respondent in 200.
     n, values = 200, np.repeat([2, 3], 100)
     statistic = mechanism.empty()
     mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(4)))

@@ -1,4 +1,4 @@
-"""How many forged reports move an estimate beyond its bounds, against all data sets there are."""
+"""How many forged reports move an estimate beyond its bounds, against all possible data sets."""
 
 from collections.abc import Callable
 from itertools import combinations_with_replacement
@@ -70,7 +70,7 @@ def all_data(mechanism: SymbolMechanism) -> tuple[NDArray[np.int64], NDArray[np.
 @pytest.mark.parametrize("options", BOUNDS, ids=str)
 @pytest.mark.parametrize("query", [values, sets, weights])
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_with_fewer_nobody_can_and_with_so_many_somebody_can(
+def test_the_number_is_the_least_that_moves_an_estimate_beyond_its_bounds(
     name: str, query: Callable[..., Estimate], options: dict[str, object]
 ):
     mechanism = MECHANISMS[name]
@@ -95,8 +95,8 @@ def test_with_fewer_nobody_can_and_with_so_many_somebody_can(
     assert numbers
 
 
-def test_reports_that_come_beside_honest_ones_move_no_further():
-    """Of n reports m came beside n - m honest ones, whose estimate alone is compared."""
+def test_reports_added_to_honest_ones_move_no_further():
+    """m reports are added to honest ones, and the estimate is compared with that of those alone."""
     mechanism = MECHANISMS["randomized-response"]
     statistics, _ = all_data(mechanism)
     single = np.unique(statistics[(statistics == N).any(axis=1)] // N, axis=0)

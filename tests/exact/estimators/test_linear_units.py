@@ -51,7 +51,7 @@ def test_bounds_are_those_of_any_other_unit_and_zero(
     mechanism: Mechanism, unit: float, zero: float
 ):
     statistic, weights = reports(mechanism, 500), WEIGHTS * unit + zero
-    # What is left of differences of such weights, in units.
+    # What rounding leaves of differences of such weights, in units.
     accuracy = 1e-15 * np.abs(weights).max() / unit + 1e-12
     for estimand, method in METHODS:
         options = {"estimand": estimand, "method": method}
@@ -86,7 +86,7 @@ def test_blocks_whose_weights_hardly_differ_are_no_more_exact_than_others():
     statistic = mechanism.empty()
     values = np.repeat([0, 1], [100, 200])
     mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(2)))
-    # Nobody reported the second block, where weights differ a thousand million times as much.
+    # Nobody reported the second block, where weights differ a billion times as much.
     weights = np.array([[0.0, 1e-9, 0.0, 1.0], [0.0, 1e-9, 0.0, 1e-9]])
     for method in ("normal", "bernstein", "anytime", "anytime-exact"):
         found = estimate_linear(mechanism, statistic, n, weights, method=method)

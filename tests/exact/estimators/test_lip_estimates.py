@@ -178,7 +178,7 @@ def test_no_reports_say_nothing_about_priors():
 
 @pytest.mark.parametrize("levels", [1, 4])
 def test_where_a_report_is_nearly_certain_its_rare_other_is_still_possible(levels: int):
-    # 1 less the probability of the one is 0 in double precision.
+    # In double precision 1 - p is 0 for the likely report.
     mechanism = Lip(Prior(levels=levels), (40.0,))
     found = posteriors(mechanism, np.full(levels, 0.25))
     for pair, row in zip(mechanism.thresholds, found, strict=True):

@@ -1,4 +1,4 @@
-"""Some values estimated alone: what is estimated of all of them, bit for bit."""
+"""Some values estimated alone are estimated as among all of them, bit for bit."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -57,7 +57,7 @@ def test_some_values_are_estimated_as_all_of_them(name: str):
         statistic = counted(mechanism, n)
         offered = has_likelihood(mechanism)
         methods = [one for one in get_args(Method) if offered or one not in OTHERWISE]
-        # Of so few reports the estimands differ by what they do of many.
+        # Where many reports are tried with every estimand, one is enough for few.
         estimands = get_args(Estimand) if n > 1 else ("respondents",)
         for method, estimand in product(methods, estimands):
             options: Any = {"method": method, "estimand": estimand, "simultaneous": n > 1}
@@ -84,7 +84,7 @@ def test_values_of_one_share_are_bounded_once(method: Method):
 
 
 @ALL
-def test_a_step_is_given_where_a_share_tells_all_of_its_value(name: str):
+def test_a_decoder_with_a_step_bounds_all_values_alike(name: str):
     reading = INSTANCES[name].decoder()
     if reading.step is not None:
         low, high = reading.extremes()
@@ -96,7 +96,7 @@ def test_a_step_is_given_where_a_share_tells_all_of_its_value(name: str):
 
 
 @ALL
-def test_what_bounds_are_made_of_is_the_same_of_some_values(name: str):
+def test_sums_and_extremes_of_some_values_are_those_of_all(name: str):
     mechanism = INSTANCES[name]
     reading, statistic = mechanism.decoder(), counted(mechanism, 40)
     shares = reading.totals(statistic)
@@ -114,7 +114,7 @@ def test_what_bounds_are_made_of_is_the_same_of_some_values(name: str):
 
 @pytest.mark.parametrize("name", [n for n, m in INSTANCES.items() if isinstance(m, PublicWeights)])
 @pytest.mark.parametrize("estimand", get_args(Estimand))
-def test_public_weights_of_some_values_too(name: str, estimand: Any):
+def test_public_weights_of_some_values_are_estimated_as_all_of_them(name: str, estimand: Any):
     mechanism = INSTANCES[name]
     assert isinstance(mechanism, PublicWeights)
     statistic = counted(mechanism, 300)

@@ -52,7 +52,7 @@ def test_a_frame_is_of_now_by_default(tmp_path: Path):
     assert before - 1000 < moment <= after
 
 
-def test_what_makes_no_frame_is_refused(tmp_path: Path):
+def test_impossible_frames_are_refused(tmp_path: Path):
     spec = make(tmp_path, BASE)
     with pytest.raises(ValueOutsideDomainError, match="position 1: expected one of the 3 labels"):
         spec.frame(["a", "secret"])
