@@ -1,4 +1,4 @@
-"""Policies of few words, and any policy written out entry by entry."""
+"""Shorthands for policies, and any policy written out entry by entry."""
 
 from fractions import Fraction
 

@@ -64,7 +64,7 @@ NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
 
 
 def keys() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Yield each key's table (its path in a collection, or `worker` or `gateway`), name and schema."""
+    """Yield the table (a path in a collection, or `worker`, `gateway`), name and schema of keys."""
     for table, name in TABLES.items():
         for key, one in SCHEMA["$defs"][name]["properties"].items():
             if key not in ("window", "spread", "publish"):

@@ -45,7 +45,7 @@ def grid() -> Floats:
 
 @cache
 def on_grid(epsilon: float, counts: tuple[int, ...]) -> Floats:
-    """Return the log-likelihood of each of them by the exact channel, scaled as `Line` scales it."""
+    """Return the log-likelihood of each of these by the exact channel, scaled as `Line` does."""
     mechanism = L1Geometric(epsilon, (len(counts),))
     rows = mechanism.channel().rows
     table = np.array([[float(row[y]) for y in range(len(counts))] for row in rows])

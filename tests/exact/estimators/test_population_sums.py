@@ -11,7 +11,7 @@ from tests.seeded import SeededEntropy
 
 @pytest.mark.parametrize("n", [20, 200])
 def test_a_block_that_nobody_reported_may_still_exist(n: int):
-    """What few reports disclose bounds no share of the population, so no variance by it."""
+    """Few reports bound neither its share of the population nor the variance that comes with it."""
     mechanism = SubsetSelection(0.3, Blocks(np.array([0, 0, 1, 1, 1, 1])))
     statistic = mechanism.empty()
     values = np.zeros(n, dtype=np.int64)

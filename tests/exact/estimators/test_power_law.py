@@ -1,4 +1,4 @@
-"""Shares pulled towards a power law: less total variation, and nothing undone that is known."""
+"""Shares shrunk to a power law: less total variation, and known totals are kept."""
 
 import numpy as np
 import pytest

@@ -25,7 +25,7 @@ def statistic_of(mechanism: Mechanism, n: int) -> Statistic:
 
 
 def unit() -> float:
-    """v of one noisy end."""
+    """Return the variance that one noisy end adds, v."""
     return (1 / math.tanh(EPSILON / 2) ** 2 - 1) / 4
 
 

@@ -80,7 +80,7 @@ def test_draws_of_projective_geometry_realise_its_channel(blocks: Blocks):
         entropy = Scripted([wanted] * d, [u + HIGH for u in range(d)])
         inside = mechanism.privatize(np.full(d, value), entropy=entropy).tolist()
         assert len(set(inside)) == d
-        # Every point once; the orthogonal ones are rejected and drawn again, as one that is not.
+        # Every point once; orthogonal ones are rejected, and drawn again as one that is not.
         spare = next(y - start for y in row if y not in inside)
         entropy = Scripted([unwanted] * K, [], [u + HIGH for u in range(K)], [spare] * d)
         drawn = mechanism.privatize(np.full(K, value), entropy=entropy).tolist()
@@ -101,7 +101,7 @@ def test_many_values_at_once_are_drawn_each_in_its_block(kind: type[DesignMechan
     assert np.array_equal(of_report[reports], UNEQUAL.of_value[values])
 
 
-def test_every_word_is_held_against_its_own_threshold():
+def test_every_word_is_compared_with_its_own_threshold():
     words = [0, 5, 5, WORD - 1]
     thresholds = np.array([1, 5, 6, WORD - 1], dtype=np.uint64)
     assert bernoulli_each(Scripted(words), thresholds).tolist() == [True, False, True, False]

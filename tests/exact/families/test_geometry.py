@@ -137,7 +137,7 @@ def test_the_space_is_within_3_percent_of_the_best_and_smallest_so(epsilon: floa
     assert found.points == min(g.points for g, v in noise.items() if v <= limit)
 
 
-def test_spaces_that_are_chosen_stay():
+def test_chosen_spaces_do_not_change():
     """They are part of the spec: another choice would be another fingerprint."""
     pinned = {
         (1.0, 2): (2, 2),

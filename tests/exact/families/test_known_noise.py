@@ -103,7 +103,7 @@ def coverage(mechanism: Mechanism, n: int, found: Estimate) -> float:
 @pytest.mark.parametrize("of", [bits, prefixes])
 @pytest.mark.parametrize("n", [5, 50, 700])
 def test_bounds_cover_exactly(of: Callable[[float], Mechanism], n: int):
-    """No more is wrong than the confidence allows, wherever noise is rare, coarse or large."""
+    """They fail no more often than the confidence allows, with rare, coarse or large noise."""
     for epsilon in (0.3, 1.0, 3.0, 8.0):
         mechanism = of(epsilon)
         for confidence in CONFIDENCES:
@@ -138,11 +138,11 @@ def test_single_values_have_the_deviations_of_their_indicators(mechanism: Mechan
     decoder = mechanism.decoder()
     assert isinstance(decoder, LinearDecoder)
     of_each = np.array([decoder.deviation(row) for row in np.eye(mechanism.size)])
-    told = decoder.value_deviations()
-    if told is None:
+    found = decoder.value_deviations()
+    if found is None:
         least, largest = decoder.extremes()
-        told = np.maximum(largest, 1.0 - least)
-    np.testing.assert_allclose(told, of_each)
+        found = np.maximum(largest, 1.0 - least)
+    np.testing.assert_allclose(found, of_each)
 
 
 def test_a_set_is_off_by_what_moves_most_of_its_rows():

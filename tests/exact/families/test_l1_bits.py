@@ -106,7 +106,7 @@ def test_the_plug_in_is_the_variance_on_average_and_the_estimate_the_truth(mecha
     np.testing.assert_allclose(sets.se**2, variances, rtol=1e-4, atol=1e-15)
 
 
-def test_the_published_bound_is_none_in_two_dimensions():
+def test_the_published_bound_does_not_hold_in_two_dimensions():
     """[ML] Theorems 2 and 3 with constant 1: `t^(-2D) 2^-D (1 - t^(2D)) n`.
 
     It drops the covariance of cells that share a coordinate; for D = 1 it is exact.
@@ -130,7 +130,7 @@ def test_the_published_bound_is_none_in_two_dimensions():
             assert found > 1.35 * claimed(2)
 
 
-def test_weights_that_are_no_boxes_have_outward_spans():
+def test_spans_of_weights_that_are_not_boxes_are_outward():
     mechanism = L1Bits(1.0, (3, 3))
     weights = np.eye(3).ravel()
     rows = mechanism.possible_reports()

@@ -84,7 +84,7 @@ def test_components_are_what_pairs_join(policy: Policy):
 
 
 @pytest.mark.parametrize("threshold", [1, 1 << 32, 1 << 63, 15 << 60, WORD - (1 << 50)])
-def test_ranges_clip_less_than_a_word_can_tell(threshold: int):
+def test_ranges_clip_less_than_a_word_resolves(threshold: int):
     alpha, beyond = Fraction(threshold, WORD), reach(threshold) + 1
     high = exp_bounds(Fraction(-beyond) * Fraction(-math.log(alpha)))[1]
     assert 2 * high / (1 + alpha) < Fraction(1, WORD) * Fraction(1001, 1000)

@@ -1,4 +1,4 @@
-"""The three mechanisms against the papers' formulas, and what they refuse."""
+"""`binary`, `high-low` and `block-hadamard` against the papers' formulas, and what they refuse."""
 
 import math
 

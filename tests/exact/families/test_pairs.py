@@ -147,13 +147,13 @@ def test_probabilities_of_attributes_leave_the_rest_to_pairs():
         (PLAIN | {"pairs": PAIRS}, PAIRS, "domain.attributes.pairs: expected a table; pairs of"),
     ],
 )  # fmt: skip
-def test_what_is_impossible_is_refused_by_the_pairs_place(attributes: Any, pairs: Any, said: str):
+def test_impossible_pairs_are_refused_by_their_key(attributes: Any, pairs: Any, said: str):
     with pytest.raises(SpecError, match=r"collection\.survey\.domain") as caught:
         spec_of(attributes, pairs)
     assert said in str(caught.value)
 
 
-def test_pairs_are_of_attributes():
+def test_pairs_need_attributes():
     table = {"mechanism": "tree", "epsilon": 1.0, "domain": {"size": 3, "pairs": PAIRS}}
     with pytest.raises(SpecError, match=r"domain\.pairs: expected pairs with attributes, and only"):
         CollectionSpec.from_mapping("survey", table, base=Path())

@@ -102,7 +102,7 @@ def test_any_two_numbers_are_protected_by_their_distance(epsilon: float):
             assert all(p <= bound * q for p, q in zip(first, second, strict=True))
 
 
-def test_it_is_tight_and_a_whole_budget_a_step_would_not_do():
+def test_the_loss_is_tight_and_a_whole_budget_a_step_would_exceed_it():
     epsilon, near = 1.0, Fraction(1, 10**6)
     exact = spec(epsilon, {"interval": [0.0, 4.0], "bins": 4, "rounding": "random"}).mechanism
     naive = L1Geometric(epsilon, (5,))

@@ -28,7 +28,7 @@ SMALL = {
 
 
 def spec_of(attributes: Any = None, **keys: Any) -> CollectionSpec:
-    """A collection of records, small by default."""
+    """Return the spec of a collection of records, small by default."""
     table = {
         "mechanism": "block-hadamard",
         "epsilon": 1.0,
@@ -59,7 +59,7 @@ def test_every_pair_of_records_at_every_output_loses_the_largest_of_its_attribut
         assert ratio is not None
         assert ratio <= exp_bounds(allowed)[0]
         worst = max(worst, ratio)
-    # Of a metric the certificate lists the loss of a step: here of one attribute alone, below.
+    # Under a metric the certificate lists the loss of one step: that of the second attribute.
     steps = mechanism.parts[1].certify().losses
     assert {loss.ratio for loss in mechanism.certify().losses} >= {steps[0].ratio}
     two_steps = max(rows[1][0][y] / rows[1][2][y] for y in rows[1][0])
@@ -96,7 +96,7 @@ def test_a_broken_attribute_fails_the_certificate_by_name():
 
 @pytest.mark.parametrize("differing", [1, 2, 3])
 def test_fake_data_loses_more_where_several_attributes_differ(differing: int):
-    """Why nothing is made up (RS+FD): d = k = 3 at `eps' = log(d (e^eps - 1) + 1)`, eps = 1."""
+    """Why no fake data is sent (RS+FD): d = k = 3 at `eps' = log(d (e^eps - 1) + 1)`, eps = 1."""
     d, k = 3, 3
     amplified = math.log(d * (math.e - 1.0) + 1.0)
     likely = math.exp(amplified) / (math.exp(amplified) + k - 1)
@@ -213,7 +213,7 @@ def test_reports_that_no_attribute_has_are_marked():
     assert valid.tolist() == [True] * len(good) + [False, False]
 
 
-def test_what_follows_a_shorter_report_is_zeros():
+def test_shorter_reports_are_padded_with_zeros():
     _, mechanism = sampled(
         spec_of({"few": {"size": 2}, "many": {"size": 300, "mechanism": "l1-bits", "epsilon": 1.0}})
     )
@@ -284,7 +284,7 @@ THREE = {"size": 3}
         ),
     ],
 )
-def test_what_is_impossible_is_refused_by_the_attributes_key(attributes: Any, said: str):
+def test_impossible_attributes_are_refused_by_their_key(attributes: Any, said: str):
     with pytest.raises(SpecError, match=r"collection\.survey\.domain\.attributes") as caught:
         spec_of(attributes)
     assert said in str(caught.value)

@@ -30,7 +30,7 @@ BLOCKS = "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }"
         ("l1-geometric", "domain = { sizes = [4, 2] }"),
     ],
 )
-def test_sent_reports_are_drawn_as_said(mechanism: str, domain: str | None):
+def test_sent_reports_are_drawn_as_documented(mechanism: str, domain: str | None):
     """Each report 20,000 times: within 6 standard errors."""
     spec = held(mechanism, domain=domain)
     second, n, reports = again(spec), 20_000, spec.mechanism.possible_reports()
@@ -74,7 +74,7 @@ def test_rational_coins_are_exact():
 
 
 @pytest.mark.parametrize("windows", [2, 3, 5, 7])
-def test_epochs_begin_anywhere_alike(windows: int):
+def test_epochs_begin_at_all_offsets_alike(windows: int):
     """Of 2,000 secrets: each offset within 6 standard errors."""
     offsets = [epoch_offset(i.to_bytes(32, "big"), bytes(8), windows) for i in range(2_000)]
     counts = np.bincount(offsets, minlength=windows)
@@ -84,9 +84,9 @@ def test_epochs_begin_anywhere_alike(windows: int):
 
 
 def test_averaging_365_reports_finds_no_more_than_one_draw():
-    """k = 15, epsilon 1, constant values: right 11% of the time in place of always.
+    """k = 15, epsilon 1, constant values: right 11% of the time instead of always.
 
-    Whoever adds up fresh reports knows the value; held ones are as good as the permanent draw.
+    Fresh reports, added up, disclose the value; held ones disclose as much as the permanent draw.
     """
     spec = held("block-hadamard", "{ windows = 365, epsilon = 2.0 }", "domain = { size = 15 }")
     mechanism, users, windows = spec.mechanism, 600, 365
@@ -109,7 +109,7 @@ def test_averaging_365_reports_finds_no_more_than_one_draw():
     assert abs(right(sent.reshape(users, windows)) - limit) < 6 * math.sqrt(limit / users)
 
 
-def test_every_binary_chain_is_one():
+def test_every_binary_chain_is_a_channel():
     """`Q1^-1 Q12` has no negative entry: 200 random pairs of budgets, exactly."""
     draw = np.random.default_rng(5)
     for _ in range(200):

@@ -103,7 +103,7 @@ def test_two_values_with_a_prior_give_the_channel_of_lip(share: Fraction):
     assert design.population == pytest.approx(best, rel=1e-6)
 
 
-def test_blocks_are_told_apart_and_optimal_inside():
+def test_blocks_are_disclosed_and_optimal_inside():
     design = optimise(BlockPolicy(1.0, Blocks(np.array([0, 0, 0, 1, 1]))), histogram(5))
     parts = [
         optimise(classical(1.0, size), histogram(size)).population + 1.0 / size for size in (3, 2)

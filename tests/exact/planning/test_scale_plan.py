@@ -57,7 +57,7 @@ def test_the_optimum_is_no_worse_than_a_general_solvers(seed: int):
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    # That solver leaves the constraints by some 1e-6, and may stop early: never better.
+    # That solver violates the constraints by some 1e-6 and may stop early: it is never better.
     inside = other.x / max(1.0, (constraints @ other.x / budgets).max())
     best = (weights / inside**2).sum()
     assert found.objective <= best + found.gap

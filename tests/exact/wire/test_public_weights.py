@@ -35,7 +35,7 @@ def test_a_report_ends_with_the_weight_itself(mechanism_id: str, largest: int, w
 
 
 @IDS
-def test_reports_that_nothing_produces_are_refused_alone(mechanism_id: str):
+def test_impossible_reports_are_refused_alone(mechanism_id: str):
     mechanism = spec_of(mechanism_id, {"public": 300}).mechanism
     payload = np.zeros((4, mechanism.report_bytes), dtype=np.uint8)
     payload[1, -2:] = 300 % 256, 300 // 256
