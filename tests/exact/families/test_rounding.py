@@ -17,20 +17,10 @@ from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.rounding import grid_position, round_at_random
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from tests.exact.scripted import Scripted
 from tests.seeded import SeededEntropy
 
 CHANNELS = Path(__file__).parents[2] / "vectors" / "channels"
-
-
-class Script:
-    """Gives these words, one after the other."""
-
-    def __init__(self, *words: int) -> None:
-        self.left = list(words)
-
-    def words(self, n: int) -> np.ndarray:
-        taken, self.left = self.left[:n], self.left[n:]
-        return np.array(taken, dtype=np.uint64)
 
 
 def spec(epsilon: float, domain: dict, mechanism: str = "l1-geometric") -> CollectionSpec:
@@ -62,10 +52,10 @@ def test_the_chance_is_exact_to_the_last_word(point: float, low: float, high: fl
         for word, up in ((digit - 1, 1), (digit + 1, 0)):
             if not 0 <= word < WORD:
                 continue
-            script = Script(*digits[:place], word)
+            script = Scripted(digits[:place], [word])
             out = round_at_random(script, np.array([point]), low, high, steps)
             assert out.tolist() == [below + up]
-            assert script.left == []
+            assert not script.left
 
 
 def test_a_grid_point_stays_where_it_is():

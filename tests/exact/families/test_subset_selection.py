@@ -15,7 +15,7 @@ from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK, SubsetSele
 from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
 from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, rows_of, times
-from tests.exact.families.test_draws import Scripted
+from tests.exact.scripted import Scripted
 from tests.exact.subset_reference import CASES, EVERY, decoders_of, listed
 from tests.seeded import SeededEntropy
 
@@ -67,7 +67,7 @@ def test_every_order_of_the_keys_gives_each_subset_as_often(size: int, wanted: b
         members = tuple(np.flatnonzero(taken).tolist())
         assert len(members) == subsets.chosen
         assert (place in members) == wanted
-        if len(entropy.left):
+        if entropy.left:
             counts[members] = counts.get(members, 0) + 1
     possible = [m for m in combinations(range(size), subsets.chosen) if (place in m) == wanted]
     assert sorted(counts) == possible
