@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.lab import Lab
-from tests.processes import PATIENCE_SECONDS
+from tests.processes import PATIENCE_SECONDS, Worker
 from tests.stream.cli import invoke
 
 
@@ -28,6 +28,11 @@ def final(url: str, name: str, *options: str) -> dict[str, Any]:
             return dict(document)
         time.sleep(0.3)
     raise AssertionError(f"no final window of {name}")
+
+
+def counted(worker: Worker) -> int:
+    """Return how many reports of trips a worker has counted."""
+    return int(worker.get("/api/collections/trips/status")["counted"])
 
 
 async def until_counted(lab: Lab, n: int) -> None:

@@ -12,6 +12,7 @@ from ldpstream.agents.device import Sender
 from ldpstream.agents.gateway.topics import SourceTopics
 from ldpstream.agents.kafka import clients
 from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
+from tests.broker.asking import counted
 from tests.broker.conftest import on_one_broker
 from tests.broker.test_accept import foreign
 from tests.brokers import Broker
@@ -241,7 +242,3 @@ def test_commands_and_gateways_refuse_a_topic_of_too_few_partitions(lab: Lab, tm
     lab.file.write_text(text.replace("partitions = 3", "partitions = 2"))
     assert invoke(*send, stdin="3\n").exit_code == 0
     assert asyncio.run(gateway_topics(lab)) == ([], {topic})
-
-
-def counted(worker: Worker) -> int:
-    return int(worker.get("/api/collections/trips/status")["counted"])

@@ -13,7 +13,7 @@ from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import document_schema
 from ldpstream.agents.state.context import WindowTotals
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 LABELS = {
     "mechanism": "high-low",
@@ -37,8 +37,7 @@ def collection(table: dict[str, Any], **more: Any) -> CollectionConfig:
 def totals(config: CollectionConfig, n: int, seed: int = 1) -> WindowTotals:
     mechanism = config.spec.mechanism
     values = np.random.default_rng(seed).binomial(mechanism.size - 1, 0.3, n)
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    statistic = counted(mechanism, values, seed)
     return WindowTotals(1_795_255_200_000, 1_795_258_800_000, statistic, n, late=3, rejected=5)
 
 

@@ -13,9 +13,9 @@ from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.bounds.power import CORRELATED
+from tests.exact.reports import counted
 from tests.property import documents
 from tests.property.documents import collection, totals
-from tests.seeded import SeededEntropy
 
 STARTS: dict[str, Any] = {
     "mechanism": "l1-geometric",
@@ -184,11 +184,7 @@ def test_profiles_find_a_point_among_noise():
     """Where the unbiased bounds say nothing, likelihood has the median within two bins."""
     bins = {"interval": [0.0, 3.0], "bins": 60}
     config = collection({**STARTS, "epsilon": 0.1, "domain": bins})
-    mechanism = config.spec.mechanism
-    statistic = mechanism.empty()
-    mechanism.accumulate(
-        statistic, mechanism.privatize(np.full(5_000, 23), entropy=SeededEntropy(3))
-    )
+    statistic = counted(config.spec.mechanism, np.full(5_000, 23), 3)
     given = WindowTotals(0, 60_000, statistic, 5_000, late=0, rejected=0)
     document, plain = (
         documents.answer(config, given, top=0, quantiles=(0.5,), method=method)["quantiles"][0]

@@ -22,6 +22,7 @@ from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.policies.lip import interval_around
+from tests.exact.reports import accumulated
 from tests.property.documents import collection
 from tests.seeded import SeededEntropy
 
@@ -42,8 +43,7 @@ def spec_of(table: dict[str, Any]) -> CollectionSpec:
 
 def totals(config: CollectionConfig, labels: list[Any]) -> WindowTotals:
     spec = config.spec
-    statistic = spec.mechanism.empty()
-    spec.mechanism.accumulate(statistic, spec.privatize(labels, entropy=SeededEntropy(7)))
+    statistic = accumulated(spec.mechanism, spec.privatize(labels, entropy=SeededEntropy(7)))
     return WindowTotals(0, 60_000, statistic, len(labels), late=0, rejected=0)
 
 

@@ -34,6 +34,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.registry.registry import MECHANISMS
+from tests.exact.reports import accumulated
 from tests.soak import chosen
 
 CHECKS = 10_000
@@ -166,8 +167,7 @@ def test_subsets_of_one_user_are_drawn_as_their_channel_says():
         counts[:, value] = 1
         drawn = subset_counts(mechanism, counts, rng)
         for output, probability in channel.rows[value].items():
-            statistic = mechanism.empty()
-            mechanism.accumulate(statistic, reports[output : output + 1])
+            statistic = accumulated(mechanism, reports[output : output + 1])
             found = int((drawn == statistic).all(axis=1).sum())
             least, largest = binom.ppf([TAIL, 1.0 - TAIL], repetitions, float(probability))
             assert least <= found <= largest

@@ -21,6 +21,7 @@ from ldpstream.estimators.bounds.sampling import sampling_of
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from tests.exact.reports import accumulated
 from tests.seeded import SeededEntropy
 
 Bools = NDArray[np.bool_]
@@ -61,8 +62,7 @@ def estimated(
     values: Integers, epsilon: float, entropy: SeededEntropy, **options: object
 ) -> Estimate:
     mechanism = BlockHadamard(epsilon, Blocks.one(SIZE))
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=entropy))
+    statistic = accumulated(mechanism, mechanism.privatize(values, entropy=entropy))
     return estimate_values(mechanism, statistic, values.size, **options)
 
 

@@ -12,6 +12,7 @@ from faust.transport.drivers.aiokafka import Consumer
 from ldpstream.agents.faust_parts import WorkerApp
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.kafka.embedded import embedded_broker
+from tests.broker.asking import counted
 from tests.broker.conftest import on_kafka, on_one_broker
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.forked import Forked
@@ -109,7 +110,7 @@ async def test_topic_created_again_while_no_worker_runs(lab: Lab) -> None:
     with lab.worker() as worker:
         await lab.close(START_MS + WINDOW_MS)
         await lab.check_exact()
-        assert worker.get("/api/collections/trips/status")["counted"] == 5
+        assert counted(worker) == 5
         assert worker.terminate() == 0
         assert worker.errors() == ""
 

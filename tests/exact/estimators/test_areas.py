@@ -8,20 +8,13 @@ from ldpstream.estimators.areas.tree import AreaTree, build_tree, prepare_tree
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 SHAPE = (7, 10)
 SPOTTED = Blocks(np.arange(70) * 7 % 5 // 2)
 """Blocks that are not boxes."""
 LOUD = np.concatenate([np.arange(7_000) % 70, np.full(4_000, 23)])
 """Values of a city with one loud place in the block of 35 values, and all else even."""
-
-
-def counted(mechanism: Mechanism, values: np.ndarray, seed: int = 1) -> Statistic:
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
-    return statistic
 
 
 def boxes(epsilon: float = 1.0) -> BlockHadamard:

@@ -12,8 +12,8 @@ from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.dense import Dense, random_channel
+from tests.exact.reports import counted
 from tests.exact.small_channels import BLOCKS, WARNER, block_statistic
-from tests.seeded import SeededEntropy
 
 ESTIMANDS = ("respondents", "population")
 KINDS = [(estimand, method) for estimand in ESTIMANDS for method in ("normal", "bernstein")]
@@ -159,8 +159,7 @@ def test_what_a_designed_channel_discloses_is_not_known_of_the_population():
 def test_hardly_any_noise_does_not_make_a_population_known(mechanism: Mechanism):
     # 200 reports of two values: every other value may still have one respondent in 200.
     n, values = 200, np.repeat([2, 3], 100)
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(4)))
+    statistic = counted(mechanism, values, 4)
     sets = [np.array([1]), np.array([4, 5]), np.arange(6)]
     respondents = estimate_sets(mechanism, statistic, n, sets).se
     assert (respondents < 0.1 / n).all()

@@ -17,6 +17,7 @@ from ldpstream.mechanisms.families.design.randomized_response import RandomizedR
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from tests.exact.reports import accumulated
 from tests.seeded import SeededEntropy
 
 N = 5
@@ -55,11 +56,7 @@ def weights(mechanism: Mechanism, statistic: NDArray[np.int64], n: int, **option
 def all_data(mechanism: SymbolMechanism) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return every multiset of N reports, as statistics, and by how many reports two differ."""
     reports = mechanism.possible_reports()
-    single = []
-    for report in range(len(reports)):
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, reports[report : report + 1])
-        single.append(statistic)
+    single = [accumulated(mechanism, reports[y : y + 1]) for y in range(len(reports))]
     chosen = combinations_with_replacement(range(len(single)), N)
     counts = np.array([np.bincount(c, minlength=len(single)) for c in chosen])
     common = np.minimum(counts[:, None, :], counts[None, :, :]).sum(axis=2)

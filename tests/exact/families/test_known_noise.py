@@ -23,7 +23,7 @@ from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 Floats = NDArray[np.float64]
 SIZE = 6
@@ -87,8 +87,7 @@ def law(mechanism: Mechanism, n: int) -> tuple[Floats, float]:
 def asked(mechanism: Mechanism, n: int, confidence: float, method: Method) -> Estimate:
     """Return the bounds of a value, of users of three."""
     users = np.repeat([0, 2, SIZE - 1], [n // 5, n // 3, n - n // 5 - n // 3])
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(users, entropy=SeededEntropy(n)))
+    statistic = counted(mechanism, users, n)
     return estimate_sets(mechanism, statistic, n, [VALUE], confidence=confidence, method=method)
 
 

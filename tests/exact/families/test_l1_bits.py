@@ -21,6 +21,7 @@ from tests.exact.l1_bits_reference import (
     reports,
 )
 from tests.exact.predicting import predicted_value_variances
+from tests.exact.reports import accumulated
 
 N = 1000
 CASES = [
@@ -69,8 +70,7 @@ def test_reports_decode_as_defined(mechanism: L1Bits):
     decoder, ranges = mechanism.decoder(), boxes(mechanism.shape)
     rows = mechanism.possible_reports()
     for y, report in enumerate(reports(mechanism)):
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, rows[y : y + 1])
+        statistic = accumulated(mechanism, rows[y : y + 1])
         for bounds in ranges:
             weights = np.zeros(mechanism.size)
             weights[range_values(mechanism.shape, bounds)] = 1.0
@@ -136,8 +136,7 @@ def test_spans_of_weights_that_are_not_boxes_are_outward():
     rows = mechanism.possible_reports()
     decoder, totals = mechanism.decoder(), []
     for y in range(len(rows)):
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, rows[y : y + 1])
+        statistic = accumulated(mechanism, rows[y : y + 1])
         totals.append(decoder.total(weights, statistic))
     least, largest = decoder.span(weights)
     assert least < min(totals) - 0.1

@@ -20,6 +20,7 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from tests.exact.matrices import SIZES, built
 from tests.exact.policies import classical, line
+from tests.exact.reports import accumulated
 
 ASYMMETRIC = MatrixPolicy.of([[0, 0.5, 2], [1, 0, math.inf], [math.inf, 0.25, 0]])
 POLICIES = [
@@ -143,8 +144,7 @@ def test_exact_rows_disclose_groups_and_count_them():
     ]
     assert mechanism._realised.group.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     assert mechanism.rows.count == 2
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(np.array([0, 1, 1, 3, 0])))
+    statistic = accumulated(mechanism, mechanism.privatize(np.array([0, 1, 1, 3, 0])))
     assert sorted(mechanism.decoder().group_reports(statistic).tolist()) == [1, 4]
     halves = mechanism.decoder().noise(np.array([1.0, 1.0, 0.0, 0.0]))
     assert not halves.any()

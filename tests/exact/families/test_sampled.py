@@ -13,11 +13,14 @@ from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainEr
 from ldpstream.mechanisms.domains.attributes import Columns
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.decoder import Decoder
 from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 from tests.exact.records import channel_of, sampled
+from tests.exact.reports import accumulated
 from tests.seeded import SeededEntropy
 
 SMALL = {
@@ -73,20 +76,20 @@ def test_the_certificate_is_that_of_the_least_hidden_attribute_however_many_diff
     assert certificate.loss_high == 2.0
     assert certificate.attributes is not None
     assert [one.loss_high for one in certificate.attributes.values()] == [0.5, 2.0]
-    document = certificate.to_json()
-    assert document["attributes"]["a"]["loss"]["high"] == 0.5  # type: ignore[index,call-overload]  # (JSON)
+    document: dict[str, Any] = certificate.to_json()
+    assert document["attributes"]["a"]["loss"]["high"] == 0.5
 
 
 def test_a_broken_attribute_fails_the_certificate_by_name():
-    _, mechanism = sampled(spec_of())
-
-    class Broken(type(mechanism.parts[0])):  # type: ignore[misc]  # (whatever class that is)
+    class Broken(RandomizedResponse):
         @property
-        def policy(self) -> Any:
-            return type(mechanism.parts[0].policy)(0.1, mechanism.parts[0].policy.blocks)  # type: ignore[attr-defined,call-arg]  # (of blocks)
+        def policy(self) -> BlockPolicy:
+            return BlockPolicy(0.1, self.blocks)
 
+    _, mechanism = sampled(spec_of())
     first = mechanism.parts[0]
-    broken = Broken(first.epsilon, first.blocks)  # type: ignore[attr-defined]  # (of blocks)
+    assert isinstance(first, RandomizedResponse)
+    broken = Broken(first.epsilon, first.blocks)
     whole = Sampled(mechanism.names, (broken, *mechanism.parts[1:]), mechanism.probabilities)
     certificate = whole.certify()
     assert not certificate.passed
@@ -237,8 +240,7 @@ def test_few_reports_and_weighted_ones_add_up_the_same():
         few[place] += count
     assert np.array_equal(few, whole)
     mechanism.accumulate_times(weighed, reports, np.arange(12))
-    repeated = mechanism.empty()
-    mechanism.accumulate(repeated, np.repeat(reports, np.arange(12), axis=0))
+    repeated = accumulated(mechanism, np.repeat(reports, np.arange(12), axis=0))
     assert np.array_equal(weighed, repeated)
     assert sum(mechanism.counts(whole)) == mechanism.count(whole) == 12
 

@@ -15,6 +15,7 @@ from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK, SubsetSele
 from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
 from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, rows_of, times
+from tests.exact.reports import accumulated
 from tests.exact.scripted import Scripted
 from tests.exact.subset_reference import CASES, EVERY, decoders_of, listed
 from tests.seeded import SeededEntropy
@@ -87,8 +88,7 @@ def test_the_threshold_decides_who_holds_the_own_value(mechanism: SubsetSelectio
         for word, holds in [(0, True), (threshold - 1, True), (threshold, False)]:
             batches = [[word]] if size == 1 else [[word], halves(list(range(1, size + 1)))]
             report = mechanism.privatize(np.array([value]), entropy=Scripted(*batches))
-            statistic = mechanism.empty()
-            mechanism.accumulate(statistic, report)
+            statistic = accumulated(mechanism, report)
             assert statistic[value] == (holds or size == 1)
 
 

@@ -18,6 +18,7 @@ from ldpstream.mechanisms.families.tree.node_channel import choose_channel
 from ldpstream.mechanisms.families.tree.probabilities import level_probabilities
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.families.tree.workload import Box, height, mean_squares
+from tests.exact.enumeration import boxes
 
 LINES = (2, 3, 5, 8, 13, 16, 17)
 
@@ -50,15 +51,10 @@ def node_means(table: np.ndarray, axis: int, depth: int) -> np.ndarray:
     return np.moveaxis(means.reshape(moved.shape), -1, axis)
 
 
-def boxes(extents: tuple[int, ...]) -> list[Box]:
-    axes = [[(i, j) for i in range(e) for j in range(i, e)] for e in extents]
-    return list(product(*axes))
-
-
 @pytest.mark.grid
 @pytest.mark.parametrize("extents", [*((k,) for k in LINES), (3, 5), (2, 3, 4)])
 def test_workloads_are_the_means_of_their_queries(extents: tuple[int, ...]):
-    every = boxes(extents)
+    every = [tuple(box) for box in boxes(extents)]
     squares = {box: parts(indicator(extents, box)) for box in every}
     ranges = np.mean(list(squares.values()), axis=0)
     np.testing.assert_allclose(mean_squares("ranges", extents), ranges, atol=1e-12)

@@ -24,6 +24,7 @@ from ldpstream.mechanisms.channels.blanket import (
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.exact.enumeration import matrix_of
 
 COUNTS = (1, 3, 100, 2_000)
 DELTAS = (1e-10, 1e-8, 1e-4)
@@ -89,9 +90,8 @@ def true_delta(
     return worst
 
 
-def rows_of(one: Mechanism, values: tuple[int, ...]) -> np.ndarray:
-    channel = one.channel()
-    rows = np.array([[float(r.get(y, 0)) for y in range(channel.outputs)] for r in channel.rows])
+def rows_within(one: Mechanism, values: tuple[int, ...]) -> np.ndarray:
+    rows = matrix_of(one)
     # What no value of the block gives is left out.
     return rows[:, rows[list(values)].any(axis=0)]
 
@@ -100,7 +100,7 @@ def rows_of(one: Mechanism, values: tuple[int, ...]) -> np.ndarray:
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
 def test_no_delta_is_larger_than_stated(name: str, share: float):
     one, values, most = CASES[name]
-    rows = rows_of(one, values)
+    rows = rows_within(one, values)
     ((budget, blankets),) = one.blankets().items()
     epsilon = share * float(budget)
     bounds = [*blankets]
@@ -118,7 +118,7 @@ def test_the_loss_stated_for_few_reports_is_true_and_smaller_than_of_one():
     ((budget, blankets),) = one.blankets().items()
     found = amplified(blankets, budget=budget, reports=most, delta=0.05)
     assert found.epsilon < 0.8 * float(budget)
-    assert true_delta(rows_of(one, values), (0, 1), values, most, found.epsilon) <= 0.05
+    assert true_delta(rows_within(one, values), (0, 1), values, most, found.epsilon) <= 0.05
 
 
 def blanket_delta(blanket: Blanket, epsilon: float, n: int) -> Fraction:
