@@ -157,7 +157,7 @@ async def _published(stand: Stand, file: Any) -> list[Mapping[str, Any]]:
 
 
 def _counts(document: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Return how many reports are from each block of two values, which is told exactly."""
+    """Return how many reports are from each block of two values, which answers give exactly."""
     if document["withheld"]:
         return None
     counts = {entry["name"]: entry["count"] for entry in document["ranges"]}
@@ -170,21 +170,21 @@ def _classify(documents: Sequence[Mapping[str, Any]]) -> Outcome:
     Only answers of which one contains the other are subtracted: nested final spans, and an open
     span as it grows.
     """
-    told = {
+    answers = {
         (*_span(document), document["final"], found)
         for document in documents
         if (found := _counts(document)) is not None
     }
     isolated = {
         tuple(a - b for a, b in zip(more[3], less[3], strict=True))
-        for more in told
-        for less in told
+        for more in answers
+        for less in answers
         if more[:2] == less[:2]
         or (more[2] and less[2] and more[0] <= less[0] and less[1] <= more[1])
     }
     small = [one for one in isolated if min(one) >= 0 and 0 < sum(one) < _MINIMUM]
     if not small:
-        return Outcome(True, f"{len(told)} answers, no difference below {_MINIMUM} reports")
+        return Outcome(True, f"{len(answers)} answers, no difference below {_MINIMUM} reports")
     least = min(small, key=sum)
     where = [block for block, count in enumerate(least) if count]
     return Outcome(False, f"{sum(least)} of minimum {_MINIMUM} isolated, in block {where[0]}")
@@ -192,16 +192,16 @@ def _classify(documents: Sequence[Mapping[str, Any]]) -> Outcome:
 
 def _judge_blocks(documents: Sequence[Mapping[str, Any]]) -> Outcome:
     """Look for a block with few reports: in an answer, in what it leaves out, in a difference."""
-    told: set[tuple[str, str, int, tuple[int | None, ...]]] = set()
+    answers: set[tuple[str, str, int, tuple[int | None, ...]]] = set()
     for document in documents:
         counts = {entry["name"]: entry["count"] for entry in document["ranges"]}
         known = [None if counts[name] is None else round(counts[name]) for name in _BLOCKS]
-        told.add((*_span(document), document["n"], tuple(known)))
-    for start, end, n, counts in told:
+        answers.add((*_span(document), document["n"], tuple(known)))
+    for start, end, n, counts in answers:
         rest = n - sum(count for count in counts if count is not None)
         differences = [
             (b - a, name)
-            for since, until, _, less in told
+            for since, until, _, less in answers
             if start <= since and until <= end
             for name, a, b in zip(_BLOCKS, less, counts, strict=True)
             if a is not None and b is not None
@@ -210,11 +210,11 @@ def _judge_blocks(documents: Sequence[Mapping[str, Any]]) -> Outcome:
         for count, name in [(rest, "the rest"), *of_one, *differences]:
             if count is not None and 0 < count < _OF_BLOCK:
                 return Outcome(False, f"{count} of minimum {_OF_BLOCK} isolated, in {name}")
-    some = sum(count is not None for *_, counts in told for count in counts)
+    some = sum(count is not None for *_, counts in answers for count in counts)
     if not some:
         return Outcome(False, "no answer about any block")
     return Outcome(
-        True, f"{len(told)} answers, {some} counts, none of 1 to {_OF_BLOCK - 1} reports"
+        True, f"{len(answers)} answers, {some} counts, none of 1 to {_OF_BLOCK - 1} reports"
     )
 
 
@@ -236,7 +236,7 @@ ATTACKS = (
     ),
     Attack(
         "minimum-of-a-block",
-        "no answers tell of 1 to minimum_block - 1 reports in a disclosed block",
+        "no answers isolate 1 to minimum_block - 1 reports of a disclosed block",
         small_blocks,
     ),
 )

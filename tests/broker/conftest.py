@@ -1,7 +1,7 @@
 """Brokers that tests share: the embedded one, started once in each process of tests, and one Kafka.
 
 A test runs on both where what it asks of a broker may differ between them: transactions and group
-membership, topics and their settings, who is told what when something ends. Any other test is
+membership, topics and their settings, what clients learn when something ends. Any other test is
 `on_one_broker`.
 """
 

@@ -138,7 +138,7 @@ async def test_an_accepted_spec_keeps_a_rule_and_partitions_of_its_own(
 
 
 @on_one_broker
-async def test_one_report_of_a_device_and_window_counts_whoever_is_killed(lab: Lab) -> None:
+async def test_one_report_of_a_device_and_window_counts_through_kills(lab: Lab) -> None:
     kafka, spec = lab.config.kafka, lab.collection.spec
     workers: list[Worker] = []
     try:

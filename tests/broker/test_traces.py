@@ -67,15 +67,15 @@ async def test_a_device_and_a_worker_record_what_they_do(
     # The record has no trace in it.
     (record, *_) = await lab.records(lab.collection.topics.source)
     assert record.headers == ()
-    told: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
-    by_id = {one["context"]["span_id"]: one["name"] for one in told}
-    steps = {(one["name"], by_id.get(one["parent_id"])) for one in told}
+    exported: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
+    by_id = {one["context"]["span_id"]: one["name"] for one in exported}
+    steps = {(one["name"], by_id.get(one["parent_id"])) for one in exported}
     assert steps >= {
         ("ldpstream.flush.copies", "ldpstream.flush"),
         ("ldpstream.flush.send", "ldpstream.flush"),
         ("ldpstream.final.publish", None),
     }
-    for one in told:
+    for one in exported:
         extra = one["attributes"].keys() - COUNTS
         assert extra <= {"ldpstream.copies", "ldpstream.cells", "ldpstream.windows"}
         assert one["events"] == []

@@ -145,7 +145,7 @@ async def test_of_a_client_behind_a_proxy_the_oldest_upload_gives_way(tmp_path: 
         assert running.broker.reports(running.spec()) == 3
 
 
-async def test_other_hosts_and_sites_are_refused_and_no_version_is_told(tmp_path: Path):
+async def test_other_hosts_and_sites_are_refused_and_no_version_is_disclosed(tmp_path: Path):
     async with gateway(tmp_path) as running:
         for path in ("/healthz", "/metrics", "/v1/collections/modes/spec"):
             asked = {"Host": "evil.example"}

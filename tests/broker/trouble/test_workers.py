@@ -70,7 +70,7 @@ main()
 
 
 @on_kafka  # the embedded broker tells a client of all topics as it connects
-def test_a_leader_assigns_partitions_of_topics_that_no_broker_has_told_it_of(lab: Lab) -> None:
+def test_a_leader_assigns_partitions_of_topics_missing_from_its_metadata(lab: Lab) -> None:
     """aiokafka assigns after it has asked about topics, answered or not."""
     worker = Worker(Forked(["worker", "-c", str(lab.file)], program=_TOLD_NOTHING))
     try:

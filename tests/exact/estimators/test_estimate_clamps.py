@@ -22,7 +22,7 @@ ANYTIME_KINDS = [
 ]
 
 
-def test_a_plain_report_that_nobody_made_says_as_little_as_the_worst_case():
+def test_the_noise_of_a_plain_value_without_reports_is_the_worst_case():
     mechanism, n = HighLow(1.0, 4, frozenset({0})), 500
     statistic = mechanism.empty()
     statistic[0] = n

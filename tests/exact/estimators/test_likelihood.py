@@ -164,7 +164,7 @@ def test_unsolved_shares_count_as_inside(make: Any, monkeypatch: pytest.MonkeyPa
             assert (first, last) != quantiles
 
 
-def test_reports_of_one_value_and_a_share_that_nobody_has():
+def test_reports_of_one_value_bound_its_share_and_that_of_the_others():
     line = line_of(1.0, (0, 0, 0, 0, 5_000, 0, 0, 0))
     profile = Profile.calibrated(line, 0.95)
     low, high = profile.share(np.arange(8) == 4)

@@ -86,9 +86,9 @@ def test_a_record_holds_attributes_alone_and_is_placed_in_pairs_by_them():
     seen = set()
     for index, (a, b, c) in zip(placed.tolist(), values.tolist(), strict=True):
         known = {"a": a, "b": b, "c": c, "a:b": [a, b], "c:b": [c, b]}
-        told = domain.label(index)
-        assert isinstance(told, dict)
-        ((name, label),) = told.items()
+        labelled = domain.label(index)
+        assert isinstance(labelled, dict)
+        ((name, label),) = labelled.items()
         assert label == known[name]
         seen.add(name)
     assert seen == set(whole.names)

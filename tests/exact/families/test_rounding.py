@@ -146,7 +146,7 @@ def test_numbers_outside_are_refused_by_position_alone():
         assert caught.value.expected == "a number in [0, 1]"
 
 
-def test_the_interval_is_told_to_the_last_digit():
+def test_refusals_give_the_ends_of_an_interval_to_the_last_digit():
     """Six digits would say [1.7e+09, 1.70009e+09]."""
     day = Interval(((1_700_000_000.0, 1_700_086_400.5),), (24,))
     assert day.expected == "a number in [1700000000, 1700086400.5]"
