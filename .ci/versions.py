@@ -5,15 +5,15 @@ from `versions.json`, and `index.html` leads to the newest.
 """
 
 import json
-import re
 import sys
 from pathlib import Path
 
 
 def order(version: str) -> tuple[list[int], bool, str]:
     """Sort versions by their numbers; a release comes after what was built on the way to it."""
-    numbers, rest = re.fullmatch(r"([\d.]*)(.*)", version).groups()  # type: ignore[union-attr]
-    return [int(part) for part in numbers.split(".") if part], rest == "", rest
+    rest = version.lstrip("0123456789.")
+    numbers = version.removesuffix(rest).split(".")
+    return [int(part) for part in numbers if part], rest == "", rest
 
 
 def main(folder: Path) -> None:

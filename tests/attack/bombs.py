@@ -1,7 +1,7 @@
 """Small batches that unpack to much, and batches that aiokafka cannot read, in a source topic.
 
-Devices that write to Kafka themselves choose how their batches are compressed. Nothing of the
-product is used to make these: they are built byte by byte.
+Devices that write to Kafka themselves choose how their batches are compressed. These batches are
+built byte by byte, without the product's code.
 """
 
 import asyncio
@@ -101,12 +101,12 @@ def _pack(codec: str, head: bytes, zeros: int, replica: bytes) -> bytes:
     if codec == "snappy":
         return bytes.fromhex("82534e41505059000000000100000001") + b"".join(_blocks(parts))
     if codec == "lz4":
-        lz4 = cramjam.lz4.Compressor(level=9, content_checksum=False, block_linked=False)
+        stream = cramjam.lz4.Compressor(level=9, content_checksum=False, block_linked=False)
     else:
-        lz4 = cramjam.zstd.Compressor()
+        stream = cramjam.zstd.Compressor()
     for part in parts:
-        lz4.compress(part)
-    return bytes(lz4.finish())
+        stream.compress(part)
+    return bytes(stream.finish())
 
 
 def _blocks(parts: Sequence[bytes]) -> Iterator[bytes]:
@@ -244,17 +244,17 @@ ATTACKS = (
     ),
     Attack(
         "bomb-swarm",
-        "nor do many batches that unpack to 4 MiB each",
+        "many batches that unpack to 4 MiB each cost it no more",
         partial(_thrown, make=_swarm, product=False),
     ),
     Attack(
         "bomb-dust",
-        "nor batches of half a million records of nothing",
+        "batches of half a million empty records cost it no more",
         partial(_thrown, make=_dust, product=False),
     ),
     Attack(
         "bomb-packer",
-        "nor any of these a packer",
+        "all of these together cost a packer no more",
         partial(
             _thrown,
             make=lambda short: [*_each(short), *_swarm(short), *_dust(short)],

@@ -1,4 +1,4 @@
-"""One poisoned message on a topic of one collection: nothing stops, also after a restart."""
+"""One poisoned message on a topic of one collection stops nothing, even after a restart."""
 
 import asyncio
 import json
@@ -28,7 +28,7 @@ async def _brackets(producer: AIOKafkaProducer, topics: Mapping[str, str]) -> No
 
 
 def _unreadable(kind: str) -> Poison:
-    """Return what writes a record that no client can take apart."""
+    """Return what writes a record that no client can parse."""
 
     async def write(producer: AIOKafkaProducer, topics: Mapping[str, str]) -> None:
         await send_unreadable(producer, topics[kind])

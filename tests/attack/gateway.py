@@ -13,13 +13,6 @@ from tests.processes import Worker
 
 _PATH: Final = "/v1/collections/modes/reports"
 _KIND: Final = "application/vnd.ldpstream.frame"
-_COLLECTION: Final = """mechanism = "randomized-response"
-epsilon = 1.0
-domain = { size = 3 }
-partitions = 1
-minimum = 1
-window = { size = "1h" }"""
-
 _ATTACKS: Final[dict[str, http.Opening]] = {
     "idle": partial(http.idle, number=2_200),
     "slow-headers": partial(http.slow_headers, number=2_200),
@@ -30,7 +23,7 @@ _ATTACKS: Final[dict[str, http.Opening]] = {
 
 async def gateway(stand: Stand, *, attacks: tuple[str, ...]) -> Outcome:
     """Lock others out of a gateway."""
-    file = stand.configure({"modes": _COLLECTION})
+    file = stand.configure({"modes": http.COLLECTION})
     http.add_gateway(file)
     # A worker creates the topic.
     with stand.serving("worker", "-c", str(file)):

@@ -41,7 +41,7 @@ Opening = Callable[["Crowd"], Awaitable[None]]
 
 @dataclass
 class Crowd:
-    """Connections of an attacker, who keeps their number and what each of them does."""
+    """An attacker's connections, and the tasks that keep them busy."""
 
     address: Address
     sockets: list[socket.socket] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Crowd:
     writers: list[asyncio.StreamWriter] = field(default_factory=list)
 
     async def connect(self, sent: bytes = b"") -> socket.socket | None:
-        """Open a connection and send something; None where it was not taken."""
+        """Open a connection and send something; None if it was refused."""
         loop = asyncio.get_running_loop()
         one = socket.socket()
         one.setblocking(False)
@@ -71,7 +71,7 @@ class Crowd:
         return [one for one in opened if one is not None]
 
     def keep_saying(self, opened: Sequence[socket.socket], word: bytes) -> None:
-        """Send a few bytes every now and then, so that nobody is silent."""
+        """Send a few bytes every now and then, so that no connection is silent."""
         self.tasks.append(asyncio.create_task(_drip(opened, word)))
 
     async def leave(self) -> None:
@@ -113,7 +113,7 @@ async def slow_bodies(crowd: Crowd, *, path: str, kind: str, number: int = 600) 
 async def unfinished(
     crowd: Crowd, *, path: str, kind: str, size: int = _UPLOAD_BYTES, number: int = 257
 ) -> None:
-    """Send bodies to their last byte but one, again and again."""
+    """Send bodies without their last byte, again and again."""
     sent = _head(path, kind, size) + bytes(size - 1)
 
     async def fill() -> None:
@@ -136,7 +136,7 @@ def _head(path: str, kind: str, size: int) -> bytes:
 
 @dataclass
 class Honest:
-    """Who asks now and then, each time on a connection of its own, and what came of it."""
+    """A client that asks now and then, each time on a new connection, and the answers it got."""
 
     asked: int = 0
     failed: dict[str, int] = field(default_factory=dict)
@@ -179,7 +179,7 @@ async def besiege(
     *,
     tls: ssl.SSLContext | None = None,
 ) -> Outcome:
-    """Attack a server while somebody honest asks it, and judge both."""
+    """Attack a server while an honest client asks it; judge the answers and the memory."""
     host, port = server.url.rpartition("/")[2].split(":")
     honest = Honest()
     for request in requests:
@@ -191,7 +191,7 @@ async def besiege(
         until = time.monotonic() + (4.0 if stand.short else 30.0)
         while time.monotonic() < until:
             for request in requests:
-                # In a thread of its own, which does not wait for what the attacker does meanwhile.
+                # In a thread, which does not wait for the attacker's tasks.
                 await asyncio.to_thread(honest.ask, (host, int(port)), request, tls)
             await asyncio.sleep(0.1)
     return honest.outcome(resident_bytes(server.process.pid) - before, bound)
@@ -210,7 +210,7 @@ async def _crowd(address: Address) -> AsyncIterator[Crowd]:
 
 
 def get(path: str) -> bytes:
-    """Return a request."""
+    """Return a request for a path, on a connection that then closes."""
     return f"GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
 
 

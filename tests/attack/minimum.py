@@ -1,4 +1,4 @@
-"""What is withheld by `minimum`, found by subtracting answers of HTTP and of the topic."""
+"""What `minimum` withholds, recovered by subtracting answers over HTTP and on the topic."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ publish = {{ every = "100ms", top = 0, ranges = {{ {_RANGES} }} }}"""
 
 
 async def hopping_panes(stand: Stand) -> Outcome:
-    """Ask for a pane of one report by the panes around it: its block is told exactly."""
+    """Isolate a pane of one report by the spans around it: each gives its blocks' exact counts."""
     file = stand.configure({"city": _COLLECTION})
     with stand.serving("worker", "-c", str(file)) as worker:
         # Value 7 is that of the one person in the second pane.
@@ -39,9 +39,7 @@ async def hopping_panes(stand: Stand) -> Outcome:
         _send(stand, file, [(_DAY_MS + 2 * _PANE_MS, 3)] * 30)
         _send(stand, file, [(_DAY_MS + 9 * _PANE_MS, 3)] * 25)
         _until(worker, 81)
-        ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
-        assert ran.returncode == 0, ran.stderr.decode()
-        await _published_to(worker, _DAY_MS + 9 * _PANE_MS)
+        await _close(stand, file, worker)
         found = list(_spans(worker, panes=10))
         found += await _published(stand, file)
     return _classify(found)
@@ -64,22 +62,20 @@ async def provisional_steps(stand: Stand) -> Outcome:
             await asyncio.sleep(0.1)
             found += _spans(worker, panes=1)
         _send(stand, file, [(_DAY_MS + 9 * _PANE_MS, 3)] * 25)
-        ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
-        assert ran.returncode == 0, ran.stderr.decode()
-        await _published_to(worker, _DAY_MS + 9 * _PANE_MS)
+        await _close(stand, file, worker)
         found += _spans(worker, panes=1)
         found += await _published(stand, file)
     outcome = _classify(found)
     if outcome.held and all(one["withheld"] or one["final"] for one in found):
-        return Outcome(False, "nothing is told of an open window")
+        return Outcome(False, "no answer about an open window")
     return outcome
 
 
 async def small_blocks(stand: Stand) -> Outcome:
-    """Look for a person who is alone in a disclosed block, in answers and in their differences."""
+    """Find a person alone in a disclosed block, in answers and in their differences."""
     file = stand.configure({"city": f"minimum_block = {_OF_BLOCK}\n{_COLLECTION}"})
     if stand.run("certify", "-c", str(file)).returncode:
-        # There is no such setting: all that is told of blocks is told.
+        # An earlier checkout without this setting answers for every block.
         file = stand.configure({"city": _COLLECTION})
     with stand.serving("worker", "-c", str(file)) as worker:
         _send(stand, file, [(_DAY_MS, value) for value in [3] * 30 + [9] * 25 + [7]])
@@ -87,9 +83,7 @@ async def small_blocks(stand: Stand) -> Outcome:
         _send(stand, file, [(_DAY_MS + _PANE_MS, value) for value in more])
         _send(stand, file, [(_DAY_MS + 9 * _PANE_MS, 3)] * 25)
         _until(worker, 140)
-        ran = stand.run("close", "city", "--until", _time(_DAY_MS + 9 * _PANE_MS), "-c", str(file))
-        assert ran.returncode == 0, ran.stderr.decode()
-        await _published_to(worker, _DAY_MS + 9 * _PANE_MS)
+        await _close(stand, file, worker)
         found = list(_spans(worker, panes=10))
         found += await _published(stand, file)
     return _judge_blocks([one for one in found if not one["withheld"]])
@@ -112,12 +106,15 @@ def _until(worker: Worker, counted: int) -> None:
         time.sleep(0.1)
 
 
-async def _published_to(worker: Worker, until_ms: int) -> None:
-    """Wait until all windows that end by then are final, and a while for what else is told."""
+async def _close(stand: Stand, file: Any, worker: Worker) -> None:
+    """Close nine panes; wait until their windows are final, and a second for other messages."""
+    until = _time(_DAY_MS + 9 * _PANE_MS)
+    ran = stand.run("close", "city", "--until", until, "-c", str(file))
+    assert ran.returncode == 0, ran.stderr.decode()
     end = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < end:
         listed = worker.get("/api/collections/city/windows?all=true")["windows"]
-        closed = [one for one in listed if one["window"]["end"][:19] <= _time(until_ms)[:19]]
+        closed = [one for one in listed if one["window"]["end"][:19] <= until[:19]]
         if closed and all(one["final"] for one in closed):
             break
         await asyncio.sleep(0.1)
@@ -160,7 +157,7 @@ async def _published(stand: Stand, file: Any) -> list[Mapping[str, Any]]:
 
 
 def _counts(document: Mapping[str, Any]) -> tuple[int, ...] | None:
-    """Return how many reports are from each block of two values, which is told exactly."""
+    """Return how many reports are from each block of two values, which answers give exactly."""
     if document["withheld"]:
         return None
     counts = {entry["name"]: entry["count"] for entry in document["ranges"]}
@@ -168,26 +165,26 @@ def _counts(document: Mapping[str, Any]) -> tuple[int, ...] | None:
 
 
 def _classify(documents: Sequence[Mapping[str, Any]]) -> Outcome:
-    """Subtract answers from answers: some 1 to 19 reports in the difference are isolated.
+    """Subtract answers from answers: a difference of 1 to 19 reports isolates them.
 
-    Only what certainly holds one another is subtracted: final spans that are nested, and a span
-    that goes on.
+    Only answers of which one contains the other are subtracted: nested final spans, and an open
+    span as it grows.
     """
-    told = {
+    answers = {
         (*_span(document), document["final"], found)
         for document in documents
         if (found := _counts(document)) is not None
     }
     isolated = {
         tuple(a - b for a, b in zip(more[3], less[3], strict=True))
-        for more in told
-        for less in told
+        for more in answers
+        for less in answers
         if more[:2] == less[:2]
         or (more[2] and less[2] and more[0] <= less[0] and less[1] <= more[1])
     }
     small = [one for one in isolated if min(one) >= 0 and 0 < sum(one) < _MINIMUM]
     if not small:
-        return Outcome(True, f"{len(told)} answers, no difference below {_MINIMUM} reports")
+        return Outcome(True, f"{len(answers)} answers, no difference below {_MINIMUM} reports")
     least = min(small, key=sum)
     where = [block for block, count in enumerate(least) if count]
     return Outcome(False, f"{sum(least)} of minimum {_MINIMUM} isolated, in block {where[0]}")
@@ -195,16 +192,16 @@ def _classify(documents: Sequence[Mapping[str, Any]]) -> Outcome:
 
 def _judge_blocks(documents: Sequence[Mapping[str, Any]]) -> Outcome:
     """Look for a block with few reports: in an answer, in what it leaves out, in a difference."""
-    told: set[tuple[str, str, int, tuple[int | None, ...]]] = set()
+    answers: set[tuple[str, str, int, tuple[int | None, ...]]] = set()
     for document in documents:
         counts = {entry["name"]: entry["count"] for entry in document["ranges"]}
         known = [None if counts[name] is None else round(counts[name]) for name in _BLOCKS]
-        told.add((*_span(document), document["n"], tuple(known)))
-    for start, end, n, counts in told:
+        answers.add((*_span(document), document["n"], tuple(known)))
+    for start, end, n, counts in answers:
         rest = n - sum(count for count in counts if count is not None)
         differences = [
             (b - a, name)
-            for since, until, _, less in told
+            for since, until, _, less in answers
             if start <= since and until <= end
             for name, a, b in zip(_BLOCKS, less, counts, strict=True)
             if a is not None and b is not None
@@ -213,11 +210,11 @@ def _judge_blocks(documents: Sequence[Mapping[str, Any]]) -> Outcome:
         for count, name in [(rest, "the rest"), *of_one, *differences]:
             if count is not None and 0 < count < _OF_BLOCK:
                 return Outcome(False, f"{count} of minimum {_OF_BLOCK} isolated, in {name}")
-    some = sum(count is not None for *_, counts in told for count in counts)
+    some = sum(count is not None for *_, counts in answers for count in counts)
     if not some:
-        return Outcome(False, "nothing is told of any block")
+        return Outcome(False, "no answer about any block")
     return Outcome(
-        True, f"{len(told)} answers, {some} counts, none of 1 to {_OF_BLOCK - 1} reports"
+        True, f"{len(answers)} answers, {some} counts, none of 1 to {_OF_BLOCK - 1} reports"
     )
 
 
@@ -234,12 +231,12 @@ ATTACKS = (
     ),
     Attack(
         "minimum-by-provisionals",
-        "an open window goes on by minimum reports or more",
+        "answers about an open window differ by minimum reports or more",
         provisional_steps,
     ),
     Attack(
         "minimum-of-a-block",
-        "no answers tell of 1 to minimum_block - 1 reports in a disclosed block",
+        "no answers isolate 1 to minimum_block - 1 reports of a disclosed block",
         small_blocks,
     ),
 )

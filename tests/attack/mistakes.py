@@ -7,7 +7,7 @@ from tests.attack.stand import Attack, Outcome, Stand
 
 _NOBODY = "http://127.0.0.1:1"
 _TIMES = 10
-"""As long as `--help` takes, in CPU."""
+"""The most CPU time, in that of `--help`."""
 
 
 async def nobody_answers(stand: Stand) -> Outcome:
@@ -18,7 +18,7 @@ async def nobody_answers(stand: Stand) -> Outcome:
 
 
 def _cpu_seconds(stand: Stand, *arguments: str) -> float:
-    # What is forked has been loaded by another process.
+    # A forked command would not load anything itself.
     stand = replace(stand, forked=False)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     stand.run(*arguments)
@@ -38,6 +38,6 @@ async def many_bad_lines(stand: Stand) -> Outcome:
 
 
 ATTACKS = (
-    Attack("slip-no-worker", "Who asks a worker that is not there is told at once", nobody_answers),
+    Attack("slip-no-worker", "A query to a worker that is not there fails at once", nobody_answers),
     Attack("slip-bad-lines", "All bad lines of an input are counted", many_bad_lines),
 )

@@ -51,7 +51,7 @@ async def _asked(server: Worker, path: str, header: str) -> tuple[int, str]:
 ATTACKS = (
     Attack(
         "http-other-sites",
-        "other sites' requests and names are refused, no versions told",
+        "other sites' requests and names are refused, no versions disclosed",
         other_sites,
     ),
 )

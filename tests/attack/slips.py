@@ -20,7 +20,7 @@ async def epoch_seconds(stand: Stand) -> Outcome:
 
 
 async def reports_of_1970(stand: Stand) -> Outcome:
-    """Send report lines that an earlier release dated in 1970, because it was given seconds."""
+    """Send report lines that are dated in 1970, as from times in seconds."""
     file = stand.configure({"trips": COLLECTION})
     wrote = stand.run("privatize", "trips", "-c", str(file), stdin=b"3\n")
     line = json.loads(wrote.stdout) | {"time": "1970-01-21T17:13:20Z"}
@@ -38,7 +38,7 @@ async def header_in_domain(stand: Stand) -> Outcome:
 
 
 async def nominal_budget(stand: Stand) -> Outcome:
-    """Ask for a budget of 100, with which a report names its value."""
+    """Ask for a budget of 100, with which a report gives its value away."""
     file = stand.configure({"trips": COLLECTION.replace("epsilon = 1.0", "epsilon = 100.0")})
     runs = [stand.run("certify", "-c", str(file)), stand.run("check", "-c", str(file))]
     warned = [ran for ran in runs if b"100" in ran.stderr and b"nominal" in ran.stderr]
@@ -48,7 +48,7 @@ async def nominal_budget(stand: Stand) -> Outcome:
 
 
 async def missing_choice(stand: Stand) -> Outcome:
-    """Leave the domain out, and the mechanism."""
+    """Leave out the domain, then the mechanism."""
     held, said = True, ""
     for line, choice in (
         ("domain = { size = 12 }", b"interval"),
@@ -79,7 +79,7 @@ async def one_of_eight(stand: Stand) -> Outcome:
 
 
 async def clashing_default(stand: Stand) -> Outcome:
-    """Write windows of 30 days, which are longer than the retention that nobody wrote."""
+    """Ask for windows of 30 days, longer than the default retention."""
     file = stand.configure({"trips": COLLECTION.replace('size = "1m"', 'size = "30d"')})
     ran = stand.run("certify", "-c", str(file))
     held = ran.returncode == 0 or b"default" in ran.stderr
@@ -90,7 +90,7 @@ async def killed_and_repeated(stand: Stand) -> Outcome:
     """Kill a sender once some of its reports are counted, and repeat it, as a supervisor would."""
     n, kills = (50_000, 2) if stand.short else (200_000, 25)
     rng = random.Random(3)
-    # Of a day, so that no report is late however long it takes.
+    # Windows of a day, so that no report is late however long this takes.
     collection = COLLECTION.replace('size = "1m"', 'size = "1d"')
     file = stand.configure({"trips": collection.replace("partitions = 1", "partitions = 4")})
     (stand.folder / "values.csv").write_text("3\n" * n)
@@ -142,11 +142,11 @@ ATTACKS = (
         "report lines dated 1970 by seconds are not sent",
         reports_of_1970,
     ),
-    Attack("slip-header", "a domain's header line is no value", header_in_domain),
-    Attack("slip-nominal", "a budget that hides nothing is told", nominal_budget),
+    Attack("slip-header", "a domain's header line is not a value", header_in_domain),
+    Attack("slip-nominal", "a budget that hides nothing is warned of", nominal_budget),
     Attack("slip-choice", "a missing choice lists the choices", missing_choice),
     Attack("slip-full-disk", "a full disk is named", full_disk),
     Attack("slip-one-of-eight", "every wrong collection is named", one_of_eight),
-    Attack("slip-default", "a default that clashes is called one", clashing_default),
+    Attack("slip-default", "a default that clashes with a setting is called one", clashing_default),
     Attack("slip-sent-twice", "a file is counted once over kill -9", killed_and_repeated),
 )

@@ -1,4 +1,4 @@
-"""What a day's budget leaves for those that are there from its beginning."""
+"""Whether a day's budget hears devices all day, or in its first hours alone."""
 
 import json
 from collections import Counter
@@ -14,7 +14,7 @@ _DAY = "".join(f"2026-11-22T{hour:02}:30:00Z,1\n" for hour in range(24)).encode(
 
 
 async def newcomers_alone(stand: Stand) -> Outcome:
-    """Ask devices for a report every hour of a day, and be heard in its first hours only."""
+    """Ask devices for a report every hour, of which a day's budget pays for four."""
     file, hours = stand.configure({"trips": _COLLECTION}), Counter[int]()
     offered = stand.run("privatize", "--help").stdout.decode()
     more = [option for option in ("--replay", "--spread") if option in offered]
@@ -27,8 +27,8 @@ async def newcomers_alone(stand: Stand) -> Outcome:
         hours.update(int(time[11:13]) for time in times)
     early, all_of_them = sum(hours[hour] for hour in range(4)), sum(hours.values())
     figure = f"{all_of_them} reports of {devices} devices, {early} of them in hours 0 to 3 of 24"
-    # Of 12 reports (20 devices: 80), each in these hours with odds of 1 to 5: all are in
-    # a probability below 1e-3 (1e-9); all of them are in none of 10^18 runs.
+    # Spread over the day, each report is in these hours with probability 1/6: all 12 (of 20
+    # devices, 80) are with less than 1e-9.
     return Outcome(all_of_them == 4 * devices and early < all_of_them, figure)
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 import os
-import resource
 import subprocess
 import sys
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -110,20 +109,9 @@ class Stand:
         )
 
     @contextmanager
-    def serving(
-        self, *arguments: str, memory_bytes: int | None = None, seconds: float = 120
-    ) -> Iterator[Worker]:
-        """Run `ldpstream ARGUMENTS`, wait for its line `ready`, and kill it at the end.
-
-        With `memory_bytes` its address space ends there: a request that would take the machine's
-        memory takes the process's.
-        """
-
-        def limit() -> None:
-            if memory_bytes is not None:
-                resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
-
-        if self.forked and memory_bytes is None:
+    def serving(self, *arguments: str, seconds: float = 120) -> Iterator[Worker]:
+        """Run `ldpstream ARGUMENTS`, wait for its line `ready`, and kill it at the end."""
+        if self.forked:
             worker = Worker(Forked(arguments, stderr=subprocess.PIPE, environment=os.environ))
         else:
             process = subprocess.Popen(
@@ -132,7 +120,6 @@ class Stand:
                 stderr=subprocess.PIPE,
                 cwd=self.folder,
                 env=self._environment(),
-                preexec_fn=limit,
             )
             worker = Worker(process)
         try:
@@ -146,7 +133,7 @@ class Stand:
         return [sys.executable, "-c", _MAIN, *arguments]
 
     def _environment(self) -> dict[str, str]:
-        # Before what is installed, so that another checkout's code runs in this environment.
+        # Ahead of what is installed, so that another checkout's code runs in this environment.
         return {**os.environ, "PYTHONPATH": str(self.checkout / "src")}
 
 

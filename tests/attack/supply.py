@@ -63,7 +63,7 @@ async def unlocked_ledger(stand: Stand) -> Outcome:
 
 
 async def private_umask(stand: Stand) -> Outcome:
-    """Check out and `make up` with a umask of 077, an engine that does nothing in between."""
+    """Check out and `make up` with a umask of 077 and a stand-in for the container engine."""
     root = stand.folder / "checkout"
     root.mkdir()
     shutil.copy(stand.checkout / "Makefile", root)
@@ -89,7 +89,7 @@ async def private_umask(stand: Stand) -> Outcome:
 def _ran(
     command: list[str], *, cwd: Path | None = None, first: Path | None = None
 ) -> "subprocess.CompletedProcess[str]":
-    """Run a command, with a folder in which programs are looked for first."""
+    """Run a command; programs are looked for in `first` before the PATH."""
     path = os.environ["PATH"] if first is None else f"{first}:{os.environ['PATH']}"
     return subprocess.run(
         command,
@@ -139,7 +139,7 @@ ATTACKS = (
     ),
     Attack(
         "umask-077",
-        "containers can read what a private umask has made, others no secret",
+        "containers can read what a private umask has made, nobody else a secret",
         private_umask,
     ),
     Attack(

@@ -1,4 +1,4 @@
-"""Attacks in their short form, on this checkout: those that neither take a minute nor time answers.
+"""Attacks in their short form on this checkout, but for those that are slow or time answers.
 
 `python -m tests.attack` runs all of them, on an earlier commit too.
 """
@@ -9,6 +9,7 @@ import pytest
 
 from tests.attack.attacks import all_attacks
 from tests.attack.stand import Attack, Stand
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 
 HERE = Path(__file__).resolve().parents[2]
@@ -24,7 +25,7 @@ TAKEN = (
 pytestmark = [pytest.mark.broker, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+@on_kafka
 @pytest.mark.parametrize(
     "attack",
     [attack for attack in all_attacks() if attack.name.startswith(TAKEN)],

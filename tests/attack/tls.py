@@ -1,4 +1,4 @@
-"""The same over TLS: greetings that never come or never end, and connections kept after theirs."""
+"""Locking everybody else out over TLS: handshakes that never come or end, idle connections."""
 
 import asyncio
 import ssl
@@ -22,7 +22,7 @@ _TLS_BYTES: Final = 2 * 500 * (256 << 10)
 
 
 async def silent(crowd: Crowd, *, number: int = 600) -> None:
-    """Say nothing."""
+    """Connect, and send nothing."""
     await crowd.open(number, b"")
 
 
@@ -33,7 +33,7 @@ async def half_greeted(crowd: Crowd, *, number: int = 600) -> None:
 
 
 async def greeted(crowd: Crowd, *, number: int = 600) -> None:
-    """Greet, ask once, and keep the connection."""
+    """Complete the handshake, ask once, and keep the connection."""
     context = trusting()
 
     async def one() -> asyncio.StreamWriter | None:
@@ -58,7 +58,7 @@ ATTACKS_OF_TLS: Final[dict[str, Opening]] = {
 
 
 def trusting() -> ssl.SSLContext:
-    """Return a context that takes any certificate: attackers care for none."""
+    """Return a context that takes any certificate."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     return context

@@ -1,4 +1,4 @@
-"""Rounds of unknown words that somebody else publishes, to have devices report more than once."""
+"""Forged rounds of a discovery of words, published to make devices report more than once."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ async def asked_again_and_for_more(stand: Stand) -> Outcome:
     greedy = stand.configure({"words": _COLLECTION.format(epsilon="40.0")})
     own, larger = (_fingerprint(stand, str(one)) for one in (file, greedy))
     if own is None:
-        return Outcome(False, "there are no rounds: nobody hears of unknown words")
+        return Outcome(False, "this checkout has no rounds")
     topic = tomllib.loads(file.read_text())["collection"]["words"]["topic"]
     run_ms = _ROUNDS * _WINDOW_MS
     first_ms = (int(time.time() * 1000) // run_ms - 20) * run_ms
@@ -96,7 +96,7 @@ async def _values(stand: Stand, topic: str) -> list[bytes]:
 ATTACKS = (
     Attack(
         "words-asked-again",
-        "a device tells of its word once, whoever publishes rounds and whatever they ask",
+        "a device reports its word once, whoever publishes rounds and whatever they ask",
         asked_again_and_for_more,
     ),
 )

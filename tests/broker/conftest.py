@@ -1,7 +1,7 @@
 """Brokers that tests share: the embedded one, started once in each process of tests, and one Kafka.
 
 A test runs on both where what it asks of a broker may differ between them: transactions and group
-membership, topics and their settings, who is told what when something ends. Any other test is
+membership, topics and their settings, what clients learn when something ends. Any other test is
 `on_one_broker`.
 """
 
@@ -20,14 +20,16 @@ from tests.certificates import skip_without_openssl
 from tests.lab import Lab
 
 on_one_broker = pytest.mark.parametrize("running", ["embedded"], indirect=True)
-"""For a test of what is ours alone: the embedded broker starts at once and needs no Java."""
+"""For tests of our own code alone: the embedded broker starts at once and needs no Java."""
+on_kafka = pytest.mark.parametrize("running", ["kafka"], indirect=True)
+"""For tests of what Apache Kafka alone does, or of what users run on it."""
 
 
 @pytest.fixture(scope="session")
 def start(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Broker]]:
     """Start a broker of a kind at the first call; all run until the session ends."""
     own = tmp_path_factory.getbasetemp()
-    # The folder of a process of tests is in that of their run.
+    # Each process of tests has a folder in that of the run.
     run = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
     with ExitStack() as stack:
         yield cache(

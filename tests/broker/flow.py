@@ -1,4 +1,4 @@
-"""Reports that go on coming while something else happens."""
+"""Devices that keep sending while something else happens."""
 
 import asyncio
 import itertools
@@ -19,7 +19,7 @@ class Flow:
     """Devices that send in turn, to all partitions, at rising event times.
 
     A device is the lab by whose configuration it reports; put another one in its place to move it.
-    Every tenth message of a device is no frame.
+    With `garbage`, every tenth message of a device is followed by one that is not a frame.
     """
 
     def __init__(

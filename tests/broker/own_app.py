@@ -1,4 +1,4 @@
-"""A user's own Faust app, with an agent, a table and a web page, and the pipeline beside them.
+"""A user's own Faust app with an agent, a table and a web page, and the pipeline attached to it.
 
 python -m tests.broker.own_app CONFIG ORDERS_TOPIC DATA_FOLDER worker --web-port PORT
 """

@@ -16,8 +16,8 @@ _STEP_SECONDS: Final = 0.2
 def shared_kafka(folder: Path) -> Iterator[Broker]:
     """Run a Kafka, or use the one that another process runs by the same folder.
 
-    Who runs it waits at the end of the block until nobody else uses it. Whoever is killed uses
-    nothing any more: the system takes its locks.
+    The process that runs it waits at the end of the block until no other uses it. The system
+    releases the locks of a process that is killed.
     """
     address = folder / "kafka"
     with ExitStack() as stack:
@@ -39,7 +39,7 @@ def shared_kafka(folder: Path) -> Iterator[Broker]:
 
 
 def _give_up(changing: Any, using: Any, address: Path) -> None:
-    """Wait until nobody else uses the broker, and tell nobody of it from then on."""
+    """Wait until nobody else uses the broker, and withdraw its address."""
     while True:
         with _locked(changing):
             try:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -17,7 +18,7 @@ from tests.stream.cli import invoke
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.parametrize("running", ["kafka"], indirect=True),  # nothing is the broker's own
+    on_kafka,  # nothing here depends on the broker
 ]
 
 CHANGED = (
@@ -29,7 +30,7 @@ END_MS = START_MS + WINDOW_MS - 1
 
 
 def foreign(lab: Lab) -> bytes:
-    """Return a frame of a spec that nobody takes."""
+    """Return a frame of a spec that no worker accepts."""
     mapping = {"mechanism": "block-hadamard", "epsilon": 3.0, "domain": {"size": 12}}
     spec = CollectionSpec.from_mapping("trips", mapping, base=lab.file.parent)
     return spec.frame([3], times_ms=np.array([START_MS]))
@@ -46,7 +47,7 @@ async def rejected(*labs: Lab) -> dict[str, int]:
 
 
 async def abort(lab: Lab) -> None:
-    """Send reports that never count."""
+    """Send reports in a transaction that is aborted."""
     frame = lab.collection.spec.frame_reports(lab.reports(5), times_ms=np.full(5, START_MS))
     async with lab.transactional_producer() as producer:
         await producer.begin_transaction()
@@ -126,7 +127,7 @@ async def test_a_changed_spec_takes_both_kinds_of_reports(
                 assert worker.metrics("ldpstream_packed_messages_total", result="taken") > 0
             assert worker.terminate() == 0
             assert worker.errors() == ""
-    # Whoever goes back to the old file alone is told that nobody decides the rest.
+    # A worker with the old file alone says that another spec has the state now.
     with lab.worker() as worker:
         assert worker.terminate() == 0
     assert "trips: its state was handed over to another spec" in worker.errors()

@@ -1,4 +1,4 @@
-"""The commands that talk to a broker: check, send, close, reset, and the whole way round."""
+"""The commands that talk to a broker: check, send, close and reset."""
 
 import asyncio
 import json
@@ -14,7 +14,7 @@ from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.topic_settings import dates_arrivals
 from ldpstream.agents.partition.control import decode_control
 from ldpstream.mechanisms.wire.frame import decode_frame
-from tests.broker.conftest import on_one_broker
+from tests.broker.conftest import on_kafka, on_one_broker
 from tests.broker.values import value_lines
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -93,7 +93,7 @@ def test_send_spreads_frames_without_keys_over_all_partitions(lab: Lab, batch: i
 
 
 @on_one_broker
-def test_a_bad_line_ends_send_and_says_what_went_before(lab: Lab, tmp_path: Path):
+def test_a_bad_line_ends_send_and_says_what_was_sent_before(lab: Lab, tmp_path: Path):
     values = tmp_path / "values.csv"
     values.write_text("3\n" * 100_000 + "12\n")
     result = invoke("send", "-c", str(lab.file), "trips", str(values))
@@ -105,7 +105,7 @@ def test_a_bad_line_ends_send_and_says_what_went_before(lab: Lab, tmp_path: Path
     )
 
 
-def test_close_orders_with_the_offsets_of_the_moment(lab: Lab):
+def test_close_orders_with_the_current_offsets(lab: Lab):
     said = refused(
         invoke("close", "-c", str(lab.file), "--until", "1970-01-01T00:00:00Z", "trips"), code=1
     )
@@ -215,7 +215,7 @@ async def _until_final(lab: Lab) -> list[dict[str, object]]:
     return finals[START_MS]
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one shows no settings
+@on_kafka  # the embedded one shows no settings
 async def test_check_compares_windows_and_timestamps_with_what_is_kept(lab: Lab) -> None:
     topics = lab.collection.topics
     other = lab.changed("other.toml", ('size = "10s"', 'size = "5s"'))

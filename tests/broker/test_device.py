@@ -1,4 +1,4 @@
-"""What a device leaves on a real topic: reports, and nothing that tells devices apart."""
+"""What a device leaves on a real topic: reports, and nothing that distinguishes devices."""
 
 import asyncio
 import time
@@ -11,7 +11,7 @@ from aiokafka.errors import InvalidTimestampError
 from ldpstream.agents.device import Gateway, Sender
 from ldpstream.mechanisms import CollectionSpec, decode_frame
 from ldpstream.mechanisms.ledger import BudgetError, Ledger
-from tests.broker.conftest import on_one_broker
+from tests.broker.conftest import on_kafka, on_one_broker
 from tests.exact.wire.test_vectors import spec_of
 from tests.lab import Lab
 from tests.stream.cli import spawn
@@ -34,7 +34,7 @@ async def made(lab: Lab, name: str) -> CollectionSpec:
 
 
 @on_one_broker
-async def test_records_tell_nothing_but_reports(lab: Lab) -> None:
+async def test_records_hold_nothing_but_reports(lab: Lab) -> None:
     spec = await made(lab, "plain")
     began_ms = time.time_ns() // 1_000_000
     async with Sender(spec, lab.broker.bootstrap, options=lab.broker.options) as sender:
@@ -101,9 +101,9 @@ async def test_send_with_a_ledger_sends_a_window_once(lab: Lab, tmp_path: Path) 
     assert all((record.key, record.headers) == (None, ()) for record in records)
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
-async def test_why_a_record_is_dated_when_it_is_sent(lab: Lab) -> None:
-    """Kafka refuses records dated well ahead of its clock, as a device with a fast clock would."""
+@on_kafka
+async def test_kafka_refuses_records_dated_well_ahead_of_its_clock(lab: Lab) -> None:
+    """So records are dated when they are sent: a device's own clock may be fast."""
     spec = await made(lab, "ahead")
     now_ms, hour_ms = time.time_ns() // 1_000_000, 60 * MINUTE_MS
     async with lab.producer() as producer:

@@ -1,4 +1,4 @@
-"""The embedded broker: gone with its parent, and wrong where we believe it to be."""
+"""The embedded broker ends with its parent, and still has the defect that we work around."""
 
 import signal
 import socket
@@ -14,6 +14,7 @@ from ldpstream.agents.kafka.embedded import embedded_broker, start_broker
 from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError
+from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker, wait_until
 from tests.lab import START_MS, Lab
 
@@ -56,7 +57,7 @@ def test_stop_leaves_nothing() -> None:
         # The guard, what it guards, and what waits for its parent's end.
         assert len(running_in(group)) == 3
     assert not serves(broker.bootstrap)
-    # What it leaves behind are its dead at most, until the system's first process has seen to them.
+    # Zombies may be left, until init reaps them.
     assert running_in(group) == []
 
 
@@ -79,7 +80,7 @@ def test_a_taken_port_is_reported() -> None:
             start_broker(port=taken.getsockname()[1])
 
 
-@pytest.mark.parametrize("running", ["embedded"], indirect=True)
+@on_one_broker
 async def test_its_end_offsets_are_still_wrong(running: Broker, tmp_path: Path) -> None:
     """Fails once a release is right: then `ldpstream.agents.kafka.offsets` may ask for them."""
     lab = Lab(running, tmp_path, partitions=1)
@@ -96,7 +97,7 @@ async def test_its_end_offsets_are_still_wrong(running: Broker, tmp_path: Path) 
         assert (await reader.end_offsets([partition]))[partition] == 1
 
 
-@pytest.mark.parametrize("running", ["embedded"], indirect=True)
+@on_one_broker
 async def test_a_producer_asks_for_no_topics_but_those_that_it_sends_to(
     running: Broker, tmp_path: Path
 ) -> None:
@@ -110,7 +111,8 @@ async def test_a_producer_asks_for_no_topics_but_those_that_it_sends_to(
     try:
         await producer.send_records(topics.changelog, 1, [(b"key", b"value")])
         await producer.send_all(topics.late, 0, [(b"value", ())])
-        client = producer._producer.client  # type: ignore[union-attr]  # (it has started)
+        assert producer._producer is not None
+        client = producer._producer.client
         await client.force_metadata_update()
         assert client.cluster.topics() == {topics.changelog, topics.late}
     finally:

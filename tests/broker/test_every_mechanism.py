@@ -1,4 +1,4 @@
-"""Every mechanism goes all the way: privatized, produced, counted by a worker, estimated, queried.
+"""Every mechanism, end to end: privatized, produced, counted by a worker, estimated, queried.
 
 A worker's final document is the one that `estimate` gives for the same reports, number for number.
 """

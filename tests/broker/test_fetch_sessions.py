@@ -1,4 +1,4 @@
-"""What brokers say to a reader that asks only for news."""
+"""Incremental fetch sessions with real brokers."""
 
 import asyncio
 from pathlib import Path
@@ -15,14 +15,14 @@ from tests.processes import eventually
 pytestmark = pytest.mark.broker
 
 
-async def test_a_reader_at_rest_is_told_of_no_partition_and_knows_of_all(
+async def test_an_idle_reader_is_sent_no_partition_and_knows_the_ends_of_all(
     running: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    lab, told, forgotten = Lab(running, tmp_path, partitions=3), list[int](), list[bool]()
+    lab, sent, forgotten = Lab(running, tmp_path, partitions=3), list[int](), list[bool]()
     hear = FetchSession.hear
 
     def heard(session: FetchSession, response: Any) -> bool:
-        told.append(sum(len(partitions) for _, partitions in response.topics))
+        sent.append(sum(len(partitions) for _, partitions in response.topics))
         continues = hear(session, response)
         if forgotten:
             session._id += 1
@@ -57,12 +57,12 @@ async def test_a_reader_at_rest_is_told_of_no_partition_and_knows_of_all(
             await answered()
         assert [reader.highwater(place) for place in places] == [1, 0, 0]
         if running.kind == "kafka":
-            assert told[-2:] == [0, 0]
-            # As if the broker had forgotten it: it does when others need the place.
+            assert sent[-2:] == [0, 0]
+            # As if the broker had evicted the session, as it does when others need the place.
             forgotten.append(True)
             for _ in range(3):
                 await answered()
-            assert 3 in told[-4:]
+            assert 3 in sent[-4:]
         await producer.send_and_wait(topic, b"two", partition=2)
         await read(1)
         assert [reader.highwater(place) for place in places] == [1, 0, 1]

@@ -1,4 +1,4 @@
-"""State that is written for measuring is what a worker reads, in every partition."""
+"""A worker reads the state that benchmarks write, in every partition."""
 
 from pathlib import Path
 

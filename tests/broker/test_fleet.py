@@ -5,16 +5,17 @@ from pathlib import Path
 import pytest
 from benchmarks.resilience.fleet import run
 
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 
 pytestmark = pytest.mark.broker
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one shows no more
+@on_kafka  # the embedded one shows no more
 def test_nobody_spends_too_much_and_every_window_has_one_report_of_each(
     running: Broker, tmp_path: Path
 ) -> None:
-    """Right bounds are called wrong with a probability below 1e-6."""
+    """Fails by chance, with right bounds, with a probability below 1e-6."""
     found = run(
         running,
         tmp_path,

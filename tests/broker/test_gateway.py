@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import decode_frame
+from tests.broker.conftest import on_kafka, on_one_broker
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.forked import MAIN, Forked
 from tests.lab import Lab
@@ -20,7 +21,7 @@ from tests.processes import PATIENCE_SECONDS, Worker, eventually
 
 pytestmark = pytest.mark.broker
 
-# Kills itself where nothing can be tidied up: just before, or just after, the key is on disk.
+# Kills itself without any clean-up, just before or just after the key is on disk.
 _KILLED = """
 import os, signal
 from ldpstream.agents.gateway.remembered import Remembered
@@ -91,11 +92,11 @@ async def reports(lab: Lab) -> int:
     return total
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
-async def test_what_is_accepted_is_counted_and_nothing_is_said_of_who_sent_it(lab: Lab) -> None:
+@on_kafka
+async def test_accepted_reports_are_counted_and_their_senders_not_logged(lab: Lab) -> None:
     configure(lab)
     with started(lab) as gateway:
-        # No topic yet: one that a producer makes would have a partition too few.
+        # No topic yet: one that a producer creates could have too few partitions.
         assert gateway.status("/readyz") == 503
         assert await asyncio.to_thread(post, gateway.url, frame(lab, 1)) == 503
         with lab.worker() as worker:
@@ -121,9 +122,9 @@ async def test_what_is_accepted_is_counted_and_nothing_is_said_of_who_sent_it(la
     assert await reports(lab) == total
 
 
-@pytest.mark.parametrize("running", ["embedded"], indirect=True)
+@on_one_broker
 @pytest.mark.parametrize(("after", "twice"), [(False, True), (True, False)])
-async def test_killed_between_the_brokers_word_and_its_own(
+async def test_a_gateway_is_killed_between_the_brokers_answer_and_its_own(
     lab: Lab, after: bool, twice: bool
 ) -> None:
     configure(lab)
@@ -179,7 +180,7 @@ async def test_a_broker_that_dies_and_comes_back_has_everything_once(tmp_path: P
             await asyncio.to_thread(server.start)
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await asyncio.gather(*during)
-            # On a busy machine the first ones too may have been refused for a while.
+            # On a busy machine the first ones may have been refused for a while too.
             assert all(set(said) <= {503, 200} for said in before)
             assert answers[:5] == [[200]] * 5
             assert all(set(said) == {503, 200} for said in answers[5:])
@@ -190,7 +191,7 @@ async def test_a_broker_that_dies_and_comes_back_has_everything_once(tmp_path: P
         assert await reports(lab) == sum(range(1, 21))
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+@on_kafka
 async def test_a_shuffled_topic_has_batches_alone(lab: Lab) -> None:
     """Six uploads, batches of three: one goes once all have come, the other as the gateway ends."""
     configure(lab, "shuffle = 3")

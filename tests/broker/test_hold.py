@@ -51,7 +51,7 @@ async def test_devices_repeat_what_they_drew_and_windows_count_it(lab: Lab, tmp_
             for time_ms in range(START_MS, START_MS + WINDOWS * WINDOW_MS, WINDOW_MS):
                 for number, before in sent.items():
                     label = (number + len(before)) % 12
-                    # The file is all that a device remembers; its value is another one each time.
+                    # The file is all that a device remembers; its value changes every time.
                     with ledger_of(tmp_path, number, spec) as ledger:
                         await sender.send_once(label, ledger=ledger, time_ms=time_ms)
                         release = ledger.release(spec, 0, time_ms=time_ms)
@@ -69,6 +69,6 @@ async def test_devices_repeat_what_they_drew_and_windows_count_it(lab: Lab, tmp_
         for epoch in spent.windows:
             first = max(0, (epoch.start_ms - START_MS) // WINDOW_MS)
             assert len({*reports[first : (epoch.end_ms - START_MS) // WINDOW_MS]}) == 1
-    # In a shell a ledger says what it has spent.
+    # `ldpstream ledger` prints what has been spent.
     ended = await asyncio.to_thread(spawn, "ledger", str(tmp_path / f"{DEVICES - 1}.ledger"))
     assert f'"exact": "{spent.total}"' in ended.stdout.decode()

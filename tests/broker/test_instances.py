@@ -1,4 +1,4 @@
-"""Workers that say which instance they are: a restart moves nothing, and nobody is one twice."""
+"""Workers with an instance id: a restart moves nothing, and an id is used by one at a time."""
 
 import asyncio
 import re
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
+from tests.broker.conftest import on_kafka
 from tests.broker.flow import Flow
 from tests.broker.test_rolling import fleet
 from tests.broker.trouble.test_workers import owned
@@ -17,13 +18,13 @@ from tests.processes import Worker, eventually
 
 pytestmark = [
     pytest.mark.broker,
-    # The embedded one forgets members that do not say that they leave.
-    pytest.mark.parametrize("running", ["kafka"], indirect=True),
+    # The embedded broker forgets members that go without leaving.
+    on_kafka,
 ]
 
 
 def static(running: Broker, folder: Path) -> Lab:
-    """Return a lab whose workers have the session that is theirs by default."""
+    """Return a lab whose workers have the default session timeout."""
     return Lab(running, folder).changed("static.toml", ("session_timeout_ms = 6000\n", ""))
 
 
@@ -84,7 +85,7 @@ async def test_a_restart_moves_nothing(running: Broker, tmp_path: Path) -> None:
             assert worker.terminate() == 0
 
 
-async def test_the_older_of_one_instance_stops_and_says_why(
+async def test_the_older_of_two_workers_with_one_id_stops_and_says_why(
     running: Broker, tmp_path: Path
 ) -> None:
     lab = static(running, tmp_path)

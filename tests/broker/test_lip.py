@@ -17,6 +17,7 @@ pytestmark = [pytest.mark.broker, on_one_broker]
 
 
 def samples(url: str) -> dict[str, float]:
+    """Return the samples of `/metrics` by name and labels."""
     with urllib.request.urlopen(f"{url}/metrics", timeout=PATIENCE_SECONDS) as answer:
         lines = answer.read().decode().splitlines()
     named = (line.rsplit(" ", 1) for line in lines if line and not line.startswith("#"))
@@ -24,7 +25,7 @@ def samples(url: str) -> dict[str, float]:
 
 
 def test_a_wrong_prior_shows_in_the_document_and_in_metrics(lab: Lab, tmp_path: Path):
-    """Everybody gives a prior 0.3 too low. By chance unnoticed with probability below 1e-9."""
+    """Every prior is 0.3 too low, which goes unnoticed by chance with probability below 1e-9."""
     rng = np.random.default_rng(5)
     n = 6_000
     priors = rng.uniform(0.1, 0.5, n)
@@ -64,7 +65,7 @@ publish = {{ every = "500ms", top = 2 }}
 
     assert document["n"] == n
     shares = {entry["value"]: entry for entry in document["distribution"]}
-    # 7 standard errors: without priors the truth is inside; with them nothing is said.
+    # 7 standard errors: without priors the estimate is right; with them it is withheld.
     truth = ill.mean()
     assert abs(shares["ill"]["share"] - truth) < 7 * shares["ill"]["se"]
     assert document["mmse"]["share"] is document["mmse"]["high"] is None

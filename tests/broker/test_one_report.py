@@ -12,6 +12,7 @@ from ldpstream.agents.device import Sender
 from ldpstream.agents.gateway.topics import SourceTopics
 from ldpstream.agents.kafka import clients
 from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
+from tests.broker.asking import counted
 from tests.broker.conftest import on_one_broker
 from tests.broker.test_accept import foreign
 from tests.brokers import Broker
@@ -44,9 +45,9 @@ async def report(lab: Lab, sender: Sender, window: int, seed: int) -> None:
 
 
 async def expected(lab: Lab) -> tuple[int, int]:
-    """Put what has to be counted into the lab's ledger; returns how many repeats, and others.
+    """Put what has to be counted into the lab's ledger; return how many are repeated or misplaced.
 
-    Of each token and window the first report in the topic counts, in its own partition only.
+    The first report of a token and window in the topic counts, in the token's own partition only.
     """
     spec, seen = lab.collection.spec, set[tuple[int, bytes]]()
     assert spec.one_report is not None
@@ -73,7 +74,7 @@ async def expected(lab: Lab) -> tuple[int, int]:
     return repeated, misplaced
 
 
-@pytest.mark.parametrize("running", ["embedded"], indirect=True)  # nothing here is the broker's own
+@on_one_broker  # nothing here depends on the broker
 async def test_an_accepted_spec_keeps_a_rule_and_partitions_of_its_own(
     running: Broker, tmp_path: Path
 ) -> None:
@@ -94,7 +95,7 @@ async def test_an_accepted_spec_keeps_a_rule_and_partitions_of_its_own(
                 for lab in labs
             ]
             both = list(zip(labs, senders, strict=True))
-            # Whoever reports under both specs counts once in each.
+            # A device that reports under both specs counts once in each.
             await asyncio.gather(*(report(*one, 0, seed=1) for one in both))
             await eventually(lambda: counted(workers[-1]) > 250)
             workers[-1].kill()
@@ -102,7 +103,7 @@ async def test_an_accepted_spec_keeps_a_rule_and_partitions_of_its_own(
             await asyncio.gather(*(report(*one, 0, seed=2) for one in both))
             frame = old.collection.spec.frame([0], times_ms=[START_MS], secret=b"another" * 3)
             async with new.producer() as producer:
-                # Where no token of the old spec belongs, and what nobody takes anywhere.
+                # A token outside of its partition, and frames of a spec that nobody accepts.
                 for value, partition in ((frame, 2), (foreign(new), 0), (foreign(new), 2)):
                     await producer.send_and_wait(source, value, partition=partition)
         await asyncio.to_thread(workers[-1].wait_ready)
@@ -118,7 +119,7 @@ async def test_an_accepted_spec_keeps_a_rule_and_partitions_of_its_own(
             assert sum(head.n for head in heads) == lab.ledger.n
             found = {r: sum(h.rejected.get(r, 0) for h in heads) for r in ("repeated", "partition")}
             assert found == {"repeated": repeated, "partition": misplaced}
-        # Each of the foreign ones by one of the states, once; of their own specs' reports none.
+        # Each foreign frame was rejected by one of the states, once, and no report of either spec.
         every = [head.rejected.get("fingerprint", 0) for heads in states for head in heads]
         assert sum(every) == 2
         assert workers[-1].metrics("ldpstream_problems") == 0
@@ -137,7 +138,7 @@ async def test_an_accepted_spec_keeps_a_rule_and_partitions_of_its_own(
 
 
 @on_one_broker
-async def test_one_report_of_a_device_and_window_counts_whoever_is_killed(lab: Lab) -> None:
+async def test_one_report_of_a_device_and_window_counts_through_kills(lab: Lab) -> None:
     kafka, spec = lab.config.kafka, lab.collection.spec
     workers: list[Worker] = []
     try:
@@ -178,7 +179,7 @@ async def test_one_report_of_a_device_and_window_counts_whoever_is_killed(lab: L
             worker.kill()
 
 
-@pytest.mark.parametrize("running", ["embedded"], indirect=True)  # nothing here is the broker's own
+@on_one_broker  # nothing here depends on the broker
 async def test_commands_send_tokens_to_their_partitions(lab: Lab, tmp_path: Path) -> None:
     spec, rule = lab.collection.spec, lab.collection.spec.one_report
     assert rule is not None
@@ -208,7 +209,7 @@ async def test_commands_send_tokens_to_their_partitions(lab: Lab, tmp_path: Path
 
 
 async def gateway_topics(lab: Lab) -> tuple[list[str], set[str]]:
-    """Return what a gateway by the lab's file misses, and the topics that it writes to."""
+    """Return the problems of a gateway with the lab's file, and the topics that it writes to."""
     config = load_config(lab.file)
     admin = clients.admin(config.kafka.bootstrap, config.kafka.options)
     await admin.start()
@@ -220,7 +221,7 @@ async def gateway_topics(lab: Lab) -> tuple[list[str], set[str]]:
         await admin.close()
 
 
-@pytest.mark.parametrize("running", ["embedded"], indirect=True)
+@on_one_broker
 def test_commands_and_gateways_refuse_a_topic_of_too_few_partitions(lab: Lab, tmp_path: Path):
     ledger = tmp_path / "ledger"
     send = ("send", "-c", str(lab.file), "--ledger", str(ledger), "--budget", "20", "trips")
@@ -237,11 +238,7 @@ def test_commands_and_gateways_refuse_a_topic_of_too_few_partitions(lab: Lab, tm
     assert invoke("ledger", str(ledger)).stdout == spent
     problems, there = asyncio.run(gateway_topics(lab))
     assert (problems, there) == ([expected], set())
-    # Fewer than there are: what devices of an accepted spec go on with.
+    # A topic may have more: devices of an accepted spec go on with fewer.
     lab.file.write_text(text.replace("partitions = 3", "partitions = 2"))
     assert invoke(*send, stdin="3\n").exit_code == 0
     assert asyncio.run(gateway_topics(lab)) == ([], {topic})
-
-
-def counted(worker: Worker) -> int:
-    return int(worker.get("/api/collections/trips/status")["counted"])

@@ -7,10 +7,12 @@ import pytest
 from aiokafka import AIOKafkaProducer
 
 from ldpstream.agents.state.packed import HEAD, decode_packed
+from tests.broker.asking import counted
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.processes import PATIENCE_SECONDS, Worker, eventually
+from tests.processes import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.broker
 
@@ -33,34 +35,18 @@ async def send(lab: Lab, producer: AIOKafkaProducer, n: int, *, window: int = 0)
     await producer.flush()
 
 
-def metric(worker: Worker, name: str) -> float:
-    """Return the sum of a metric over its labels."""
-    import urllib.request
-
-    with urllib.request.urlopen(worker.url + "/metrics", timeout=PATIENCE_SECONDS) as answer:
-        lines = answer.read().decode().splitlines()
-    return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
-
-
-async def counted(lab: Lab, worker: Worker, n: int) -> None:
-    def enough() -> bool:
-        status = worker.get("/api/collections/trips/status")
-        return bool(status["counted"] == n)
-
-    await eventually(enough)
-
-
 async def test_singles_are_packed_and_counted(lab: Lab) -> None:
     with lab.packer() as packer, lab.worker() as worker:
         async with lab.producer() as producer:
             await send(lab, producer, 500)
-            await counted(lab, worker, 500)
+            await eventually(lambda: counted(worker) == 500)
             await send(lab, producer, 500, window=1)
         await lab.close(START_MS + 2 * WINDOW_MS)
         await lab.check_exact()
-        assert (
-            metric(worker, 'ldpstream_packed_messages_total{collection="trips",result="taken"') > 0
+        taken = worker.metrics(
+            "ldpstream_packed_messages_total", collection="trips", result="taken"
         )
+        assert taken > 0
         assert packer.terminate() == 0
         assert worker.terminate() == 0
     heads = await lab.heads()
@@ -73,7 +59,7 @@ async def test_singles_are_packed_and_counted(lab: Lab) -> None:
     ]
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # nothing here is the broker's own
+@on_kafka  # nothing here depends on the broker
 async def test_input_is_switched_and_packers_stay_away(lab: Lab) -> None:
     frames = lab.file.read_text()
     topic = frames.replace('input = "frames"', "")
@@ -81,26 +67,26 @@ async def test_input_is_switched_and_packers_stay_away(lab: Lab) -> None:
         lab.file.write_text(topic)
         with lab.worker() as worker:
             await send(lab, producer, 200)
-            await counted(lab, worker, 200)
+            await eventually(lambda: counted(worker) == 200)
         lab.file.write_text(frames)
         with lab.packer() as packer, lab.worker() as worker:
             await send(lab, producer, 200)
-            await counted(lab, worker, 400)
+            await eventually(lambda: counted(worker) == 400)
             # Without a packer the source is read itself, and partitions are not held up.
             packer.kill()
             await send(lab, producer, 200)
-            await counted(lab, worker, 600)
-            assert metric(worker, "ldpstream_reread_offsets_total") > 0
+            await eventually(lambda: counted(worker) == 600)
+            assert worker.metrics("ldpstream_reread_offsets_total") > 0
             await lab.delete(lab.collection.topics.frames or "")
         lab.file.write_text(topic)
         with lab.worker() as worker:
             await send(lab, producer, 200, window=1)
-            await counted(lab, worker, 800)
+            await eventually(lambda: counted(worker) == 800)
             await lab.close(START_MS + 2 * WINDOW_MS)
             await lab.check_exact()
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one has no codecs
+@on_kafka  # the embedded one has no codecs
 async def test_what_any_producer_wrote_is_packed_byte_for_byte(lab: Lab) -> None:
     source, frames = lab.collection.topics.source, lab.collection.topics.frames or ""
     await lab.create(source, partitions=2)

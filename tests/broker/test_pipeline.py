@@ -79,7 +79,9 @@ async def test_late_and_rejected_are_counted_and_copied(lab: Lab) -> None:
 
 
 @on_one_broker
-async def test_provisional_and_final_have_different_keys_and_what_is_published(lab: Lab) -> None:
+async def test_provisional_and_final_have_different_keys_and_the_published_queries(
+    lab: Lab,
+) -> None:
     blocks = [value // 4 for value in range(12)]
     lab = lab.changed("means.toml", ("top = 12", f"top = 12, linear = {{ block = {blocks} }}"))
     with lab.worker() as worker:

@@ -1,4 +1,4 @@
-"""The pipeline inside a user's own Faust app: theirs goes on working, and ours is exact."""
+"""The pipeline inside a user's own Faust app: the app goes on working, and counts are exact."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.conftest import on_one_broker
+from tests.broker.conftest import on_kafka, on_one_broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.ports import free_ports
@@ -47,7 +47,7 @@ async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
         worker.kill()
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the only one with transactions
+@on_kafka  # the only one with transactions
 async def test_an_own_app_counts_no_aborted_transactions(lab: Lab, tmp_path: Path) -> None:
     source = lab.collection.topics.source
     (port,) = free_ports(1)

@@ -9,6 +9,7 @@ from typing import IO
 
 import pytest
 
+from tests.broker.conftest import on_kafka
 from tests.broker.flow import Flow
 from tests.broker.test_accept import CHANGED, rejected
 from tests.brokers import Broker
@@ -17,8 +18,7 @@ from tests.processes import Worker, eventually
 
 pytestmark = [
     pytest.mark.broker,
-    # The embedded one cannot add partitions; what it can is tested in test_accept.
-    pytest.mark.parametrize("running", ["kafka"], indirect=True),
+    on_kafka,  # the embedded broker cannot add partitions
 ]
 
 
@@ -82,7 +82,7 @@ async def test_a_spec_changes_while_devices_move(running: Broker, tmp_path: Path
         for worker in workers:
             assert worker.terminate() == 0
             assert worker.errors() == ""
-    # Bad messages were rejected once; so was what old workers saw of the new spec before they went.
+    # Bad messages were rejected once, as were messages of the new spec that old workers read.
     copies = await old.records(old.collection.topics.rejected)
     early = {
         (dict(copy.headers)["partition"], dict(copy.headers)["offset"])
@@ -133,7 +133,7 @@ async def test_collections_come_change_and_go(running: Broker, tmp_path: Path) -
             assert len(documents[-1]["distribution"]) == 6
             listed = newest.get("/api/collections")["collections"]
             assert [one["name"] for one in listed] == ["trips", "walks"]
-            # What came for the one that went waits in its topic, and its state in its changelog.
+            # Reports of the removed collection wait in its topic, and its state in its changelog.
             assert sum(head.n for head in await rides.heads()) < rides.ledger.n
             for worker in workers:
                 assert worker.terminate() == 0

@@ -1,4 +1,4 @@
-"""`send --id`: an input is counted once, whatever happens to who sends it, with its own bytes."""
+"""`send --id`: an input is counted once, with the bytes first drawn, whatever kills its sender."""
 
 import asyncio
 import random
@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from ldpstream.agents.cli.once import sending
+from tests.broker.conftest import on_kafka, on_one_broker
 from tests.lab import Lab
 from tests.stream.cli import begin, invoke, refused
 
 pytestmark = pytest.mark.broker
-kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)
 
 N, BATCH, KILLS = 40_000, 20, 4
 
@@ -50,7 +50,7 @@ def in_topic(lab: Lab) -> list[bytes | None]:
 
 
 def kill_after_a_change(process: "subprocess.Popen[bytes]", journal: Path, seconds: float) -> None:
-    """Kill a sender so long after its journal has changed, unless it has ended before."""
+    """Kill a sender this long after its journal has changed, unless it has ended before."""
     before = _changed_ns(journal)
     while process.poll() is None:
         if _changed_ns(journal) != before:
@@ -64,7 +64,7 @@ def _changed_ns(file: Path) -> int:
     return file.stat().st_mtime_ns if file.exists() else 0
 
 
-@kafka_only
+@on_kafka
 def test_a_file_is_counted_once_however_often_its_sender_is_killed(lab: Lab, values: Path):
     rng, journal, seen = random.Random(5), journal_of(lab), set[bytes]()
     for _ in range(KILLS):
@@ -78,7 +78,7 @@ def test_a_file_is_counted_once_however_often_its_sender_is_killed(lab: Lab, val
     sent = Counter(in_topic(lab))
     assert set(sent.values()) == {1}
     assert len(sent) == N // BATCH
-    # Whatever a killed process has drawn is what is there, so nothing was drawn again.
+    # All that killed processes had drawn is in the topic: nothing was drawn again.
     assert seen
     assert seen <= set(sent)
     assert drawn(journal) == []
@@ -101,8 +101,8 @@ def few(lab: Lab, tmp_path: Path) -> Path:
     return path
 
 
-@kafka_only
-def test_another_file_or_spec_under_the_name_is_refused_by_the_name(lab: Lab, few: Path):
+@on_kafka
+def test_another_file_or_spec_under_the_same_name_is_refused(lab: Lab, few: Path):
     other = few.with_name("other.csv")
     other.write_text("1\n" * 9)
     said = refused(invoke(*send(lab, other)))
@@ -115,7 +115,7 @@ def test_another_file_or_spec_under_the_name_is_refused_by_the_name(lab: Lab, fe
     assert said.endswith("finish it with the configuration that it was begun with")
 
 
-@kafka_only
+@on_kafka
 def test_a_refused_line_leaves_nothing_sent_and_the_name_free(lab: Lab, tmp_path: Path):
     values = tmp_path / "values.csv"
     values.write_text("1\n" * 150_000 + "12\n")
@@ -131,7 +131,7 @@ def test_a_refused_line_leaves_nothing_sent_and_the_name_free(lab: Lab, tmp_path
     assert len(in_topic(lab)) == 1
 
 
-@kafka_only
+@on_kafka
 def test_a_crash_between_the_commit_and_the_journal_sends_nothing_twice(lab: Lab, few: Path):
     change(journal_of(lab), "sent = 0")
     result = invoke(*send(lab, few))
@@ -141,7 +141,7 @@ def test_a_crash_between_the_commit_and_the_journal_sends_nothing_twice(lab: Lab
     assert len(in_topic(lab)) == 1
 
 
-@kafka_only
+@on_kafka
 def test_a_journal_that_was_lost_or_put_back_sends_nothing_twice(lab: Lab, few: Path):
     journal = journal_of(lab)
     change(journal, "sent = 0, begun = 0")
@@ -153,7 +153,7 @@ def test_a_journal_that_was_lost_or_put_back_sends_nothing_twice(lab: Lab, few: 
     assert len(in_topic(lab)) == 1
 
 
-@kafka_only
+@on_kafka
 def test_what_the_broker_no_longer_knows_is_not_sent_again(
     lab: Lab, few: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -167,18 +167,18 @@ def test_what_the_broker_no_longer_knows_is_not_sent_again(
     assert len(in_topic(lab)) == 1
 
 
-@kafka_only
+@on_kafka
 def test_a_topic_created_again_is_another_one(lab: Lab, few: Path):
     change(journal_of(lab), "sent = 0, begun = 0, topic_id = 'another'")
     assert "since day-1 was begun; choose another name" in refused(invoke(*send(lab, few)))
 
 
-@pytest.mark.parametrize("running", ["embedded"], indirect=True)
+@on_one_broker
 def test_a_broker_without_transactions_is_refused_before_anything_is_drawn(lab: Lab, values: Path):
     said = refused(invoke(*send(lab, values)), code=1)
     assert said.endswith("leave --id out, or use Apache Kafka")
     assert drawn(journal_of(lab)) == []
-    # One that does not say so beforehand.
+    # The same for a broker that says so only when asked to begin.
     text = lab.file.read_text().replace("enable_idempotence = false", "")
     lab.file.write_text(text)
     said = invoke(*send(lab, values)).stderr

@@ -25,9 +25,9 @@ NAMES = ("rides", "modes", "trips", "city")
 
 
 def counted(worker: Worker) -> dict[str, int]:
-    """Return how many reports a worker says that every collection counts; none at first.
+    """Return how many reports every collection has counted, as a worker says; 0 at first.
 
-    A worker is ready before it has heard where the others answer.
+    A worker is ready before it knows where the others answer.
     """
     paths = {name: f"/api/collections/{name}/status" for name in NAMES}
     try:
@@ -40,7 +40,7 @@ def counted(worker: Worker) -> dict[str, int]:
 
 
 def refusal(worker: Worker, path: str) -> tuple[int, str]:
-    """Return the status of a refused question, and why it is."""
+    """Return the status and the reason of a refused request."""
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(worker.url + path)
     with refused.value as error:

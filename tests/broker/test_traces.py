@@ -43,7 +43,7 @@ def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
 
 @pytest.mark.broker
 @on_one_broker
-async def test_a_device_and_a_worker_tell_what_they_did(
+async def test_a_device_and_a_worker_record_what_they_do(
     lab: Lab, spans: InMemorySpanExporter, tmp_path: Path
 ) -> None:
     file = tmp_path / "spans"
@@ -67,21 +67,21 @@ async def test_a_device_and_a_worker_tell_what_they_did(
     # The record has no trace in it.
     (record, *_) = await lab.records(lab.collection.topics.source)
     assert record.headers == ()
-    told: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
-    by_id = {one["context"]["span_id"]: one["name"] for one in told}
-    steps = {(one["name"], by_id.get(one["parent_id"])) for one in told}
+    exported: list[dict[str, Any]] = [json.loads(line) for line in file.read_text().splitlines()]
+    by_id = {one["context"]["span_id"]: one["name"] for one in exported}
+    steps = {(one["name"], by_id.get(one["parent_id"])) for one in exported}
     assert steps >= {
         ("ldpstream.flush.copies", "ldpstream.flush"),
         ("ldpstream.flush.send", "ldpstream.flush"),
         ("ldpstream.final.publish", None),
     }
-    for one in told:
+    for one in exported:
         extra = one["attributes"].keys() - COUNTS
         assert extra <= {"ldpstream.copies", "ldpstream.cells", "ldpstream.windows"}
         assert one["events"] == []
 
 
-async def test_an_upload_that_is_refused_says_no_more_than_the_kind_of_its_error(
+async def test_the_span_of_a_refused_upload_names_the_kind_of_its_error_alone(
     spans: InMemorySpanExporter, tmp_path: Path
 ) -> None:
     async with gateway(tmp_path, linger="1ms") as running:
@@ -97,7 +97,7 @@ async def test_an_upload_that_is_refused_says_no_more_than_the_kind_of_its_error
         assert one.events == ()
 
 
-async def test_without_the_api_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_the_api_no_span_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(traces, "_TRACER", None)
     with pytest.raises(KeyError), traces.span("flush", "trips", partition=0):
         raise KeyError

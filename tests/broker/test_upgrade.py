@@ -1,4 +1,4 @@
-"""Releases change by a rolling restart, up and back, while reports flow (rule 14)."""
+"""Releases change by a rolling restart, up and back, while reports flow."""
 
 import asyncio
 import os
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.agents.state.formats import NEWEST
+from tests.broker.conftest import on_kafka
 from tests.broker.flow import Flow
 from tests.broker.test_rolling import fleet, start
 from tests.brokers import Broker
@@ -18,11 +19,11 @@ from tests.processes import Worker, eventually
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.parametrize("running", ["kafka"], indirect=True),
+    on_kafka,
 ]
 
 BEFORE = "308f105"
-"""A commit that reads and writes format 1 alone, and knows of no gathered panes."""
+"""A commit that reads and writes format 1 alone."""
 _MAIN = "import sys; from ldpstream.agents.cli.main import main; main(sys.argv[1:])"
 
 

@@ -68,7 +68,7 @@ OVER_BLOCKS = {
 BLOCK_HADAMARD = {name: BlockHadamard(*given) for name, given in OVER_BLOCKS.items()}
 RANDOMIZED_RESPONSE = {name: RandomizedResponse(*given) for name, given in OVER_BLOCKS.items()}
 PROJECTIVE_GEOMETRY = {name: ProjectiveGeometry(*given) for name, given in OVER_BLOCKS.items()}
-# Its reports are subsets: those of 64 values are too many to be listed.
+# Reports are subsets, and a block of 64 values has too many of them to list.
 FEW_SUBSETS = {"enumerated": (3.0, Blocks(np.arange(64) // 16))}
 SUBSET_SELECTION = {
     name: SubsetSelection(*given) for name, given in (OVER_BLOCKS | FEW_SUBSETS).items()
@@ -195,7 +195,7 @@ FEW = {
     for name in INSTANCES
     if name in FIRST.values() or name.endswith((":unequal", ":plane", ":blocks", ":both"))
 }
-"""Those, and some of several blocks or dimensions: where budgets and sizes do not matter."""
+"""The first of each and some of several blocks or dimensions, for tests of anything but sizes."""
 LISTED = {name: m for name, m in INSTANCES.items() if is_listed(m)}
 """Those whose channels are tested entry by entry."""
 SYMBOLS = {name: m for name, m in INSTANCES.items() if isinstance(m, SymbolMechanism)}

@@ -38,14 +38,15 @@ def larger(mechanism: Mechanism) -> object:
 
 
 @pytest.mark.parametrize("name", INSTANCES)
-def test_permanent_draws_have_the_reports_of_what_follows_from_them(name: str):
+def test_a_permanent_draw_has_the_form_of_the_reports_made_from_it(name: str):
     mechanism = INSTANCES[name]
-    # Weights in the clear, priors, and budgets that 64 bits do not tell from each other have none.
+    # Mechanisms with weights in the clear and those with priors have no chain.
     none = isinstance(mechanism, PublicWeights) or isinstance(mechanism.policy, PriorPolicy)
     if mechanism.id not in CHAINED or none:
         with pytest.raises(SpecError, match=r"hold\.epsilon: expected no such key.*hold = H"):
             mechanism.chain(larger(mechanism))
         return
+    # Probabilities in units of 2^-64 leave no room for a larger budget.
     if name.endswith(":huge") and largest_loss(mechanism.policy) > 44:
         with pytest.raises(SpecError, match=r"hold\.epsilon: expected .*further"):
             mechanism.chain(larger(mechanism))
@@ -66,7 +67,7 @@ def test_permanent_draws_have_the_reports_of_what_follows_from_them(name: str):
     assert np.array_equal(read, sent)
     ratios = [chain.ratio(reports) for reports in (1, 2, 5, 64, 65)]
     assert ratios == sorted(ratios)
-    # Of one report this is what the certificate says, of neighbours in a graph less.
+    # One report loses what the certificate says; of neighbours in a graph, a step alone loses less.
     once = max(loss.ratio for loss in certificate(mechanism).losses)
     apart = isinstance(mechanism, Optimal) or chain.steps > 1
     assert ratios[0] ** chain.steps >= once if apart else ratios[0] == once

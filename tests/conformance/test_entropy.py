@@ -1,4 +1,4 @@
-"""Where nobody passes a source of randomness, every mechanism draws from the operating system's."""
+"""Without a source of randomness of the caller's, every mechanism draws from the system's."""
 
 import os
 from pathlib import Path
@@ -14,19 +14,19 @@ from tests.seeded import SeededEntropy
 
 @pytest.fixture(autouse=True)
 def urandom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system's generator gives the words of a seed, in the order in which it is asked."""
+    """Let the system's generator return the words of a seed, in order."""
     seeded = SeededEntropy(17)
     monkeypatch.setattr(os, "urandom", lambda size: seeded.words(size // 8).tobytes())
 
 
 @pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())
-def test_all_draws_are_the_systems(mechanism: Mechanism):
+def test_every_draw_is_from_the_system(mechanism: Mechanism):
     values = np.arange(20) % mechanism.size
     found = mechanism.privatize(values)
     assert np.array_equal(found, mechanism.privatize(values, entropy=SeededEntropy(17)))
 
 
-def test_so_are_those_of_numbers_that_are_rounded(tmp_path: Path):
+def test_random_rounding_draws_from_the_system_too(tmp_path: Path):
     domain = {"interval": [0.0, 1.0], "bins": 4, "rounding": "random"}
     table = {"mechanism": "l1-geometric", "epsilon": 1.0, "domain": domain}
     spec = CollectionSpec.from_mapping("numbers", table, base=tmp_path)

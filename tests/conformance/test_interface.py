@@ -123,7 +123,7 @@ def test_statistics_merge_exactly_in_any_order(mechanism: Mechanism):
 
 
 @EVERY
-def test_a_seed_repeats_and_the_system_does_not(mechanism: Mechanism):
+def test_a_seed_repeats_its_draws_and_the_system_does_not(mechanism: Mechanism):
     values = np.tile(np.arange(mechanism.size), 4)
     seeded = [mechanism.privatize(values, entropy=SeededEntropy(9)) for _ in range(2)]
     assert np.array_equal(*seeded)
@@ -135,7 +135,7 @@ def test_a_seed_repeats_and_the_system_does_not(mechanism: Mechanism):
         if any(Fraction(1, 10) < p < Fraction(9, 10) for p in row.values())
     ]
     if noisy:
-        # Equal with probability below 1e-30: each of 400 users repeats at most with 0.82.
+        # Equal with probability below 1e-30: each of 400 users repeats with at most 0.82.
         values = np.full(400, noisy[0])
         assert not np.array_equal(mechanism.privatize(values), mechanism.privatize(values))
 
@@ -154,14 +154,14 @@ def test_a_value_outside_names_its_position_and_never_itself(mechanism: Mechanis
 
 
 @EVERY
-def test_values_that_are_no_integers_are_refused(mechanism: Mechanism):
+def test_values_that_are_not_integers_are_refused(mechanism: Mechanism):
     for values in (np.array([0.0, 1.0]), np.array([True, False]), np.array([[0, 1]])):
         with pytest.raises(ValueOutsideDomainError):
             mechanism.privatize(values)
 
 
 @EVERY
-def test_what_is_disclosed_is_said(mechanism: Mechanism):
+def test_what_is_disclosed_is_stated(mechanism: Mechanism):
     phrases = mechanism.disclosed()
     assert all(isinstance(phrase, str) and phrase for phrase in phrases)
     assert bool(phrases) == (mechanism.policy.unprotected_pairs > 0)

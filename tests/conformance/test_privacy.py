@@ -98,6 +98,6 @@ def test_an_output_that_one_value_cannot_produce_fails_and_is_named(mechanism: M
     "rows",
     [({0: Fraction(1, 2)},), ({0: Fraction(3, 2), 1: Fraction(-1, 2)},), ({2: Fraction(1)},)],
 )
-def test_rows_that_are_no_distributions_are_refused(rows: tuple[Row, ...]):
+def test_rows_that_are_not_distributions_are_refused(rows: tuple[Row, ...]):
     with pytest.raises(ValueError, match="row 0"):
         Channel(rows, 2)

@@ -23,7 +23,7 @@ _REPLICATED = {
     "broker.session.timeout.ms": 3000,
     "broker.heartbeat.interval.ms": 500,
     "replica.lag.time.max.ms": 5000,
-    # One that comes back soon leads again what it led.
+    # A node that comes back soon leads its partitions again.
     "leader.imbalance.check.interval.seconds": 3,
     "leader.imbalance.per.broker.percentage": 0,
 }
@@ -47,7 +47,7 @@ def kafka_cluster(
 ) -> Iterator[Cluster]:
     """Run three nodes: three replicas of everything, two of which have to acknowledge.
 
-    `listeners` are those of each node beside the first, as `KafkaServer` takes them.
+    `listeners` are more listeners of each node, as `KafkaServer` takes them.
     """
     fetch_jars()
     ports = free_ports(2 * NODES)

@@ -27,7 +27,7 @@ async def run_with_nodes_killed(
 ) -> None:
     """Count a stream while nodes are killed with -9 and started again, and check every count.
 
-    So many packers run beside the worker.
+    This many `packers` run with the worker.
     """
     rng = random.Random(seed)
     with ExitStack() as stack:

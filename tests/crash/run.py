@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--store", choices=("memory", "rocksdb"), default="memory")
     parser.add_argument("--input", choices=("topic", "frames"), default="topic")
-    parser.add_argument("--packers", type=int, help="as input frames; one unless told otherwise")
+    parser.add_argument("--packers", type=int, help="with --input frames; 1 by default")
     given = parser.parse_args()
     packed = given.input == "frames" or given.packers is not None
     packers = (1 if given.packers is None else given.packers) if packed else 0

@@ -89,7 +89,7 @@ async def run(
 ) -> Sent:
     """Count a stream while workers are disturbed `times` times, and check every count.
 
-    So many packers run beside them, and are disturbed as often as workers are.
+    This many `packers` run with them, and are disturbed as often as workers are.
 
     `disturbance` is `kill` (kill -9 and start over) or `stop` (SIGSTOP beyond the session timeout,
     then SIGCONT).
@@ -99,7 +99,7 @@ async def run(
         fleet = [lab.start_worker() for _ in range(workers)]
         fleet += [lab.start_packer() for _ in range(packers)]
         stack.callback(lambda: [worker.kill() for worker in fleet])
-        # The first one only: whichever comes later joins under way.
+        # Only the first one: others may join under way.
         await asyncio.to_thread(fleet[0].wait_ready)
         disturb = _kill if disturbance == "kill" else _stop
 

@@ -1,4 +1,4 @@
-"""The processes of devices in a run with faults: a kill is told from an end nobody asked for."""
+"""The processes of devices in a run with faults: a kill differs from an unexpected end."""
 
 import asyncio
 import time
@@ -23,10 +23,10 @@ def one(folder: Path, monkeypatch: pytest.MonkeyPatch, *command: str) -> Devices
     return Devices(lab, folder, reports=1_000, seed=1, transactions=False)
 
 
-async def test_a_device_that_is_killed_while_it_ends_was_killed(
+async def test_a_device_that_is_killed_while_it_ends_is_started_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who kills it may learn its code before who waits for it does, who has to learn it too."""
+    """A kill may learn the exit code first; the task that waits has to learn the same."""
     running = one(tmp_path, monkeypatch, "sleep", "60")
     (device,), before = running.all, None
     running.send(share=1.0, seconds=1.0)

@@ -1,4 +1,4 @@
-"""Random faults of many kinds, overlapping, while four collections are counted: all stays exact.
+"""Random faults of many kinds, overlapping, while collections are counted: counts stay exact.
 
 The long form is `python -m benchmarks.resilience.faults`.
 """
@@ -15,7 +15,7 @@ from tests.crash.faults.run import run
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.crash,
-    # Of processes that are killed while they start, ends of pipes may be left to the collector.
+    # Processes that are killed while they start may leave ends of pipes to the garbage collector.
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.crash.idle import WINDOW, run
 from tests.lab import Lab
@@ -11,7 +12,7 @@ from tests.lab import Lab
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.crash,
-    pytest.mark.parametrize("running", ["kafka"], indirect=True),
+    on_kafka,
 ]
 
 

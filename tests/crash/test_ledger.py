@@ -21,7 +21,7 @@ from tests.exact.ledgers import HOUR_MS, START_MS, spec
 from ldpstream.mechanisms.ledger import Ledger
 modes, path = spec(epsilon=0.001), sys.argv[1]
 """
-# Prints what leaves, window by window, for ever.
+# Prints the report of one window after the other.
 _DEVICE = (
     _SPEC
     + """

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.crash.scenario import run
 from tests.lab import Lab
@@ -14,8 +15,8 @@ from tests.lab import Lab
 pytestmark = [
     pytest.mark.broker,
     pytest.mark.crash,
-    # The embedded broker is left to the long form: nothing here is the broker's own.
-    pytest.mark.parametrize("running", ["kafka"], indirect=True),
+    # The embedded broker is left to the long form: nothing here depends on the broker.
+    on_kafka,
 ]
 
 
@@ -25,8 +26,10 @@ def lab(running: Broker, tmp_path: Path) -> Lab:
 
 
 async def packed(lab: Lab) -> bool:
-    """Whether counts came from packed messages at all: of a partition whose packer is slow to come
-    back the worker reads the source itself."""
+    """Whether any counts came from packed messages.
+
+    Where a packer is slow to come back, the worker reads the source itself.
+    """
     return any(head.frames > 0 for head in await lab.heads())
 
 

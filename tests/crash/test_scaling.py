@@ -18,7 +18,7 @@ def test_a_wait_begins_with_a_message_and_ends_with_the_head_that_counts_it() ->
     assert total_seconds(waits(heads, arrived)) == 10.25
 
 
-def test_stretches_that_overlap_count_once() -> None:
+def test_spans_that_overlap_count_once() -> None:
     assert total_seconds([(3.0, 4.0), (1.0, 2.5), (2.0, 2.25), (7.0, 8.0)]) == 3.5
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.crash.scenario import run
 from tests.lab import Lab
@@ -14,7 +15,7 @@ from tests.lab import Lab
 pytestmark = [pytest.mark.broker, pytest.mark.crash]
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+@on_kafka
 async def test_a_worker_with_a_store_is_killed(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, store="rocksdb")
     await run(lab, disturbance="kill", times=1, workers=1, reports=20_000, seed=5)

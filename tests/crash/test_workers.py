@@ -7,7 +7,8 @@ import asyncio
 
 import pytest
 
-from tests.broker.conftest import on_one_broker
+from tests.broker.conftest import on_kafka, on_one_broker
+from tests.broker.trouble.test_expiry import EAGER
 from tests.crash.scenario import run
 from tests.lab import Lab
 from tests.processes import PATIENCE_SECONDS
@@ -20,23 +21,17 @@ async def test_one_of_two_workers_is_killed(lab: Lab) -> None:
     await run(lab, disturbance="kill", times=2, workers=2, reports=40_000, seed=2)
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # its sessions are what users have
+@on_kafka  # its sessions are what users have
 async def test_one_of_two_workers_becomes_a_zombie(lab: Lab) -> None:
     await run(lab, disturbance="stop", times=1, workers=2, reports=40_000, seed=3)
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one never compacts
+@on_kafka  # the embedded one never compacts
 async def test_workers_are_killed_while_the_changelog_is_compacted(lab: Lab) -> None:
     changelog = lab.collection.topics.changelog
-    eager = {
-        "cleanup.policy": "compact",
-        "segment.ms": "500",
-        "min.cleanable.dirty.ratio": "0.001",
-        "delete.retention.ms": "0",
-    }
-    await lab.create(changelog, partitions=lab.collection.partitions, configs=eager)
+    await lab.create(changelog, partitions=lab.collection.partitions, configs=EAGER)
     await run(lab, disturbance="kill", times=3, workers=2, reports=40_000, seed=4)
-    # Workers that were killed have swept little; the broker compacts when it finds the time.
+    # Killed workers have deleted few tombstones, and the broker compacts when it gets to it.
     with lab.worker():
         async with asyncio.timeout(PATIENCE_SECONDS):
             while await share_left(lab, changelog) > 0.8:  # noqa: ASYNC110 (the broker sends no event)

@@ -11,6 +11,7 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from tests.exact.enumeration import matrix_of
 
 Groups = tuple[np.ndarray, np.ndarray] | None
 
@@ -71,14 +72,9 @@ class Dense:
 
 def dense_of(mechanism: Mechanism) -> Dense:
     """A mechanism's own decoders, value by value, on its exact channel."""
-    exact = mechanism.channel()
-    channel = np.zeros((exact.size, exact.outputs))
-    for value, row in enumerate(exact.rows):
-        for output, probability in row.items():
-            channel[value, output] = probability
-    decoder = mechanism.decoder()
-    decoders = np.stack([decoder.decode(row) for row in np.eye(exact.size)])
-    assert np.allclose(channel @ decoders.T, np.eye(exact.size), atol=1e-9)
+    channel, decoder, identity = matrix_of(mechanism), mechanism.decoder(), np.eye(mechanism.size)
+    decoders = np.stack([decoder.decode(row) for row in identity])
+    assert np.allclose(channel @ decoders.T, identity, atol=1e-9)
     of_value, of_output = decoder.groups(), decoder.output_groups()
     known = None if of_value is None or of_output is None else (of_value, of_output)
     return Dense(channel, decoders, known)

@@ -1,9 +1,11 @@
-"""Channels written out in exact rationals, and the variances that follow from the definition."""
+"""Channels written out in exact rationals, and variances by their definition."""
 
 import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import product
+
+import numpy as np
 
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -24,6 +26,11 @@ def rows_of(mechanism: Mechanism) -> Rows:
     """Return the probability of every report, for each value."""
     channel = mechanism.channel()
     return [[row.get(y, Fraction(0)) for y in range(channel.outputs)] for row in channel.rows]
+
+
+def matrix_of(mechanism: Mechanism) -> np.ndarray:
+    """Return the channel as floats, a row for each value."""
+    return np.array(rows_of(mechanism), dtype=np.float64)
 
 
 def times(left: Vector, right: Vector) -> Fraction:

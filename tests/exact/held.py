@@ -31,7 +31,7 @@ FAMILIES = {
     "l1-geometric": ORDERED,
     "tree": ORDERED,
 }
-"""Those whose reports are randomised again, of three values or two."""
+"""Mechanisms whose reports are randomised again, with a domain of two or three values."""
 EPSILON = {"binary": "[1.0, 0.6]", "optimal": None}
 PERMANENT = {"binary": "[2.0, 1.5]"}
 
@@ -60,7 +60,7 @@ def matrix(spec: CollectionSpec, *, permanent: bool) -> Rows:
 
 
 def again(spec: CollectionSpec) -> Rows:
-    """Return M of a spec, as docs/wire.md says how it is drawn."""
+    """Return M of a spec: the channel by which docs/wire.md draws a report again."""
     chain, outputs = spec.hold.chain, range(spec.mechanism.channel().outputs)
     if chain is None:
         return [[Fraction(int(y == z)) for y in outputs] for z in outputs]

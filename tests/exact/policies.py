@@ -1,15 +1,13 @@
-"""Policies of few words, and any policy written out entry by entry."""
+"""Shorthands for policies, and any policy written out entry by entry."""
 
 from fractions import Fraction
 
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.policies.graph import GraphPolicy
-from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.policy import BlockPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 
-def dense(policy: MatrixPolicy | GraphPolicy | MetricPolicy) -> list[list[Fraction | None]]:
+def dense(policy: Policy) -> list[list[Fraction | None]]:
     return [[policy.entry(x, z) for z in range(policy.size)] for x in range(policy.size)]
 
 

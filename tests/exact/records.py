@@ -7,6 +7,8 @@ from ldpstream.mechanisms import CollectionSpec
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 Record = tuple[int, ...]
 """The index of its value in each part."""
@@ -17,6 +19,12 @@ def sampled(spec: CollectionSpec) -> tuple[Attributes, Sampled]:
     assert isinstance(spec.domain, Attributes)
     assert isinstance(spec.mechanism, Sampled)
     return spec.domain, spec.mechanism
+
+
+def block_policy(mechanism: Mechanism) -> BlockPolicy:
+    """Return the policy of an attribute or a pair that protects its values in blocks."""
+    assert isinstance(mechanism.policy, BlockPolicy)
+    return mechanism.policy
 
 
 def channel_of(

@@ -1,4 +1,4 @@
-"""Mechanisms with public weights, and statistics of their reports."""
+"""Mechanisms with public weights."""
 
 from pathlib import Path
 from typing import Any
@@ -11,8 +11,6 @@ from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
 from ldpstream.mechanisms.families.weights.public import PublicWeights
-from ldpstream.mechanisms.interface.mechanism import Mechanism
-from tests.seeded import SeededEntropy
 
 IDS = pytest.mark.parametrize("mechanism_id", ["l1-bits", "l1-geometric"])
 KINDS = pytest.mark.parametrize("kind", [L1BitsPublicWeights, L1GeometricPublicWeights])
@@ -27,16 +25,3 @@ def weighted(kind: type[PublicWeights], shape: tuple[int, ...], largest: int) ->
 def spec_of(mechanism_id: str, weights: object, **keys: object) -> CollectionSpec:
     table: dict[str, Any] = {"mechanism": mechanism_id, "epsilon": 1.0, "domain": {"size": 6}}
     return CollectionSpec.from_mapping("shop", table | {"weights": weights} | keys, base=Path())
-
-
-def accumulated(mechanism: Mechanism, reports: np.ndarray) -> np.ndarray:
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, reports)
-    return statistic
-
-
-def some_statistic(mechanism: Mechanism, n: int, seed: int = 1) -> tuple[np.ndarray, np.ndarray]:
-    """Pairs of value and weight, and the statistic of their reports."""
-    values = np.random.default_rng(seed).integers(0, mechanism.size, n)
-    reports = mechanism.privatize(values, entropy=SeededEntropy(seed))
-    return values, accumulated(mechanism, reports)

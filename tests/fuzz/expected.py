@@ -1,7 +1,7 @@
-"""What has to become of a message, from docs/wire.md alone, byte by byte.
+"""The fate of every report of a message, computed byte by byte from docs/wire.md alone.
 
-Nothing here knows how the worker reads frames: bytes go in, and the number of reports by fate and
-the counted reports come out.
+It shares no code with the worker: bytes go in, and the number of reports by fate and the counted
+reports come out.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ RUN_BYTES = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What decides about messages: the collection's identity, its reports, times and windows."""
+    """What the fate of a message depends on: the collection's identity, reports, times, windows."""
 
     fingerprint: bytes
     report_bytes: int
@@ -39,13 +39,13 @@ class Expected:
     counted: Counter[tuple[int, bytes]] = field(default_factory=Counter)
 
     def message(self, value: bytes | None, now_ms: int) -> Counter[str]:
-        """Decide one message; returns its reports by fate, one where it cannot be read."""
+        """Take one message; returns its reports by fate, one where it cannot be read."""
         runs = self._runs(value or b"")
         if isinstance(runs, str):
             fates = Counter({runs: 1})
         else:
             fates = Counter()
-            # Whatever their order in the frame, earlier runs are decided first.
+            # Earlier runs come first, whatever their order in the frame.
             for time_ms, reports in sorted(runs, key=lambda run: run[0]):
                 fates += self._run(time_ms, reports, now_ms)
         self.fates += fates

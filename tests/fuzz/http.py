@@ -61,7 +61,7 @@ class Found:
 
     @property
     def wrong(self) -> bool:
-        """Whether anything was wrong but for the memory."""
+        """Whether anything but the memory was wrong."""
         return bool(self.failures or self.stderr or any(s >= 500 for s in self.statuses))
 
 
@@ -105,7 +105,7 @@ def server() -> Iterator[tuple[str, int, Path]]:
 
 
 def fuzz(calls: int, *, number: int = 1) -> Found:
-    """Make this many calls with a seed, half of them against the description, and look at all."""
+    """Make this many calls from a seed, half of them violating the description; check answers."""
     found = Found()
     with server() as (url, pid, errors), requests.Session() as session:
         schema = openapi.from_dict(_named(session.get(f"{url}/openapi.json").json()))
@@ -130,7 +130,7 @@ def rss_mb(pid: int) -> float:
 
 
 def _named(description: dict[str, Any]) -> dict[str, Any]:
-    """Let paths that are as described exist too, which the description itself cannot know."""
+    """Describe paths by names and times that exist, which the served description cannot know."""
     known = {"name": list(TABLES), "start": _STARTS}
     named = copy.deepcopy(description)
     for path in named["paths"].values():
@@ -197,13 +197,13 @@ def _call(
         if "Traceback" in answer.text:
             found.failures[f"{operation.label}: a traceback in the answer"] += 1
 
-    # Some operations take nothing, so that there is nothing to get wrong.
+    # An operation without parameters has no calls that violate its description.
     with suppress(Unsatisfiable):
         one()
 
 
 def _malformed(url: str, found: Found, calls: int, number: int) -> None:
-    """Send what is no HTTP, or nearly: each on a connection of its own."""
+    """Send requests with wrong bytes in them, each on a connection of its own."""
     rng = random.Random(number)
     host, port = url.removeprefix("http://").split(":")
     right = f"GET /api/collections/city/estimate?top=1 HTTP/1.1\r\nHost: {host}\r\n\r\n".encode()
@@ -218,7 +218,7 @@ def _malformed(url: str, found: Found, calls: int, number: int) -> None:
 
 
 async def _raw(host: str, port: int, sent: bytes) -> int | None:
-    """Return the status that some bytes are answered with, None where there is no answer."""
+    """Return the status of the answer to some bytes, None where there is none."""
     reader, writer = await asyncio.open_connection(host, port)
     try:
         writer.write(sent)

@@ -86,7 +86,7 @@ class Fuzzer:
         return self.rng.choice((None, b"", b"\x00", b"\x01", b"\x01\x00\x01\x00"))
 
     def _other_head(self) -> bytes:
-        """One byte of the head, or of the runs, is another one."""
+        """Change one byte of the head or of the runs."""
         whole = bytearray(self._usual())
         place = self.rng.randrange(min(len(whole), 36))
         whole[place] = self.rng.choice((0, 1, 2, 0x7F, 0x80, 0xFF, whole[place] ^ 1))
@@ -121,7 +121,7 @@ class Fuzzer:
         return bytes(whole)
 
     def _huge_counts(self) -> bytes:
-        """Counts whose sum leaves 32 bits, and in a wider product 64."""
+        """Counts whose sum overflows 32 bits, and whose product with the length overflows 64."""
         runs = self.rng.choice((2, 300, 65_535))
         head = b"\x01\x00" + runs.to_bytes(2, "little") + self.fingerprint
         run = self._usual_time().to_bytes(8, "little", signed=True) + b"\xff" * 4
@@ -131,7 +131,7 @@ class Fuzzer:
         return self.frame(self._runs(self._any_time))
 
     def _bad_reports(self) -> bytes:
-        """Valid frames of which some reports are any bytes at all."""
+        """A valid frame in which some reports are arbitrary bytes."""
         runs = self._runs(self._usual_time)
         for _, reports in runs:
             reports[self.rng.randrange(len(reports))] = self._any_report()
@@ -142,7 +142,7 @@ class Fuzzer:
         return self.rng.choice((ones, self.rng.randbytes(self.report_bytes), self.good(self.rng)))
 
     def _unsorted(self) -> bytes:
-        """Runs in any order, and times twice."""
+        """Runs out of order, one time twice."""
         runs = self._runs(self._usual_time) + self._runs(self._any_time)
         runs.append((runs[0][0], [self._any_report()]))
         self.rng.shuffle(runs)

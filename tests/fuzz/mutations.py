@@ -1,4 +1,4 @@
-"""Records damaged in every way, drawn from a seed: of any format, and of JSON."""
+"""Damaged records, drawn from a seed: bytes of any format, and JSON."""
 
 import json
 import random
@@ -15,7 +15,7 @@ ENDLESS = (b'"\\' * 20_000, b'"' * 20_001, b"9" * 40_000, b"-" * 1_000, b"\\" * 
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
-    """Return a true record with something changed, or bytes that never were one."""
+    """Return a record with something changed, or random bytes."""
     return rng.choice(_WAYS)(bytearray(data), rng)
 
 
@@ -65,7 +65,7 @@ def _flipped(data: bytearray, rng: random.Random) -> bytes:
 
 
 def _huge(data: bytearray, rng: random.Random) -> bytes:
-    """Write an extreme number over some place."""
+    """Overwrite some bytes with an extreme number."""
     width = rng.choice((1, 2, 4, 8))
     at = rng.randrange(max(1, len(data) - width + 1))
     number = rng.choice(_NUMBERS) & ((1 << 8 * width) - 1)
@@ -74,7 +74,7 @@ def _huge(data: bytearray, rng: random.Random) -> bytes:
 
 
 def _moved(data: bytearray, rng: random.Random) -> bytes:
-    """Let a part of it come twice, or elsewhere."""
+    """Repeat a part, or leave it out."""
     at, to = rng.randrange(len(data) + 1), rng.randrange(len(data) + 1)
     return bytes(data[:at] + data[to:])
 

@@ -1,12 +1,12 @@
-"""Every format that others could write, each with its decoder, its true records and its error.
+"""Every format that others could write: its decoder, valid records, and the decoder's errors.
 
-A decoder may refuse by its own error or return something; whatever else it raises is a fault.
+A decoder may return something or raise one of its own errors; any other exception is a defect.
 """
 
 import json
 import random
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,7 +64,7 @@ PREFIX = state_prefix(CONTEXT)
 
 @dataclass(frozen=True)
 class Format:
-    """What decodes one kind of record; `make` draws a damaged one."""
+    """One kind of record: `make` draws a damaged one."""
 
     name: str
     errors: tuple[type[Exception], ...]
@@ -74,15 +74,15 @@ class Format:
     def fuzz(self, rng: random.Random) -> bool:
         """Decode one damaged record; return whether it was taken."""
         data = self.make(rng)
-        try:
-            self.decode(data)
-        except self.errors:
-            return False
-        except Exception as error:
-            # Any other error is the defect looked for; it is raised on with what caused it.
-            error.add_note(f"{self.name}: {data[:200]!r}")
-            raise
-        return True
+        with ExitStack() as on_defect:
+            on_defect.callback(print, f"{self.name}: {data[:200]!r}")
+            try:
+                self.decode(data)
+                taken = True
+            except self.errors:
+                taken = False
+            on_defect.pop_all()
+        return taken
 
 
 def _damaged(*records: bytes) -> Callable[[random.Random], bytes]:
@@ -102,7 +102,7 @@ def _control(data: bytes) -> None:
 
 def _head(data: bytes) -> None:
     head = decode_head(Key(HEAD, 1, 1), data)
-    # What is made of it is written again.
+    # What was decoded can be encoded again.
     encode_head(head)
 
 
@@ -211,7 +211,7 @@ def _dump(answer: Any) -> Any:
 
 
 def fuzz_changelog(rng: random.Random) -> bool:
-    """Read a log of which some records were damaged, and use it; return whether it was taken."""
+    """Read a log with damaged records and use it; return whether it was taken."""
     log = [(key, value) for _, key, value in rng.choice(_LOGS)]
     for _ in range(rng.choice((1, 1, 2, 5))):
         at = rng.randrange(len(log))
@@ -240,7 +240,7 @@ def fuzz_changelog(rng: random.Random) -> bool:
 
 
 def _use(replica: Replica) -> None:
-    """Do with a replica that was read whatever a worker does with it."""
+    """Do whatever a worker does with a replica that it has read."""
     found = windows(CONTEXT, [replica])
     for window in found[:3]:
         add_up(CONTEXT, snapshot(CONTEXT, [replica], window.start_ms, window.end_ms))

@@ -11,7 +11,7 @@ LISTED_AT_MOST = 1 << 17
 
 
 def possible_reports(mechanism: Mechanism) -> Callable[[bytes], bool]:
-    """Return what says whether some value can produce a report of these bytes."""
+    """Return a test of whether some value can produce a report of these bytes."""
     if isinstance(mechanism, L1Bits):
         bits = sum(extent - 1 for extent in mechanism.extents)
         return lambda report: int.from_bytes(report, "little") < 1 << bits

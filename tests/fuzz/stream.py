@@ -1,4 +1,4 @@
-"""A fuzz through a broker and a worker: what was sent, what had to become of it, what did."""
+"""A fuzz through a broker and a worker: what is sent, its expected fate, and what is found."""
 
 import random
 import time
@@ -16,7 +16,7 @@ from tests.processes import PATIENCE_SECONDS, Worker, eventually
 
 HOUR_MS = 3_600_000
 WINDOW = 'grace = "2h", idle = "off"'
-"""Reports of an hour ago stay in time, whatever times others claim: those ahead are refused."""
+"""Keeps reports of an hour ago on time, whatever times others claim: those ahead are refused."""
 FATES = (
     *("counted", "late"),
     *("undecodable", "fingerprint", "range", "future", "precision", "time"),
@@ -27,7 +27,7 @@ Place = tuple[int, int]
 
 @dataclass
 class Fuzzed:
-    """What had to become of the messages sent, by partition and by place."""
+    """The expected fate of the messages sent, by partition and by place."""
 
     expected: list[Expected]
     sent: int = 0
@@ -78,7 +78,7 @@ def metric_fates(worker: Worker) -> Counter[str]:
 async def check_fuzz(
     lab: Lab, worker: Worker, fuzzed: Fuzzed, *, seconds: float = PATIENCE_SECONDS
 ) -> None:
-    """Wait for all to be decided; compare metrics, heads, copies and counts, one by one."""
+    """Wait until the metrics have every report; compare them, heads, copies and counts."""
     total = sum(fuzzed.fates.values())
     await eventually(lambda: metric_fates(worker).total() >= total, seconds=seconds)
     assert metric_fates(worker) == fuzzed.fates

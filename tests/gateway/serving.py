@@ -5,7 +5,7 @@ import secrets
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ TABLES: dict[str, Any] = {
 
 
 class Broker:
-    """What a broker would have, in order; it can be slow, or refuse."""
+    """The frames that a broker would hold, in order; it can be slow, or refuse."""
 
     def __init__(self) -> None:
         self.frames: list[tuple[str, bytes]] = []
@@ -91,7 +91,6 @@ class Gateway:
     broker: Broker
     served: Served
     session: ClientSession
-    answers: list[Any] = field(default_factory=list)
 
     def spec(self, name: str = "modes") -> CollectionSpec:
         return self.config.collections[name].spec

@@ -1,4 +1,4 @@
-"""Connections: how many, how slow, over TLS, and of clients that break off."""
+"""Connections of a gateway: too many, too slow, over TLS, or cut off by the client."""
 
 import asyncio
 import socket
@@ -36,7 +36,9 @@ def head(length: int, key: str = KEY) -> bytes:
     ).encode()
 
 
-async def test_who_says_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+async def test_idle_and_slow_connections_are_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(connections, "HEADER_SECONDS", 0.3)
     monkeypatch.setattr(connections, "IDLE_SECONDS", 0.3)
     monkeypatch.setattr(connections, "BODY_SECONDS", 0.3)
@@ -57,7 +59,7 @@ async def test_who_says_nothing_is_let_go(tmp_path: Path, monkeypatch: pytest.Mo
         assert (await running.post(running.frame()))[0] == 200
 
 
-NO_HTTP = {
+MALFORMED = {
     "words": b"who are you?\r\n\r\n",
     "another version": b"GET / HTTP/9.9\r\nHost: localhost\r\n\r\n",
     "a greeting of TLS": b"\x16\x03\x01\x02\x00\x01\x00",
@@ -67,8 +69,8 @@ NO_HTTP = {
 }
 
 
-@pytest.mark.parametrize("sent", NO_HTTP.values(), ids=NO_HTTP)
-async def test_what_is_no_http_is_answered_and_leaves_no_trace(
+@pytest.mark.parametrize("sent", MALFORMED.values(), ids=MALFORMED)
+async def test_malformed_http_is_answered_and_not_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, sent: bytes
 ):
     caplog.set_level("DEBUG")
@@ -96,7 +98,7 @@ async def test_connections_are_bounded(tmp_path: Path):
         waiting = [asyncio.create_task(running.post(frame, f"{n:032x}")) for n in range(5)]
         await eventually(lambda: running.served.uploads.waiting == 5)
         assert all([await reader.read() == b"" for reader, _ in silent])
-        # All places are taken by uploads that have arrived: probes alone are answered.
+        # Every connection carries an upload that has arrived: only probes are answered.
         assert await ask(running, b"GET /healthz") == b"HTTP/1.1 200 OK\r\n"
         assert await ask(running, b"GET /readyz") == b"HTTP/1.1 200 OK\r\n"
         assert await ask(running, b"GET /metrics") == b"HTTP/1.1 200 OK\r\n"
@@ -126,7 +128,7 @@ async def test_of_a_client_behind_a_proxy_the_oldest_upload_gives_way(tmp_path: 
     async with gateway(tmp_path, **settings) as running:
         frame, opened = running.frame(), []
         for number, client in enumerate(("10.0.0.1", "10.0.0.2", "10.0.0.2", "10.0.0.2")):
-            # What comes before the last address is what the client wrote itself.
+            # The proxy adds the last address; what precedes it is the client's own claim.
             named = f"X-Forwarded-For: 10.0.0.{number + 7}, {client}\r\nHost: survey.example\r\n"
             asked = head(len(frame), f"{number:032x}").replace(
                 b"Host: localhost\r\n", named.encode()
@@ -143,7 +145,7 @@ async def test_of_a_client_behind_a_proxy_the_oldest_upload_gives_way(tmp_path: 
         assert running.broker.reports(running.spec()) == 3
 
 
-async def test_another_name_and_another_site_are_refused_and_no_version_is_told(tmp_path: Path):
+async def test_other_hosts_and_sites_are_refused_and_no_version_is_disclosed(tmp_path: Path):
     async with gateway(tmp_path) as running:
         for path in ("/healthz", "/metrics", "/v1/collections/modes/spec"):
             asked = {"Host": "evil.example"}
@@ -161,12 +163,12 @@ async def test_another_name_and_another_site_are_refused_and_no_version_is_told(
         writer.close()
 
 
-async def test_bodies_that_arrive_share_the_bytes_of_the_queue(tmp_path: Path):
+async def test_bodies_still_arriving_share_the_bytes_of_the_queue(tmp_path: Path):
     async with gateway(tmp_path, queue_bytes=500_000) as running:
         frame, uploads = running.frame(200_000), running.served.uploads
         held = [await connect(running, head(len(frame), n * 32) + frame[:-1]) for n in "ab"]
         await eventually(lambda: uploads.bodies.arriving_bytes == 2 * (len(frame) - 1))
-        # The first of the unfinished ones gives way, to one of known length and to one of none.
+        # The oldest unfinished body gives way, to one of known length and to a chunked one.
         assert (await running.post(frame))[0] == 200
         assert await held[0][0].readline() == b"HTTP/1.1 503 Service Unavailable\r\n"
         chunked = head(0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
@@ -177,7 +179,7 @@ async def test_bodies_that_arrive_share_the_bytes_of_the_queue(tmp_path: Path):
         running.broker.open.clear()
         waiting = [asyncio.create_task(running.post(frame, n * 32)) for n in "cd"]
         await eventually(lambda: uploads.waiting == 2)
-        # What has arrived does not: before any of its body is sent.
+        # Bodies that have arrived do not: the next is refused before any of it is sent.
         reader, writer = await connect(running, head(len(frame)))
         assert await reader.readline() == b"HTTP/1.1 429 Too Many Requests\r\n"
         writer.close()
@@ -211,7 +213,7 @@ async def test_requests_sent_before_the_answer_are_not_held_in_memory(tmp_path: 
             await eventually(lambda: running.broker.reports(running.spec()) == 30 * 200_000)
 
 
-async def test_who_breaks_off_has_uploaded_all_the_same(tmp_path: Path):
+async def test_an_upload_counts_though_its_client_hangs_up(tmp_path: Path):
     async with gateway(tmp_path) as running:
         running.broker.open.clear()
         frame = running.frame(3)
@@ -223,7 +225,7 @@ async def test_who_breaks_off_has_uploaded_all_the_same(tmp_path: Path):
         assert running.broker.reports(running.spec()) == 3
 
 
-async def test_uploads_come_over_tls_too(tmp_path: Path):
+async def test_uploads_over_tls_are_accepted(tmp_path: Path):
     skip_without_openssl()
     made = make_certificates(tmp_path)
     context = server_tls(made.broker, made.broker, table="gateway")
@@ -231,7 +233,7 @@ async def test_uploads_come_over_tls_too(tmp_path: Path):
         assert running.url.startswith("https://")
         trusting = ssl.create_default_context(cafile=made.authority)
         async with ClientSession(connector=TCPConnector(ssl=trusting, limit=1)) as session:
-            # One connection: it is read from again once an upload has been answered.
+            # All on one connection, which is read again once its upload is answered.
             for n in range(3):
                 headers = {"Content-Type": app.MEDIA_TYPE, "Idempotency-Key": f"{n:032x}"}
                 async with session.post(

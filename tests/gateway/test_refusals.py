@@ -1,4 +1,4 @@
-"""What a gateway refuses, with a reason: bodies, keys, origins, and whoever may not read."""
+"""What a gateway refuses, and the reason it gives: bodies, keys, origins and readers."""
 
 import json
 import random
@@ -10,7 +10,7 @@ from ldpstream.agents.http.access import Access
 from tests.gateway.serving import KEY, NOW_MS, gateway
 
 
-async def test_what_is_no_upload_is_refused_with_a_reason(tmp_path: Path):
+async def test_malformed_uploads_are_refused_with_a_reason(tmp_path: Path):
     async with gateway(tmp_path, upload_bytes=1_000) as running:
         good, ages = running.frame(), running.frame(name="ages")
         uncut = good[:12] + (NOW_MS + 1).to_bytes(8, "little") + good[20:]
@@ -54,7 +54,7 @@ async def test_what_is_no_upload_is_refused_with_a_reason(tmp_path: Path):
             assert answer.status == 413
 
 
-async def test_fuzzed_bodies_are_answered_each_with_one_problem(tmp_path: Path):
+async def test_every_fuzzed_body_is_counted_or_refused(tmp_path: Path):
     rng = random.Random(1)
     async with gateway(tmp_path, linger="0s") as running:
         frames = [running.frame(n, name=name) for n in (1, 2, 9) for name in ("modes", "ages")]
@@ -116,7 +116,7 @@ async def test_pages_of_configured_origins_may_upload_and_no_others(tmp_path: Pa
             assert answer.headers["Access-Control-Allow-Origin"] == "*"
 
 
-async def test_metrics_and_reasons_are_for_who_may_read_them(tmp_path: Path):
+async def test_metrics_and_reasons_need_access_to_read(tmp_path: Path):
     async with gateway(tmp_path) as running:
         running.served.problems.append("topic modes is missing")
 

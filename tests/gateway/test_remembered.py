@@ -1,4 +1,4 @@
-"""The file of keys: what it keeps, for how long, and whose it is."""
+"""The file of idempotency keys: what it keeps, for how long, and for which process."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ def upload(number: int) -> Upload:
     return Upload(number.to_bytes(16, "big"), bytes([number]) * 16, number)
 
 
-def test_the_oldest_are_forgotten_beyond_the_number_and_the_time(tmp_path: Path):
+def test_keys_are_forgotten_beyond_a_number_and_an_age(tmp_path: Path):
     path = tmp_path / "new" / "gateway.sqlite"
     with Remembered(path, most=3, keep_ms=10 * MINUTE_MS) as remembered:
         for number in range(5):
@@ -27,7 +27,7 @@ def test_the_oldest_are_forgotten_beyond_the_number_and_the_time(tmp_path: Path)
         assert (remembered.count, remembered.find(upload(9).key)) == (3, upload(9))
 
 
-def test_one_process_has_it_and_another_file_is_not_touched(tmp_path: Path):
+def test_one_process_locks_it_and_a_foreign_file_is_not_touched(tmp_path: Path):
     path = tmp_path / "gateway.sqlite"
     with (
         Remembered(path, most=1, keep_ms=1),
@@ -41,7 +41,7 @@ def test_one_process_has_it_and_another_file_is_not_touched(tmp_path: Path):
     assert strange.read_bytes() == b"not ours" * 1000
 
 
-def test_a_folder_that_cannot_be_is_named_by_its_key(tmp_path: Path):
+def test_a_folder_that_cannot_be_made_is_named_by_its_key(tmp_path: Path):
     taken = tmp_path / "data"
     taken.write_text("")
     with pytest.raises(RememberedError, match=f"^worker.data: cannot write {taken}: "):

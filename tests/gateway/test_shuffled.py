@@ -34,12 +34,12 @@ def frames(running: Gateway) -> list[Frame]:
 
 
 def this_hour() -> tuple[int, int]:
-    """The hour's first second, and now."""
+    """Return the hour's first second, and now."""
     now = now_ms()
     return now - now % HOUR_MS, now
 
 
-async def test_reports_go_together_sorted_at_one_time(tmp_path: Path):
+async def test_reports_are_sent_together_sorted_and_with_one_time(tmp_path: Path):
     start, now = this_hour()
     reports, times = [2, 0, 1, 1, 0, 2], [now, start, now, start, now, start]
     async with gateway(tmp_path, shuffle=3) as running:
@@ -61,7 +61,7 @@ async def test_reports_go_together_sorted_at_one_time(tmp_path: Path):
         assert now - 1_000 <= time_ms <= min(now_ms(), start + HOUR_MS - 1_000)
 
 
-async def test_fewer_do_not_reach_the_topic_and_are_repeated(tmp_path: Path):
+async def test_too_few_reports_do_not_reach_the_topic_and_may_be_repeated(tmp_path: Path):
     _, now = this_hour()
     async with gateway(tmp_path, shuffle=3) as running:
         posts = [asyncio.create_task(running.post(upload(running, 1, now))) for _ in range(2)]
@@ -71,7 +71,7 @@ async def test_fewer_do_not_reach_the_topic_and_are_repeated(tmp_path: Path):
         assert running.broker.frames == []
 
 
-async def test_a_repeat_of_an_upload_is_no_company(tmp_path: Path):
+async def test_a_repeated_upload_does_not_count_towards_a_batch(tmp_path: Path):
     _, now = this_hour()
     async with gateway(tmp_path, shuffle=2) as running:
         body = upload(running, 1, now)
@@ -114,7 +114,9 @@ async def test_what_the_broker_refuses_may_be_repeated(tmp_path: Path):
     ("away_ms", "number", "result"),
     [(-2 * HOUR_MS, 1, "time"), (2 * HOUR_MS, 1, "time"), (0, 2, "several")],
 )
-async def test_refused(tmp_path: Path, away_ms: int, number: int, result: str):
+async def test_uploads_of_several_reports_or_outside_open_windows_are_refused(
+    tmp_path: Path, away_ms: int, number: int, result: str
+):
     _, now = this_hour()
     async with gateway(tmp_path, shuffle=2) as running:
         status, said = await running.post(running.frame(number, at_ms=now + away_ms))
@@ -123,7 +125,7 @@ async def test_refused(tmp_path: Path, away_ms: int, number: int, result: str):
         assert running.served.uploads.waiting == 0
 
 
-async def test_a_pane_with_fewer_is_dropped_in_time(tmp_path: Path):
+async def test_a_pane_with_too_few_reports_is_dropped_before_it_closes(tmp_path: Path):
     tables = {"collection": TABLES["collection"]}
     config = read_config(tables, base=tmp_path, environment={}).collections["modes"]
     broker = Broker()

@@ -67,7 +67,7 @@ async def test_other_bytes_are_refused_while_the_first_are_on_their_way(tmp_path
 
 
 async def test_what_waits_for_the_broker_is_kept_as_bytes(tmp_path: Path):
-    """As numbers a report of one byte would take sixteen more."""
+    """As numbers, a report of one byte would take 16 more."""
     async with gateway(tmp_path, linger="0s") as running:
         running.broker.open.clear()
         frames = [running.frame(20_000 + i) for i in range(4)]
@@ -86,7 +86,7 @@ async def test_what_waits_for_the_broker_is_kept_as_bytes(tmp_path: Path):
 
 
 @pytest.mark.parametrize(("limits", "held"), [({"queue": 3}, 3), ({"queue_bytes": 500_000}, 2)])
-async def test_a_full_queue_is_said_and_takes_again(
+async def test_a_full_queue_answers_429_until_it_has_room(
     tmp_path: Path, limits: dict[str, int], held: int
 ):
     async with gateway(tmp_path, **limits) as running:
@@ -102,27 +102,27 @@ async def test_a_full_queue_is_said_and_takes_again(
         assert (running.served.uploads.waiting, running.served.uploads.waiting_bytes) == (0, 0)
 
 
-async def test_a_broker_that_stays_away_is_503_and_the_repeat_waits_for_the_first(tmp_path: Path):
+async def test_a_silent_broker_is_503_and_a_repeat_waits_for_the_first(tmp_path: Path):
     async with gateway(tmp_path, patience="100ms") as running:
         running.broker.open.clear()
         frame = running.frame(5)
         assert (await running.post(frame, KEY))[0] == 503
         assert (await running.post(frame, KEY))[0] == 503
         assert running.served.uploads.waiting == 1
-        # What the broker takes is on disk before it is answered: a busy one takes its time.
+        # A key is written to disk before its upload is answered, which can take longer than 100 ms.
         patient = running.config.gateway.model_copy(update={"patience_ms": 60_000})
         running.served.uploads._config = patient
         running.broker.open.set()
         assert await running.post(frame, KEY) == (200, {"accepted": 5})
         assert running.broker.reports(running.spec()) == 5
-        # One that the producer gave up is none; its repeat starts over.
+        # An upload that the producer gave up is forgotten: its repeat starts over.
         running.broker.failing = 1
         assert (await running.post(frame))[0] == 503
         assert running.served.uploads.waiting == 0
         assert (await running.post(frame))[0] == 200
 
 
-async def test_a_gateway_that_ends_finishes_what_it_took_and_refuses_the_rest(tmp_path: Path):
+async def test_a_closing_gateway_finishes_what_it_took_and_refuses_the_rest(tmp_path: Path):
     async with gateway(tmp_path, linger="1m") as running:
         first = asyncio.create_task(running.post(running.frame(2)))
         await eventually(lambda: running.served.uploads.waiting == 1)
@@ -134,7 +134,7 @@ async def test_a_gateway_that_ends_finishes_what_it_took_and_refuses_the_rest(tm
         assert await first == (200, {"accepted": 2})
 
 
-async def test_reports_of_an_earlier_spec_are_taken_beside_the_collections_own(tmp_path: Path):
+async def test_reports_of_an_accepted_earlier_spec_are_taken_too(tmp_path: Path):
     (tmp_path / "old.toml").write_text(
         '[collection.modes]\nmechanism = "randomized-response"\nepsilon = 0.5\n'
         'domain = { values = ["walk", "bike", "bus"] }\nwindow = { size = "1h" }\n'

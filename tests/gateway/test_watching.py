@@ -1,4 +1,4 @@
-"""A gateway whose look at its topics fails as nobody expected."""
+"""A gateway whose watch of its topics fails unexpectedly."""
 
 import asyncio
 from pathlib import Path
@@ -12,10 +12,10 @@ from ldpstream.agents.gateway import run
 from tests.gateway.serving import TABLES
 
 
-async def test_a_gateway_that_cannot_look_at_its_topics_any_more_ends(
+async def test_a_gateway_that_can_no_longer_watch_its_topics_ends(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """It would go on by what was right once, and seem ready."""
+    """Otherwise it would seem ready, by what it last knew."""
 
     async def watch() -> None:
         raise ZeroDivisionError("in a client")

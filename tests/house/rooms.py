@@ -1,4 +1,4 @@
-"""The order of the rooms, and their imports as the sources have them.
+"""The order of the rooms, and what each imports.
 
 `python -m tests.house.rooms` prints every room with the rooms that it imports, the lowest first.
 """
@@ -139,7 +139,7 @@ def circles(texts: Mapping[str, str]) -> set[str]:
     """Return the files of circles of imports, and what lies between two circles."""
     names = names_of(texts)
     left = {file: set(imported(text, names)) for file, text in texts.items()}
-    # Those that import nothing that is left go, and those that nothing left imports.
+    # Drop the files that import none of those left, and those that none of them imports.
     while free := {f for f in left if not left[f]} | (left.keys() - set().union(*left.values())):
         left = {file: others - free for file, others in left.items() if file not in free}
     return set(left)

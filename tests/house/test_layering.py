@@ -1,4 +1,4 @@
-"""The rooms import lower rooms and what they may of others: Faust in agents alone."""
+"""What each room may import: lower rooms and the packages it is allowed, Faust in agents alone."""
 
 import ast
 import itertools
@@ -136,7 +136,7 @@ def test_the_state_machine_is_pure():
     ("module", "expected"),
     [("ldpstream.mechanisms", []), ("ldpstream.agents.device", ["aiokafka", "pydantic"])],
 )
-def test_a_device_pays_for_what_it_needs(module: str, expected: list[str]):
+def test_a_device_does_not_load_the_packages_of_servers(module: str, expected: list[str]):
     """Faust alone takes longer to import than all that a device uses."""
     code = (
         f"import sys, {module}; "

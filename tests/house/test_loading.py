@@ -1,4 +1,4 @@
-"""What commands and packages load before they know that they need it."""
+"""Commands and packages load what is heavy only once they need it."""
 
 import ast
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 HEAVY: Final = {"aiohttp", "aiokafka", "faust", "matplotlib", "mode", "pandas", "rich", "scipy"}
-"""Each takes as long to load as Python and all that a wrong option needs."""
+"""Each takes as long to load as Python and everything that refuses a wrong option."""
 
 
 def loaded(code: str, *arguments: str) -> set[str]:
@@ -46,7 +46,7 @@ NOBODY: Final = "http://127.0.0.1:1"
     ],
     ids=" ".join,
 )
-def test_who_makes_a_mistake_does_not_wait_for_what_it_would_have_needed(
+def test_a_refused_command_loads_nothing_that_it_would_have_needed(
     arguments: list[str], besides: list[str]
 ):
     found = by_command(*arguments)

@@ -1,4 +1,4 @@
-"""Tests give the same answer in every run: none draws from a generator that nobody has seeded."""
+"""Tests draw from seeded generators alone, and so give the same answer in every run."""
 
 import ast
 from collections.abc import Iterator
@@ -10,10 +10,10 @@ from hypothesis import settings
 TESTS = Path(__file__).resolve().parents[1]
 MAKERS = {"default_rng", "Random", "PCG64", "SeedSequence"}
 DRAWS = {"random", "randint", "randrange", "choice", "choices", "sample", "shuffle", "uniform"}
-"""Of the module's own generator, which the system seeds."""
+"""Functions of the module `random`, whose own generator the system seeds."""
 
 
-def test_properties_are_checked_on_the_same_examples_however_long_they_take():
+def test_hypothesis_draws_the_same_examples_in_every_run():
     assert settings.default is not None
     assert settings.default.derandomize
     assert settings.default.deadline is None
@@ -34,19 +34,19 @@ def test_every_generator_has_a_seed():
     "code",
     ["rng = np.random.default_rng()", "random.Random()", "random.shuffle(x)", "np.random.rand(3)"],
 )
-def test_one_without_is_noticed(code: str):
+def test_a_generator_without_a_seed_is_found(code: str):
     assert list(unseeded(ast.parse(code))) != []
 
 
 @pytest.mark.parametrize(
     "code", ["np.random.default_rng([1, 2])", "random.Random(1)", "rng.choice(x)"]
 )
-def test_one_with_a_seed_is_not(code: str):
+def test_a_generator_with_a_seed_is_not(code: str):
     assert list(unseeded(ast.parse(code))) == []
 
 
 def unseeded(tree: ast.AST) -> Iterator[str]:
-    """Yield the calls that begin, or draw from, a generator without a seed."""
+    """Yield the calls that make, or draw from, a generator without a seed."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             called = ast.unparse(node.func)

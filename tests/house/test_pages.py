@@ -1,11 +1,10 @@
-"""The documentation: every block of code is run by a test or says why not; every link leads on."""
+"""The documentation: a test runs every block of code or says why not, and every link works."""
 
 import importlib.util
 import re
 import shlex
 import tomllib
 from pathlib import Path
-from types import ModuleType
 from typing import Final
 
 import click
@@ -16,6 +15,7 @@ import ldpstream
 import ldpstream.mechanisms
 from ldpstream.agents.cli.main import COMMANDS, find_command, main
 from ldpstream.agents.config import ConfigError, read_config
+from tests.house.scripts import script
 from tests.pages import ROOT, Block, blocks, pages
 from tests.property.configs import MINIMAL
 
@@ -54,7 +54,7 @@ RUN_BY: Final = {
     "docs/http.md#Live updates": "tests/stream/http/test_http_events.py",
     "docs/wire.md#Frame": "tests/exact/wire/test_vectors.py",
 }
-"""Who runs the programs and commands below a heading, or of a whole page, or compares its text."""
+"""The test that runs or compares the blocks below a heading, or those of a whole page."""
 
 NOT_RUN: Final = {
     "README.md#Try it": "make installs; tests/broker/pages/test_demo.py runs the demo",
@@ -75,7 +75,7 @@ NOT_RUN: Final = {
     "docs/discover.md#A run": "its windows; tests/broker/pages/test_discover.py runs the same",
     "docs/gateway.md#The HTTP gateway": "for ever; tests/gateway runs gateways",
 }
-"""Why nobody runs those; their commands are looked at all the same."""
+"""Why no test runs these; the options of their commands are checked all the same."""
 
 EVERY: Final = [block for page in pages() for block in blocks(page)]
 
@@ -87,24 +87,24 @@ def test_there_are_pages_with_blocks():
 
 
 def test_every_block_is_run_or_says_why_not():
-    # Sessions and TOML are run and read on every page: test_doctests, and below.
+    # `test_doctests` runs the sessions of every page, and `test_toml_is_a_configuration` its TOML.
     left = {
         block.place
         for block in EVERY
         if block.language not in ("pycon", "toml")
         and not {block.place, block.page} & (RUN_BY.keys() | NOT_RUN.keys())
     }
-    assert not left, "say in RUN_BY or NOT_RUN who runs these, or why nobody does"
+    assert not left, "say in RUN_BY or NOT_RUN which test runs these, or why none does"
 
 
-def test_no_entry_is_left_of_a_block_that_is_gone():
+def test_every_entry_has_its_block():
     listed = RUN_BY.keys() | NOT_RUN.keys()
     here = {one for one in listed if (ROOT / one.partition("#")[0]).exists()}
     assert here <= {block.place for block in EVERY} | {block.page for block in EVERY}
 
 
 @pytest.mark.parametrize(("place", "test"), RUN_BY.items())
-def test_who_runs_a_page_reads_it(place: str, test: str):
+def test_the_test_of_a_page_names_it(place: str, test: str):
     text = (ROOT / test).read_text("utf-8")
     name = place.partition("#")[0].rpartition("/")[2]
     assert name in text
@@ -115,12 +115,12 @@ def test_who_runs_a_page_reads_it(place: str, test: str):
 READ: Final = [
     block for block in EVERY if block.language == "toml" and "channel =" not in block.code
 ]
-"""But for the channel file, which its page makes: tests/broker/pages/test_pages.py."""
+"""All but what names a channel file: tests/broker/pages/test_pages.py makes the file first."""
 
 
 @pytest.mark.parametrize("block", READ, ids=lambda block: block.place)
 def test_toml_is_a_configuration(block: Block, tmp_path: Path):
-    """Its keys exist and its values are of their kinds, added to a collection where it has none."""
+    """Its keys exist and its values fit, in a collection that is completed where needed."""
     tables = tomllib.loads(block.code)
     collections = tables.setdefault("collection", {})
     for name, table in list(collections.items()) or [("c", {})]:
@@ -133,7 +133,7 @@ def test_toml_is_a_configuration(block: Block, tmp_path: Path):
 
 
 @pytest.mark.parametrize("place", NOT_RUN)
-def test_commands_that_nobody_runs_exist_with_these_options(place: str):
+def test_commands_that_no_test_runs_exist_with_these_options(place: str):
     listed = [one for one in EVERY if one.place == place and one.language == "sh"]
     for line in "\n".join(one.code for one in listed).replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
@@ -161,7 +161,7 @@ def test_links_lead_somewhere(page: str):
         target = (ROOT / page).parent / path if path else ROOT / page
         assert target.exists(), link
         if anchor:
-            # A comment in a block of commands looks like a heading, and is none.
+            # A comment in a block of commands would look like a heading.
             prose = FENCED.sub("", target.read_text("utf-8"))
             headings = re.findall(r"^#+ +(.*)$", prose, re.MULTILINE)
             slugs = {re.sub(r"[^\w\- ]", "", one.lower()).replace(" ", "-") for one in headings}
@@ -172,7 +172,7 @@ PATH: Final = re.compile(
     r"(?<![\w/.-])(?:docs|tests|agents|mechanisms|estimators|clients|docker|benchmarks)/[\w./-]*\w"
 )
 MADE: Final = ("docker/secrets", "mechanisms/families/plain_response.py")
-"""What `make up` and the guide to a mechanism make."""
+"""Made by `make up`, and by who follows the guide to a mechanism."""
 
 
 @pytest.mark.parametrize("page", pages())
@@ -183,14 +183,14 @@ def test_files_that_pages_name_are_there(page: str):
 
 
 @pytest.mark.parametrize("page", [page for page in pages() if page.startswith("docs/")])
-def test_every_page_is_listed_by_who_reads_it(page: str):
+def test_the_index_lists_every_page_under_docs(page: str):
     listed = LINK.findall((ROOT / "docs" / "README.md").read_text("utf-8"))
     name = page.removeprefix("docs/")
     assert name == "README.md" or name in {link.partition("#")[0] for link in listed}
 
 
 def test_the_site_has_every_page_once():
-    """`make docs` checks its links; of what stands in no group it would only warn there.
+    """`make docs` would only warn of a page in no group.
 
     Some pages are made from the code, for the site alone.
     """
@@ -198,13 +198,13 @@ def test_the_site_has_every_page_once():
     entries = [entry for group in groups for part in group.values() for entry in part]
     listed = [next(iter(one.values())) if isinstance(one, dict) else one for one in entries]
     others = [page.name for page in ROOT.glob("*.md") if page.name != "README.md"]
-    there = [*pages(), *others, *_script("reference").PAGES, "agents/page/vendor/README.md"]
+    there = [*pages(), *others, *script("reference").PAGES, "agents/page/vendor/README.md"]
     assert sorted(listed) == sorted(there)
 
 
 def test_the_site_has_every_command_and_every_public_name(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LDPSTREAM_READ_TOKEN", "of-nobody-else")
-    made = {place: make() for place, make in _script("reference").PAGES.items()}
+    made = {place: make() for place, make in script("reference").PAGES.items()}
     commands, names = made["docs/commands.md"], made["docs/names.md"]
     for name in COMMANDS:
         assert f"\n## {name}\n" in commands
@@ -215,14 +215,5 @@ def test_the_site_has_every_command_and_every_public_name(monkeypatch: pytest.Mo
     assert "query(\n    url: str,\n    name: str,\n    asked: EstimateRequest | None" in names
     # The environment is a default; the page would publish its secrets.
     assert "of-nobody-else" not in names
-    # The same at every build, and as somebody would write it.
+    # Types are written as in the sources: the same in every build.
     assert not re.search("0x[0-9a-f]{6}|Annotated|ForwardRef", names)
-
-
-def _script(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / ".ci" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module

@@ -1,6 +1,5 @@
-"""A release is what its tag, its version and its changelog say, byte for byte."""
+"""A release: its tag, version and changelog agree, and its wheels are reproducible."""
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -12,20 +11,16 @@ import pytest
 import yaml
 
 import ldpstream
+from tests.house.rooms import ROOT
+from tests.house.scripts import script
 
-ROOT = Path(__file__).resolve().parents[2]
 CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
 SOURCE = (ROOT / "src" / "ldpstream" / "__init__.py").read_text()
 
 
 @pytest.fixture(scope="module")
 def release() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "release.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return script("release")
 
 
 def dated(day: str) -> str:
@@ -34,7 +29,7 @@ def dated(day: str) -> str:
 
 def test_the_newest_heading_is_the_version(release: ModuleType):
     found = release.problems(f"v{ldpstream.__version__}", source=SOURCE, changelog=CHANGELOG)
-    # Until the day of the release that day is all that is missing.
+    # Before a release, only its day may be missing.
     assert [problem for problem in found if "YYYY-MM-DD" not in problem] == []
 
 
@@ -48,19 +43,19 @@ def test_the_newest_heading_is_the_version(release: ModuleType):
         (f"v{ldpstream.__version__}", "", "no heading"),
     ],
 )
-def test_what_does_not_agree_is_not_released(
+def test_no_release_where_tag_version_and_changelog_differ(
     release: ModuleType, tag: str, changelog: str, said: str
 ):
     (problem,) = release.problems(tag, source=SOURCE, changelog=changelog)
     assert said in problem
 
 
-def test_what_agrees_is_released(release: ModuleType):
+def test_a_release_where_they_agree(release: ModuleType):
     tag = f"v{ldpstream.__version__}"
     assert release.problems(tag, source=SOURCE, changelog=dated("2026-12-01")) == []
 
 
-def test_another_tag_ends_with_a_sentence():
+def test_a_wrong_tag_ends_with_a_message():
     command = [sys.executable, str(ROOT / ".ci" / "release.py"), "v9.9.9"]
     run = subprocess.run(command, capture_output=True, text=True, check=False)
     assert run.returncode == 1
@@ -80,7 +75,7 @@ def test_wheels_are_the_same_whenever_they_are_built(release: ModuleType, tmp_pa
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
 
 
-def test_a_package_of_a_forge_leads_into_its_repository(release: ModuleType, tmp_path: Path):
+def test_a_package_of_a_forge_links_to_its_repository(release: ModuleType, tmp_path: Path):
     url, copy, out = "https://forge.example/own/ldpstream", tmp_path / "copy", tmp_path / "out"
     release.copy_with_links(copy, url=url, tag="v1.2.3")
     release.build(out, copy)
@@ -98,7 +93,7 @@ def test_a_package_of_a_forge_leads_into_its_repository(release: ModuleType, tmp
         assert all((ROOT / re.split("/v1.2.3/|#", link)[1]).exists() for link in paths)
 
 
-def test_a_forge_runs_the_commands_that_are_here():
+def test_the_forges_workflows_call_targets_of_the_makefile():
     makefile = (ROOT / "Makefile").read_text()
     commands = [
         step["run"]

@@ -1,6 +1,6 @@
 """The JavaScript client in a real Chromium: every vector, and an upload.
 
-With LDPSTREAM_REQUIRE_BROWSER=1 a Chromium that cannot be had fails the test instead of skipping.
+With LDPSTREAM_REQUIRE_BROWSER=1 a missing Chromium fails the test instead of skipping it.
 """
 
 import json

@@ -1,6 +1,6 @@
 """The JavaScript client under Node: the vectors, refusals and uploads of clients/javascript/test.
 
-With LDPSTREAM_REQUIRE_NODE=1 a Node that cannot be had fails the test instead of skipping it.
+With LDPSTREAM_REQUIRE_NODE=1 a missing Node fails the test instead of skipping it.
 """
 
 import json
@@ -57,7 +57,7 @@ def test_the_clients_own_tests_pass(name: str):
         ("block-hadamard", "grid = [1, 2]"),
     ],
 )
-def test_an_audit_of_it_finds_nothing(tmp_path: Path, mechanism: str, domain: str):
+def test_an_audit_of_the_client_finds_no_violation(tmp_path: Path, mechanism: str, domain: str):
     """`lines.js` reads labels and writes reports as `privatize` does."""
     table = f'[collection.modes]\nmechanism = "{mechanism}"\nepsilon = 1.0\n'
     file = configured(tmp_path, f"{table}domain = {{ {domain} }}\n")
@@ -69,10 +69,10 @@ def test_an_audit_of_it_finds_nothing(tmp_path: Path, mechanism: str, domain: st
     assert 0.8 < json.loads(ran.stdout)["nearest"]["loss_at_least"] <= 1.0
 
 
-def test_it_imports_nothing_but_itself():
+def test_the_client_imports_its_own_modules_alone():
     """No package is needed: every import leads to a file here, but for Node 18's WebCrypto.
 
-    The storage for Node is a module of its own, that a browser never loads.
+    Storage for Node is a module of its own, which a browser never loads.
     """
     files = [CLIENT / "index.js", *(CLIENT / "src").rglob("*.js")]
     assert len(files) > 10

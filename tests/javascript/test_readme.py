@@ -19,7 +19,7 @@ domain = { values = ["bus", "walk"] }
 """
 GATEWAY = "https://gateway.example"
 FINGERPRINT = "e6f2a51b3f0c4d77"
-# What a browser has and Node has not.
+# What a browser has and Node lacks.
 STORAGE = """
 const items = new Map();
 globalThis.localStorage = {
@@ -34,7 +34,7 @@ Object.defineProperty(globalThis, "navigator", { value: navigator });
 
 
 @pytest.mark.parametrize("block", blocks("clients/javascript/README.md"), ids=lambda b: b.heading)
-def test_the_programs_of_the_readme_run_as_they_stand_there(block: Block, tmp_path: Path):
+def test_the_programs_of_the_readme_run(block: Block, tmp_path: Path):
     skip_without_node()
     modes = spec_of({"toml": MODES})
     documents = {"/v1/collections/modes/spec": json.dumps(modes.device_document()).encode()}

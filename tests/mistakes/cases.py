@@ -27,12 +27,12 @@ publish = { quantiles = [0.5] }
 """
 FILE: Final = "ldpstream.toml"
 URL: Final = "http://127.0.0.1:6066"
-"""The worker that is asked; tests put another address in its place."""
+"""The worker that is queried; its real address takes the place of this one."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Mistake:
-    """A command that is wrong, with the files and the input that it gets."""
+    """A wrong command, with the files and the input that it gets."""
 
     what: str
     command: str
@@ -41,7 +41,7 @@ class Mistake:
 
 
 def configured(what: str, *changes: tuple[str, str], command: str = "certify modes") -> Mistake:
-    """A mistake in the configuration: texts of it with what was written in their place."""
+    """A mistake in the configuration: each change replaces a text by another."""
     text = CONFIGURATION
     for old, new in changes:
         assert old in text, old
@@ -50,12 +50,7 @@ def configured(what: str, *changes: tuple[str, str], command: str = "certify mod
 
 
 def values(what: str, stdin: str, command: str = "privatize modes") -> Mistake:
-    """A mistake in what is put in."""
-    return Mistake(what=what, command=command, stdin=stdin)
-
-
-def asked(what: str, command: str, stdin: str = "") -> Mistake:
-    """A mistake on the command line."""
+    """A mistake in the input."""
     return Mistake(what=what, command=command, stdin=stdin)
 
 
@@ -69,7 +64,7 @@ NOW: Final = "2026-11-23T10:00:00Z"
 
 MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
     "Configuration": (
-        Mistake(what="no configuration at all", command="certify -c none.toml modes"),
+        Mistake("no configuration at all", "certify -c none.toml modes"),
         configured("a bracket is missing", ("[kafka]", "[kafka")),
         configured("a key is misspelt", ("epsilon = 1.0", "epsilom = 1.0")),
         configured("a table is misspelt", ("[collection.modes]", "[colection.modes]")),
@@ -88,7 +83,7 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
         configured("windows that leave gaps", ('hop = "30m"', 'hop = "2h"')),
         configured("quantiles of labels", (MODES, f"{MODES}\npublish = {{ quantiles = [0.5] }}")),
         configured(
-            "a published range that ends outside of the domain",
+            "a published range that ends outside the domain",
             ("publish = { q", "publish = { ranges = { old = [90, 120] }, q"),
         ),
         configured(
@@ -102,19 +97,21 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
             ("minimum = 1", 'topic = "reports"'),
             ("[collection.ages]", 'topic = "reports"\n[collection.ages]'),
         ),
-        configured("a bootstrap with a port that there is not", ("127.0.0.1:1", "broker:99999")),
-        configured("a Kafka setting that there is not", ("[worker]", "acks_all = true\n[worker]")),
+        configured("a bootstrap with an impossible port", ("127.0.0.1:1", "broker:99999")),
         configured(
-            "a secret out of a variable that is not set",
+            "a Kafka setting that does not exist", ("[worker]", "acks_all = true\n[worker]")
+        ),
+        configured(
+            "a secret from a variable that is not set",
             ("[worker]", '[worker]\ntoken = { env = "NO_SUCH_TOKEN" }'),
             command="check",
         ),
         configured("a short token", ("[worker]", '[worker]\ntoken = "secret"'), command="check"),
         configured(
-            "serving everybody without a token", ("127.0.0.1:0", "0.0.0.0:6066"), command="check"
+            "serving the network without a token", ("127.0.0.1:0", "0.0.0.0:6066"), command="check"
         ),
         configured(
-            "a pair with an attribute that there is not", (MODES, RECORDS.replace("HOW", "how"))
+            "a pair with an attribute that does not exist", (MODES, RECORDS.replace("HOW", "how"))
         ),
         configured(
             "a pair with budgets by distance",
@@ -132,80 +129,80 @@ MISTAKES: Final[Mapping[str, tuple[Mistake, ...]]] = {
             command="send --ledger me.ledger --budget 1 --horizon 1d modes",
         ),
         configured("two mistakes at once", ("1.0", "-1"), ("[2, 3]", "[2]")),
-        asked("a collection that there is not", "certify mode"),
+        Mistake("a collection that does not exist", "certify mode"),
     ),
     "Values": (
-        values("a value outside of the domain", "bus\ntram\n"),
+        values("a value outside the domain", "bus\ntram\n"),
         values("a header that nobody declared", "mode\nbus\n"),
-        values("a number outside of the ends", "20\n101\n", "privatize ages"),
-        values("no number", "nan\n", "privatize ages"),
+        values("a number outside the interval", "20\n101\n", "privatize ages"),
+        values("a value that is not a number", "nan\n", "privatize ages"),
         values("a decimal comma", "20,5\n", "privatize ages"),
         values("one coordinate of two", "3\n", "privatize places"),
         values("semicolons between coordinates", "3;2\n", "privatize places"),
         values("an empty line", "bus\n\nbus\n"),
         values("many bad lines", "tram\n" * 3 + "bus\n"),
-        values(
-            "a column that the file has not", "id,how\n1,bus\n", "privatize --columns mode modes"
-        ),
-        values("labels to be moved into the ends", "bus\n", "privatize --clamp modes"),
-        values("a column that is never closed", 'bus\n"car\n'),
+        values("a column that the file lacks", "id,how\n1,bus\n", "privatize --columns mode modes"),
+        values("clamping labels", "bus\n", "privatize --clamp modes"),
+        values("a quote that is never closed", 'bus\n"car\n'),
     ),
     "Times": (
-        values("seconds in place of milliseconds", "1795255200,bus\n", "privatize --times modes"),
+        values("seconds instead of milliseconds", "1795255200,bus\n", "privatize --times modes"),
         values("no time in the line", "bus\n", "privatize --times modes"),
         values("a time without a zone", "2026-11-21T10:00:00,bus\n", "privatize --times modes"),
-        values("a date that there is not", "2026-02-30T10:00:00Z,bus\n", "privatize --times modes"),
-        values("a time of years ago", "2019-11-21T10:00:00Z,bus\n", "privatize --times modes"),
-        values("a time of years ahead", "2099-11-21T10:00:00Z,bus\n", "privatize --times modes"),
-        asked("a replay without times", "privatize --replay modes", "bus\n"),
-        asked("an end in words", "close --until yesterday modes"),
+        values(
+            "a date that does not exist", "2026-02-30T10:00:00Z,bus\n", "privatize --times modes"
+        ),
+        values("a time years ago", "2019-11-21T10:00:00Z,bus\n", "privatize --times modes"),
+        values("a time years ahead", "2099-11-21T10:00:00Z,bus\n", "privatize --times modes"),
+        Mistake("a replay without times", "privatize --replay modes", "bus\n"),
+        Mistake("an end in words", "close --until yesterday modes"),
     ),
     "Files and options": (
-        asked("a file that there is not", "privatize modes none.csv"),
-        asked("a folder in place of a file", "privatize modes ."),
-        asked("no collection named", "estimate"),
-        asked("an option that there is not", "estimate --tops 3 modes"),
-        asked("reports of nothing", "estimate modes"),
-        values("values where reports belong", "bus\n", "estimate modes"),
+        Mistake("a file that does not exist", "privatize modes none.csv"),
+        Mistake("a folder instead of a file", "privatize modes ."),
+        Mistake("no collection named", "estimate"),
+        Mistake("an option that does not exist", "estimate --tops 3 modes"),
+        Mistake("no reports at all", "estimate modes"),
+        values("values instead of reports", "bus\n", "estimate modes"),
         values("half a line of a report", '{"fingerprint": "00', "estimate modes"),
-        asked("two forms at once", "estimate --json --csv modes"),
-        asked("a confidence in percent", "estimate --confidence 95 modes"),
-        asked("finals into a table of another kind", "finals --to finals.csv modes"),
-        asked("a domain's file that there is not", "certify -c file.toml modes"),
-        asked("a channel's file that there is not", "certify -c channel.toml modes"),
-        asked("a plan for nobody", "plan modes --respondents 0"),
-        asked("a file that is no ledger", f"ledger {FILE}"),
-        asked("words to be found where all are known", "discover modes"),
-        asked("a command that there is not", "estimates"),
+        Mistake("two forms at once", "estimate --json --csv modes"),
+        Mistake("a confidence in percent", "estimate --confidence 95 modes"),
+        Mistake("finals into a table of another kind", "finals --to finals.csv modes"),
+        Mistake("a domain's file that does not exist", "certify -c file.toml modes"),
+        Mistake("a channel's file that does not exist", "certify -c channel.toml modes"),
+        Mistake("a plan for nobody", "plan modes --respondents 0"),
+        Mistake("a file that is not a ledger", f"ledger {FILE}"),
+        Mistake("discovering words in a domain of known values", "discover modes"),
+        Mistake("a command that does not exist", "estimates"),
     ),
     "Brokers": (
-        asked("nobody listens there", "check"),
+        Mistake("no broker listens there", "check"),
         values("values for a broker that is away", "bus\n", "send modes"),
-        asked("a login without a password", "check -c login.toml"),
-        asked("a certificate's file that there is not", "check -c tls.toml"),
+        Mistake("a login without a password", "check -c login.toml"),
+        Mistake("a certificate's file that does not exist", "check -c tls.toml"),
     ),
-    "A worker that is asked": (
-        asked("nobody answers there", "query http://127.0.0.1:1 modes"),
-        asked("an address without http", "query 127.0.0.1:6066 modes"),
-        asked("a collection that it does not have", f"query {URL} mode"),
-        asked("no window yet", f"query {URL} rides"),
-        asked("a range outside of the domain", f"query {URL} city --range 0..9,0..99"),
-        asked("one dimension of two", f"query {URL} city --range 0..3"),
-        asked("a quantile of a map", f"query {URL} city --quantile 0.5"),
-        asked("a negative number of values", f"query {URL} city --top -1"),
-        asked("an unknown method", f"query {URL} city --method wilson"),
-        asked("a span with a start alone", f"query {URL} city --start {NOW}"),
-        asked(
+    "Queries to a worker": (
+        Mistake("no worker answers there", "query http://127.0.0.1:1 modes"),
+        Mistake("an address without http", "query 127.0.0.1:6066 modes"),
+        Mistake("a collection that it does not have", f"query {URL} mode"),
+        Mistake("no window yet", f"query {URL} rides"),
+        Mistake("a range outside the domain", f"query {URL} city --range 0..9,0..99"),
+        Mistake("one dimension of two", f"query {URL} city --range 0..3"),
+        Mistake("a quantile of a map", f"query {URL} city --quantile 0.5"),
+        Mistake("a negative number of values", f"query {URL} city --top -1"),
+        Mistake("an unknown method", f"query {URL} city --method wilson"),
+        Mistake("a span with a start alone", f"query {URL} city --start {NOW}"),
+        Mistake(
             "a span that is not of whole panes",
             f"query {URL} city --start 2026-11-21T10:00:30Z --end 2026-11-21T10:01:00Z",
         ),
-        asked("a day in place of a time", f"query {URL} city --from 2026-11-22"),
-        asked(
+        Mistake("a day instead of a time", f"query {URL} city --from 2026-11-22"),
+        Mistake(
             "an end before the start",
             f"query {URL} city --start 2026-11-21T10:02:00Z --end 2026-11-21T10:01:00Z",
         ),
-        asked("two ways to choose windows", f"query {URL} city --last 2 --all"),
-        asked("a fingerprint of another collection", f"query {URL} city --fingerprint 00"),
+        Mistake("two ways to choose windows", f"query {URL} city --last 2 --all"),
+        Mistake("a fingerprint of another collection", f"query {URL} city --fingerprint 00"),
     ),
 }
 OTHERS: Final = {
@@ -222,4 +219,4 @@ OTHERS: Final = {
         "[worker]", 'security_protocol = "SSL"\nssl_cafile = "none.pem"\n[worker]'
     ),
 }
-"""Files that are there for every command."""
+"""Files that every command finds."""

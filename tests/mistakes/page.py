@@ -1,4 +1,4 @@
-"""What is said of each mistake, as docs/mistakes.md: made by making all of them."""
+"""docs/mistakes.md: every mistake, made, with its message."""
 
 import asyncio
 import os
@@ -25,16 +25,18 @@ from tests.stream.querying import five_minutes
 
 PATIENCE_SECONDS: Final = 120.0
 _LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
-_HEADING: Final = """# Mistakes, and what is said of them
+_HEADING: Final = """# Mistakes and their messages
 
-`python -m tests.mistakes` makes each of these and prints this page. A command, where none stands
-the one above, says what is wrong and exits with 1 or 2, having written and counted nothing.
+`python -m tests.mistakes` makes each of these mistakes and prints this page. The command (an empty
+cell repeats the one above) says what is wrong and exits with 1 or 2. It has written nothing and
+counted nothing.
 """
 _SENT_HEADING: Final = """
 ## Messages that arrive in the topic
 
-A worker counts what is right, whatever comes with it. What it cannot count it counts by reason, in
-`/metrics`, `ldpstream status` and on the page, and copies to `TOPIC.late` or `TOPIC.rejected`.
+A worker counts good reports, whatever arrives with them. Late and rejected reports are counted by
+reason in `/metrics`, `ldpstream status` and on the page, and copied to `TOPIC.late` or
+`TOPIC.rejected`.
 
 | what arrives, after 100 reports | counted | late | rejected |
 | --- | --- | --- | --- |"""
@@ -45,7 +47,7 @@ def page() -> str:
     lines = [_HEADING.rstrip()]
     with _folder(), _worker() as url:
         for heading, mistakes in MISTAKES.items():
-            lines += ["", f"## {heading}", "", "| what | command | what is said |"]
+            lines += ["", f"## {heading}", "", "| mistake | command | message |"]
             lines.append("| --- | --- | --- |")
             above = ""
             for mistake in mistakes:
@@ -60,7 +62,7 @@ def page() -> str:
 
 @contextmanager
 def _worker() -> Iterator[str]:
-    """Serve a worker's HTTP from a thread: commands want the main one."""
+    """Serve a worker's HTTP from a thread, as commands run in the main one."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -77,7 +79,7 @@ def _worker() -> Iterator[str]:
 
 @contextmanager
 def _folder() -> Iterator[None]:
-    """Work in a folder that nothing else is in."""
+    """Work in an empty folder."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
@@ -99,7 +101,7 @@ def _make(mistake: Mistake, url: str) -> str:
     run = CliRunner().invoke(main, arguments, input=mistake.stdin, prog_name="ldpstream")
     assert time.monotonic() - begun < PATIENCE_SECONDS, mistake.what
     said = run.stderr.strip().replace(url, URL)
-    # `check` says what it looks at, and what is wrong with it.
+    # `check` also prints what it looks at.
     printed = "" if mistake.command.startswith("check") else run.stdout
     if run.exit_code not in (1, 2) or not said or printed or "Traceback" in said:
         said = f"EXIT {run.exit_code}, {run.exception!r}, {run.stdout} {said}"
@@ -108,7 +110,7 @@ def _make(mistake: Mistake, url: str) -> str:
 
 
 def _sent() -> Iterator[tuple[str, str]]:
-    """Yield what came of 100 reports and a bad message, of each kind."""
+    """Yield the counts of 100 reports and a bad message, for each kind of bad message."""
     modes = ldp.define_collection(
         "modes", mechanism="block-hadamard", epsilon=1.0, domain={"values": ["bus", "car"]}
     )
@@ -118,11 +120,11 @@ def _sent() -> Iterator[tuple[str, str]]:
 
     start = "2026-11-21T10:00:00Z"
     for what in (
-        "no message at all (a tombstone)",
-        "no frame, but text",
+        "a record without a value (a tombstone)",
+        "text instead of a frame",
         "a frame that ends in the middle",
         "a report of another configuration",
-        "a report of a window that is closed",
+        "a report of a closed window",
         "a report dated tomorrow",
         "a report that no value can have",
     ):
@@ -130,15 +132,15 @@ def _sent() -> Iterator[tuple[str, str]]:
         driver.send(["bus"] * 100)
         good = driver.collection.spec.frame(["bus"], times_ms=[driver.now_ms])
         spec = driver.collection.spec
-        if what.startswith("no message"):
+        if what.endswith("(a tombstone)"):
             driver.produce(None)
-        elif what.startswith("no frame"):
+        elif what.startswith("text"):
             driver.produce(b"bus")
         elif what.endswith("middle"):
             driver.produce(good[:-1])
         elif what.endswith("configuration"):
             driver.produce(other.spec.frame(["bus"], times_ms=[driver.now_ms]))
-        elif what.endswith("closed"):
+        elif "closed" in what:
             driver.advance("2h")
             driver.produce(good)
         elif what.endswith("tomorrow"):

@@ -1,4 +1,4 @@
-"""Every mistake is refused at once, in words: those of docs/mistakes.md."""
+"""Every mistake is refused at once, with the message that docs/mistakes.md gives."""
 
 from pathlib import Path
 
@@ -8,6 +8,6 @@ from tests.mistakes.page import page
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_page_says_what_is_said():
+def test_docs_give_the_messages():
     assert sum(map(len, MISTAKES.values())) >= 60
     assert page() == (DOCS / "mistakes.md").read_text()

@@ -40,7 +40,7 @@ for _ in range({UPLOADS}):
     url = "http://gateway:8080/v1/collections/checkins/reports"
     urllib.request.urlopen(urllib.request.Request(url, data=frame, headers=headers), timeout=30)
 """
-"""What a container runs to upload single reports; an answer that is no success ends it."""
+"""What a container runs to upload single reports; any answer but a success ends it."""
 
 
 def docker(*arguments: str) -> str:
@@ -99,8 +99,8 @@ def eventually(what: str, ask: Callable[[], Found | None]) -> Found:
     raise SystemExit(f"containers: failed: {what} did not happen in {PATIENCE_SECONDS} s: {last}")
 
 
-class Seen:
-    """The last answer of a worker, which `eventually` shows where it was not the expected one."""
+class Workers:
+    """The HTTP API of the workers, by their ports."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -132,9 +132,9 @@ def scrape() -> str:
     return f"{len(up[0])} targets up"
 
 
-def kill(seen: Seen) -> str:
+def kill(workers: Workers) -> str:
     """Kill the process of worker 1, as the kernel does when memory is short; returns the figure."""
-    before = {name: seen.status(name)["counted"] for name in DEVICES}
+    before = {name: workers.status(name)["counted"] for name in DEVICES}
     state = inspect("worker-1")
     os.kill(state["State"]["Pid"], signal.SIGKILL)
     begun = time.monotonic()
@@ -146,24 +146,24 @@ def kill(seen: Seen) -> str:
 
     eventually("worker 1 healthy again", back)
     seconds = time.monotonic() - begun
-    _counted_on(seen, before)
+    _count_more(workers, before)
     return f"healthy again after {seconds:.0f} s"
 
 
-def _counted_on(seen: Seen, before: Mapping[str, int]) -> None:
+def _count_more(workers: Workers, before: Mapping[str, int]) -> None:
     """Wait until more reports of every device have been counted than `before`."""
     for name in DEVICES:
         eventually(
-            f"{name} counted on", lambda name=name: seen.status(name)["counted"] > before[name]
+            f"{name} counts more", lambda name=name: workers.status(name)["counted"] > before[name]
         )
 
 
-def upgrade(seen: Seen) -> str:
+def upgrade(workers: Workers) -> str:
     """Put another image in the place of the workers', and recreate one after another with it.
 
     Their volumes and partitions are kept; returns the figure.
     """
-    before = {name: seen.status(name)["counted"] for name in DEVICES}
+    before = {name: workers.status(name)["counted"] for name in DEVICES}
     image = inspect(WORKERS[0])["Config"]["Image"]
     text = f"FROM {image}\nLABEL release=next\n"
     command = ["/usr/bin/docker", "build", "-t", image, "-"]
@@ -179,11 +179,11 @@ def upgrade(seen: Seen) -> str:
 
         eventually(f"{worker} healthy with another image", upgraded)
     seconds = time.monotonic() - begun
-    _counted_on(seen, before)
+    _count_more(workers, before)
     return f"both workers healthy with another image after {seconds:.0f} s"
 
 
-def count(seen: Seen) -> str:
+def count(workers: Workers) -> str:
     """Stop the devices, and compare what brokers acknowledged with what is counted."""
     docker("exec", container("worker-2"), "python", "-c", UPLOAD)
     docker("stop", *(container(name) for name in DEVICES))
@@ -198,26 +198,26 @@ def count(seen: Seen) -> str:
         for port in (6066, 6067):
             eventually(
                 f"all {sent} reports of {name} accounted for by port {port}",
-                lambda name=name, port=port, sent=sent: seen.accounted(name, port) >= sent,
+                lambda name=name, port=port, sent=sent: workers.accounted(name, port) >= sent,
             )
-            found = seen.status(name, port)
-            if seen.accounted(name, port) != sent or found["rejected"]:
+            found = workers.status(name, port)
+            if workers.accounted(name, port) != sent or found["rejected"]:
                 raise SystemExit(f"containers: failed: {name}: {sent} sent, but {found}")
         figures.append(
             f"{name} {sent:,} sent, {found['counted']:,} counted, {found['late']:,} late"
         )
-    # Its windows follow each other, so each report is in one of them.
+    # Its windows do not overlap, so each report is in one of them.
     eventually(
-        "finals of commutes", lambda: all(one["published"] for one in seen.windows("commutes"))
+        "finals of commutes", lambda: all(one["published"] for one in workers.windows("commutes"))
     )
-    finals, counted = seen.windows("commutes"), seen.status("commutes")["counted"]
+    finals, counted = workers.windows("commutes"), workers.status("commutes")["counted"]
     if sum(one["n"] for one in finals) != counted:
         raise SystemExit(f"containers: failed: finals of {counted} commutes are {finals}")
     return "; ".join([*figures, f"{len(finals)} finals of commutes hold all"])
 
 
 def rights() -> str:
-    """Check who a worker is, and that it can write its data, and nothing else."""
+    """Check that a worker is its own user and can write its data and nothing else."""
     write = "touch $f 2> /dev/null && echo yes || echo no"
     write = f"for f in /var/lib/ldpstream/x /opt/x; do {write}; done"
     found = docker("exec", container("worker-1"), "sh", "-c", f"id -u; id -g; {write}").split()
@@ -237,7 +237,7 @@ def stop() -> str:
     docker("stop", container("kafka"))
     for name in (*OWN, "prometheus", "kafka"):
         state = inspect(name)["State"]
-        # Java ends with 128 + SIGTERM. 137 is what the engine had to kill.
+        # Java ends with 128 + SIGTERM; 137 is the code of what the engine had to kill.
         if state["ExitCode"] not in ({0, 143} if name == "kafka" else {0}) or state["OOMKilled"]:
             print(docker("logs", "--tail", "40", container(name)))
             raise SystemExit(f"containers: failed: {name} ended with {state['ExitCode']}")
@@ -245,13 +245,13 @@ def stop() -> str:
 
 
 def main(folder: str) -> None:
-    seen = Seen((Path(folder) / "secrets" / "read-token").read_text().strip())
+    workers = Workers((Path(folder) / "secrets" / "read-token").read_text().strip())
     for what, step in (
         ("scraped", scrape),
         ("rights", rights),
-        ("killed", lambda: kill(seen)),
-        ("upgraded", lambda: upgrade(seen)),
-        ("counted", lambda: count(seen)),
+        ("killed", lambda: kill(workers)),
+        ("upgraded", lambda: upgrade(workers)),
+        ("counted", lambda: count(workers)),
         ("stopped", stop),
     ):
         print(f"containers: {what}: {step()}", flush=True)

@@ -1,4 +1,4 @@
-"""What workers, gateways and packers export."""
+"""The metrics that workers, gateways and packers export."""
 
 from typing import Any
 

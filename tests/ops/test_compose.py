@@ -56,7 +56,7 @@ def test_the_commands_exist_and_take_their_arguments():
         command = SERVICES[name].get("command", _default_command())
         assert command[0] in COMMANDS
         assert command[1:3] == ["-c", CONFIG]
-        # Everything but --help is parsed as it will be; a wrong option is refused before it.
+        # A wrong option is refused before --help is printed.
         result = CliRunner().invoke(main, [*command, "--help"])
         assert result.exit_code == 0, (name, result.output)
         options = {word for word in command if word.startswith("--")}
@@ -119,7 +119,7 @@ def test_nothing_is_published_beyond_this_machine():
         assert all(port.startswith("127.0.0.1:") for port in service.get("ports", []))
 
 
-def test_what_is_mounted_exists_read_only_and_where_it_is_looked_for():
+def test_mounts_exist_are_read_only_and_where_services_look():
     mounts: dict[str, str] = {}
     for name, service in SERVICES.items():
         for volume in service.get("volumes", []):
@@ -152,8 +152,8 @@ def test_secrets_are_files_that_make_draws_and_git_ignores():
         assert used <= set(service.get("secrets", []))
 
 
-def test_what_containers_read_is_open_to_them_whatever_the_umask(tmp_path: Path):
-    # The same as the attack of this name: `make up` with an engine that does nothing.
+def test_containers_can_read_their_files_whatever_the_umask(tmp_path: Path):
+    # As the attack `umask-077` does: `make up` with a stand-in for the engine.
     broker = Broker("none", "127.0.0.1:1")
     stand = Stand(checkout=ROOT, broker=broker, folder=tmp_path)
     outcome = asyncio.run(private_umask(stand))
@@ -189,7 +189,7 @@ def test_the_digests_of_images_are_set_at_a_release(tmp_path: Path):
         '#!/bin/sh\n[ "$1 $2 $3" = "buildx imagetools inspect" ] || exit 1\n'
         "printf 'sha256:'; eval last=\\${$#}; printf %s \"$last\" | sha256sum | cut -d' ' -f1\n"
     )
-    # Twice: a digest that is there is replaced, not followed by another one.
+    # Twice: the second run replaces the digests of the first.
     for _ in range(2):
         assert subprocess.run(pin, env=path, capture_output=True).returncode == 0
     after = subprocess.run([*pin, "--check"], capture_output=True, text=True)
@@ -205,7 +205,7 @@ def _compose_text() -> str:
     return (DOCKER / "compose.yaml").read_text()
 
 
-def test_every_container_gives_up_what_it_does_not_need():
+def test_every_container_drops_rights_that_it_does_not_need():
     for name, service in SERVICES.items():
         assert service["cap_drop"] == ["ALL"], name
         assert service["security_opt"] == ["no-new-privileges:true"], name
@@ -215,7 +215,7 @@ def test_every_container_gives_up_what_it_does_not_need():
         assert service["mem_limit"], name
         assert service["pids_limit"], name
         assert service["logging"]["options"].keys() == {"max-size", "max-file"}, name
-        # What may be written to is a volume, or in memory and bounded.
+        # Writable places are volumes, or in memory and bounded.
         assert all("size=" in one for one in service.get("tmpfs", [])), name
     users = re.findall(r"^USER (.*)$", DOCKERFILE, re.MULTILINE)
     assert users == ["10001:10001"]
@@ -244,7 +244,7 @@ def _pom() -> str:
     return (DOCKER / "kafka" / "pom.xml").read_text()
 
 
-def test_whoever_serves_is_checked_for_health():
+def test_every_server_has_a_health_check():
     for name, service in SERVICES.items():
         assert ("healthcheck" in service) is (service.get("command", [""])[0] != "simulate"), name
 
@@ -258,7 +258,7 @@ def test_no_secret_is_in_an_environment():
         assert value.startswith("/run/secrets/"), name
 
 
-def test_dependencies_are_checked_for_health():
+def test_services_wait_until_their_dependencies_are_healthy():
     needed = {name: one["depends_on"] for name, one in SERVICES.items() if name != "kafka"}
     for name, others in needed.items():
         assert others, name

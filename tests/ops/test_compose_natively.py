@@ -1,6 +1,6 @@
 """The containers' configuration run without containers: Kafka, two workers, devices, Prometheus.
 
-Only hosts, ports and paths are exchanged; `tests/ops/test_compose.py` shows that those agree.
+Only hosts, ports and paths are replaced; `tests/ops/test_compose.py` shows that those agree.
 """
 
 import asyncio
@@ -154,7 +154,7 @@ async def test_the_containers_configuration_counts_and_is_scraped(bootstrap: str
         await eventually(lambda: healthy(ports["packer"], of=SERVICES["packer"]))
         packer.url = f"http://127.0.0.1:{ports['packer']}"
         assert packer.status("/metrics") == 401
-        # Uploads need nothing, its metrics the readers' token.
+        # Uploads need no token, metrics that of readers.
         assert gateway.get("/v1/collections/checkins/spec")["collection"] == "checkins"
         assert gateway.status("/metrics") == 401
         devices = {

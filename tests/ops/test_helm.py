@@ -1,4 +1,4 @@
-"""The chart of docker/helm: what its manifests say is run without a cluster.
+"""The chart of docker/helm: its manifests are checked, and their commands run, without a cluster.
 
 `make chart` renders them, needs helm, and checks them against Kubernetes' schemas.
 """
@@ -164,7 +164,7 @@ def test_commands_ports_paths_and_environment_agree(name: str, tmp_path: Path):
 
 @pytest.mark.broker
 @pytest.mark.slow
-async def test_what_manifests_start_answers_their_probes(tmp_path: Path):
+async def test_processes_of_the_manifests_answer_their_probes(tmp_path: Path):
     """The default worker and gateway, and the packer: addresses, folders and the broker differ."""
     full = [c for _, _, c in pods("full") if c["args"][0] == "pack"]
     commands = [c["args"] for c in (*(c for _, _, c in pods("plain")), *full)]

@@ -35,7 +35,7 @@ def test_only_labels_that_exist(where: str, expression: str):
     assert named | set(selected) <= LABELS
 
 
-def test_the_names_are_told_apart_from_functions_and_labels():
+def test_series_are_distinguished_from_functions_and_labels():
     expression = 'sum by (le) (rate(a_b{x="b_c"}[5m])) / on (c) group_left () (d:e > 0) + f'
     assert metrics_in(expression) == {"a_b", "d:e", "f"}
 
@@ -85,12 +85,12 @@ def test_every_metric_is_in_a_dashboard_or_an_alert_or_has_a_reason():
         if name.startswith("ldpstream_") and kind != "histogram" and name not in read
     }
     assert left == {
-        # A label for those who compare versions, not a number.
+        # Labels for those who compare versions, not a number.
         "ldpstream_build_info",
         # For those who run two releases at once: docs/changes.md says how to read them.
         "ldpstream_state_format",
         "ldpstream_state_reads",
-        # What is wrong is said by _wrong; how wrong, and where, is in the documents.
+        # The metric _wrong says whether a prior is wrong; documents say how wrong, and where.
         "ldpstream_prior_calibration_p_value",
         "ldpstream_prior_calibration_flagged_levels",
     }
@@ -127,7 +127,7 @@ def test_dashboards_have_ids_of_their_own_and_the_provisioned_data_source():
 
 
 def test_the_rules_are_valid_and_fire_when_they_should():
-    """As promtool's unit tests say, with the true durations."""
+    """By promtool's unit tests, with the true durations."""
     skip_without_prometheus()
     folder = DOCKER / "prometheus"
     for command in (
@@ -146,14 +146,14 @@ def test_every_alert_has_a_test_in_which_it_fires():
     assert fires == {rule["alert"] for rule in rules() if "alert" in rule}
 
 
-def test_a_share_of_nothing_is_no_panel_of_nan():
+def test_shares_never_divide_by_zero():
     divided = [text for _, text in board_expressions() if " / " in text]
     assert len(divided) > 3
     for text in divided:
         assert re.search(r" / \(.* > 0\)$", text), text
 
 
-def test_estimates_go_on_where_another_worker_speaks_for_a_collection():
+def test_estimates_do_not_depend_on_which_worker_exports_them():
     texts = [
         text for _, text in EXPRESSIONS if re.search(r"(?<!:)ldpstream_(final_)?estimate", text)
     ]

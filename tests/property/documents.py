@@ -1,4 +1,4 @@
-"""Collections with estimate documents, totals to make these of, and what is written."""
+"""Collections for estimate documents, totals to make them from, and their content."""
 
 import json
 from functools import cache
@@ -13,7 +13,7 @@ from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import document_schema
 from ldpstream.agents.state.context import WindowTotals
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 LABELS = {
     "mechanism": "high-low",
@@ -37,8 +37,7 @@ def collection(table: dict[str, Any], **more: Any) -> CollectionConfig:
 def totals(config: CollectionConfig, n: int, seed: int = 1) -> WindowTotals:
     mechanism = config.spec.mechanism
     values = np.random.default_rng(seed).binomial(mechanism.size - 1, 0.3, n)
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+    statistic = counted(mechanism, values, seed)
     return WindowTotals(1_795_255_200_000, 1_795_258_800_000, statistic, n, late=3, rejected=5)
 
 
@@ -59,7 +58,7 @@ def answer(config: CollectionConfig, given: WindowTotals, **options: Any) -> dic
 
 @cache
 def _validator() -> Draft202012Validator:
-    # Made once: whether the schema is one takes longer than what it is asked.
+    # Made once: checking the schema takes longer than checking a document.
     schema = document_schema()
     Draft202012Validator.check_schema(schema)
     return Draft202012Validator(schema)

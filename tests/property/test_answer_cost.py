@@ -1,4 +1,4 @@
-"""What an answer is said to cost is not less than it takes; what costs too much is refused."""
+"""The estimated cost of an answer bounds its memory; what costs too much is refused."""
 
 import asyncio
 import tracemalloc
@@ -42,7 +42,7 @@ def queries(kind: str, size: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["list", "both"])
 @pytest.mark.parametrize("name", LARGE)
-def test_an_answer_takes_no_more_than_it_is_said_to_cost(name: str, kind: str):
+def test_an_answer_takes_no_more_than_its_estimated_cost(name: str, kind: str):
     config = collection({"mechanism": name, "epsilon": 1.0, **LARGE[name]})
     given = totals(config, 20)
     options = EstimateOptions(**queries(kind, config.spec.domain.size))
@@ -71,7 +71,7 @@ def test_a_document_of_a_million_values_is_small():
     assert taken <= 100 << 20
 
 
-def test_what_costs_more_than_all_answers_may_is_refused_with_what_to_ask_instead():
+def test_an_answer_that_costs_too_much_is_refused_with_what_to_ask_instead():
     dear = EstimateOptions(top=20, linear=(Linear("a", np.ones(2)),))
     with pytest.raises(AnswerError) as caught:
         check_cost(2 * ANSWERS_BYTES, 0, dear)
@@ -81,11 +81,11 @@ def test_what_costs_more_than_all_answers_may_is_refused_with_what_to_ask_instea
         "linear queries or a smaller top or project=none"
     )
     check_cost(ANSWERS_BYTES, 0, dear)
-    # Who publishes such documents has the memory for one.
+    # A worker that publishes such documents has the memory for one.
     check_cost(2 * ANSWERS_BYTES, 2 * ANSWERS_BYTES, dear)
 
 
-async def test_cheap_answers_wait_for_no_costly_ones_and_each_kind_keeps_its_order():
+async def test_cheap_answers_do_not_wait_for_costly_ones_and_each_kind_keeps_its_order():
     computing = ComputeQueues()
     begun: list[int] = []
     ends = [asyncio.Event() for _ in range(4)]
@@ -113,7 +113,7 @@ async def test_cheap_answers_wait_for_no_costly_ones_and_each_kind_keeps_its_ord
 
 
 @pytest.mark.parametrize("cost_bytes", [1, ANSWERS_BYTES])
-async def test_too_many_that_wait_are_sent_away(cost_bytes: int):
+async def test_requests_beyond_the_queue_are_refused(cost_bytes: int):
     computing = ComputeQueues()
     async with computing.turn(cost_bytes, 0):
 
@@ -126,7 +126,7 @@ async def test_too_many_that_wait_are_sent_away(cost_bytes: int):
         with pytest.raises(AnswerError) as caught:
             await waits()
         assert caught.value.status == 503
-        # Whoever gives up makes room.
+        # A request that gives up makes room.
         waiting.pop().cancel()
         await asyncio.sleep(0)
         waiting.append(asyncio.create_task(waits()))

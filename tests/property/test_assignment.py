@@ -1,4 +1,4 @@
-"""Partitions of a group: each has one owner, all are even, and nothing moves without need."""
+"""Partitions of a group: each has one owner, shares are even, and nothing moves needlessly."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ def sizes(found: dict[str, set[Partition]]) -> list[int]:
     return sorted((len(owned) for owned in found.values()), reverse=True)
 
 
-def test_what_was_uneven_is_even():
+def test_uneven_assignments_become_even():
     three = {f"w{i}": ["a"] for i in range(3)}
     assert sizes(assign({}, three, {"a": 4})) == [2, 1, 1]
     six = dict.fromkeys(TOPICS, 1)
@@ -33,7 +33,7 @@ def test_what_was_uneven_is_even():
 
 
 @given(claims, members, topics)
-def test_all_topics_are_even_and_all_together(
+def test_each_topic_and_all_together_are_shared_evenly(
     owned: dict[str, set[Partition]], names: list[str], partitions: dict[str, int]
 ):
     found = assign(owned, alike(names, partitions), partitions)
@@ -47,7 +47,7 @@ def test_all_topics_are_even_and_all_together(
 
 
 @given(claims, members, topics)
-def test_what_is_even_stays(
+def test_an_even_assignment_stays(
     owned: dict[str, set[Partition]], names: list[str], partitions: dict[str, int]
 ):
     subscribed = alike(names, partitions)
@@ -56,7 +56,7 @@ def test_what_is_even_stays(
 
 
 @given(members, topics)
-def test_what_a_member_leaves_behind_is_all_that_moves_when_it_goes(
+def test_when_a_member_leaves_little_but_its_partitions_moves(
     names: list[str],
     partitions: dict[str, int],
 ):
@@ -73,7 +73,7 @@ def test_what_a_member_leaves_behind_is_all_that_moves_when_it_goes(
     st.dictionaries(st.sampled_from(["m0", "m1", "m2"]), st.sets(st.sampled_from("abc"))),
     topics,
 )
-def test_only_who_is_subscribed_owns(
+def test_only_subscribed_members_own_partitions(
     owned: dict[str, set[Partition]],
     subscribed: dict[str, set[str]],
     partitions: dict[str, int],

@@ -1,4 +1,4 @@
-"""Mechanisms inside blocks, on any partition and budget: draws, guarantee, totals."""
+"""Mechanisms inside blocks, on any partition and budget: draws, guarantees, totals."""
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveG
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from tests.exact.block_reference import REFERENCES
+from tests.exact.reports import accumulated
 from tests.seeded import SeededEntropy
 from tests.soak import chosen
 
@@ -27,7 +28,7 @@ KINDS = pytest.mark.parametrize(
 
 @st.composite
 def partitions(draw: st.DrawFn) -> Blocks:
-    """Blocks of 1 to 40 values, one of them of two or more, mixed up."""
+    """Blocks of 1 to 40 values, at least one of two or more, in random order."""
     sizes = draw(st.lists(st.integers(1, 40), min_size=1, max_size=6).filter(lambda s: max(s) > 1))
     table = np.repeat(np.arange(len(sizes)), sizes)
     return Blocks(np.random.default_rng(draw(st.integers(0, 99))).permutation(table))
@@ -40,7 +41,7 @@ def reports_of(mechanism: BlockMechanism, values: np.ndarray, seed: int) -> np.n
 @KINDS
 @settings(deadline=None, max_examples=EXAMPLES)
 @given(epsilon=epsilons, blocks=partitions(), seed=st.integers(0, 2**32))
-def test_reports_of_a_block_survive_and_say_which(
+def test_reports_survive_encoding_and_disclose_their_block(
     kind: type[BlockMechanism], epsilon: float, blocks: Blocks, seed: int
 ):
     mechanism = kind(epsilon, blocks)
@@ -51,8 +52,7 @@ def test_reports_of_a_block_survive_and_say_which(
     decoded, valid = mechanism.decode(payload)
     assert valid.all()
     assert np.array_equal(decoded, reports)
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, decoded)
+    statistic = accumulated(mechanism, decoded)
     decoder = mechanism.decoder()
     of_block = np.bincount(blocks.of_value[values], minlength=blocks.count)
     assert np.array_equal(decoder.group_reports(statistic), of_block)
@@ -96,9 +96,8 @@ def test_the_draws_follow_the_specification(
 def test_sums_of_subsets_are_linear_and_blocks_exact(epsilon: float, blocks: Blocks, seed: int):
     mechanism = SubsetSelection(epsilon, blocks)
     rng = np.random.default_rng(seed)
-    statistic = mechanism.empty()
     values = rng.integers(0, blocks.size, 40)
-    mechanism.accumulate(statistic, reports_of(mechanism, values, seed))
+    statistic = accumulated(mechanism, reports_of(mechanism, values, seed))
     decoder, weights = mechanism.decoder(), rng.normal(size=blocks.size)
     shares = decoder.totals(statistic)
     scale = 40 * max(1.0, np.abs(decoder.extremes()[1]).max()) * blocks.size

@@ -52,13 +52,15 @@ def test_defaults_are_those_documented():
         ({"grace": "5m", "future": "1s"}, 300_000, 1_000),
     ],
 )
-def test_grace_and_future_fit_each_other(written: dict[str, str], grace_ms: int, future_ms: int):
+def test_the_defaults_of_grace_and_future_follow_each_other(
+    written: dict[str, str], grace_ms: int, future_ms: int
+):
     table = MINIMAL | {"window": {"size": "1h"} | written}
     window = read(table).collections["checkins"].window
     assert (window.grace_ms, window.future_ms) == (grace_ms, future_ms)
 
 
-def test_the_written_configuration_loads_and_says_what_its_comments_say(tmp_path: Path):
+def test_the_template_loads_and_its_comments_are_right(tmp_path: Path):
     file = tmp_path / "ldpstream.toml"
     file.write_text(TEMPLATE)
     config = load_config(file, environment={})
@@ -97,7 +99,7 @@ MISSING = {
 
 
 @pytest.mark.parametrize("key", MISSING)
-def test_what_decides_about_privacy_has_no_default(key: str):
+def test_keys_that_decide_about_privacy_have_no_default(key: str):
     table = {k: v for k, v in MINIMAL.items() if k != key}
     message = refusal({"collection": {"checkins": table}})
     assert message == f"collection.checkins.{key}: expected {MISSING[key]}, got none"
@@ -189,7 +191,7 @@ def test_a_source_named_as_its_own_changelog_is_refused():
         (b"", "collection: expected at least one table [collection.NAME], got none"),
     ],
 )
-def test_a_file_that_is_no_toml_is_refused_by_line(tmp_path: Path, text: bytes, problem: str):
+def test_a_file_that_is_not_toml_is_refused_by_line(tmp_path: Path, text: bytes, problem: str):
     file = tmp_path / "bad.toml"
     file.write_bytes(text)
     with pytest.raises(ConfigError) as caught:

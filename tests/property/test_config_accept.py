@@ -1,4 +1,4 @@
-"""`accept`: what of an earlier file counts, and which earlier files are refused."""
+"""`accept`: what an earlier file decides, and which earlier files are refused."""
 
 import json
 from dataclasses import replace
@@ -52,7 +52,7 @@ def accepting(folder: Path, *files: str, **keys: str) -> Path:
     return write(folder, "new.toml", epsilon="2.0", extra=f"accept = [{listed}]", **keys)
 
 
-def test_an_earlier_file_says_what_its_reports_mean_and_the_new_one_where_they_are(tmp_path: Path):
+def test_an_earlier_file_decides_the_spec_and_the_new_one_the_topics(tmp_path: Path):
     write(
         tmp_path,
         "past/old.toml",
@@ -61,7 +61,7 @@ def test_an_earlier_file_says_what_its_reports_mean_and_the_new_one_where_they_a
         retention="2h",
         minimum="7",
         rejected="copy",
-        # Its own past is no longer ours, and may go in circles.
+        # What it accepts itself is ignored, and may go in circles.
         extra='accept = ["../new.toml", "absent.toml"]',
     )
     file = accepting(tmp_path, "past/old.toml", partitions="8", rejected="count")
@@ -111,7 +111,7 @@ def test_an_earlier_file_without_the_collection_is_refused(tmp_path: Path):
     )
 
 
-def test_one_spec_is_accepted_once(tmp_path: Path):
+def test_a_spec_cannot_be_accepted_twice(tmp_path: Path):
     write(tmp_path, "old.toml")
     write(tmp_path, "older.toml", minimum="5")
     assert refusal(accepting(tmp_path, "old.toml", "older.toml")).startswith(
@@ -119,13 +119,13 @@ def test_one_spec_is_accepted_once(tmp_path: Path):
     )
 
 
-def test_too_many_are_refused(tmp_path: Path):
+def test_more_than_eight_earlier_files_are_refused(tmp_path: Path):
     said = refusal(accepting(tmp_path, *[f"{i}.toml" for i in range(9)]))
     assert said.startswith("collection.trips.accept: ")
     assert "at most 8" in said
 
 
-def test_certify_proves_what_is_still_taken(tmp_path: Path):
+def test_certify_proves_accepted_specs_too(tmp_path: Path):
     write(tmp_path, "old.toml")
     file = accepting(tmp_path, "old.toml")
     own = load_config(file).collections["trips"]

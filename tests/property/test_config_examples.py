@@ -1,4 +1,4 @@
-"""Examples of configuration keys: every key without a default has one, and files take each."""
+"""Examples of configuration keys: every key without a default has one, and each of them loads."""
 
 import shutil
 import tomllib
@@ -60,11 +60,11 @@ NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
         "domain.attributes.smokes.probability": 0.5,
     },
 }
-"""What else a collection needs for the example of a key to be right."""
+"""What else a collection needs for the example of a key to be valid."""
 
 
 def keys() -> Iterator[tuple[str, str, Mapping[str, Any]]]:
-    """Each key after the path of its table in a collection, or after `worker` or `gateway`."""
+    """Yield the table (a path in a collection, or `worker`, `gateway`), name and schema of keys."""
     for table, name in TABLES.items():
         for key, one in SCHEMA["$defs"][name]["properties"].items():
             if key not in ("window", "spread", "publish"):
@@ -98,7 +98,7 @@ def test_a_key_has_a_default_or_an_example(table: str, key: str, one: Mapping[st
     ("table", "key", "example"),
     [(table, key, each) for table, key, one in keys() for each in one.get("examples", ())],
 )
-def test_a_file_takes_each_example_as_the_page_writes_it(
+def test_each_example_loads_as_the_page_writes_it(
     table: str, key: str, example: object, tmp_path: Path
 ):
     (tmp_path / "places.csv").write_text("home\nwork\nshop\n")

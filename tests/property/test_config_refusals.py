@@ -98,7 +98,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"window.size": "1500ms"}, "precision: expected a divisor of a pane (1500ms), got 1s, t"),
     ({"precision": "2h"}, "precision: expected at most a pane (1h), got 2h"),
     ({"precision": "7s"}, "precision: expected a divisor of a pane (1h), got 7s"),
-    # Later work
+    # Keys of other mechanisms, and files to accept
     ({"mechanism": "unary"}, "mechanism: expected one of binary, block-hadamard"),
     ({"prior": 0.5}, "prior: expected no such key with"),
     ({"accept": "old.toml"}, 'accept: expected a list, got "old.toml"'),
@@ -115,7 +115,7 @@ def test_impossible_collections_are_refused_by_key_and_expectation(
     assert message.startswith(f"collection.checkins.{problem}")
 
 
-def test_what_was_taken_for_a_mechanism_is_told():
+def test_an_unknown_mechanism_is_named():
     keys = with_keys({"mechanism": "block-hadamrd"})
     message = refusal({"collection": {"checkins": keys}})
     assert message.endswith("tree, got 'block-hadamrd'")
@@ -137,20 +137,20 @@ KEYS = (
 @settings(deadline=None)
 @example(key="accept", value="\x85")
 @given(key=st.sampled_from(KEYS), value=json_values)
-def test_whatever_a_key_holds_it_is_taken_or_refused_by_its_path(key: str, value: Any):
+def test_any_value_of_a_key_is_accepted_or_refused_by_its_path(key: str, value: Any):
     try:
         read(with_keys({key: value}))
     except ConfigError as refused:
-        told, message = refused.each(), str(refused)
+        each, message = refused.each(), str(refused)
     else:
         return
-    assert message.splitlines() == [str(one) for one in told]
-    assert len({one.path for one in told}) == len(told)
+    assert message.splitlines() == [str(one) for one in each]
+    assert len({one.path for one in each}) == len(each)
     start = f"collection.checkins.{key.split('.')[0]}"
-    assert all(one.path.startswith(start) for one in told)
+    assert all(one.path.startswith(start) for one in each)
 
 
-def test_everything_that_is_wrong_is_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     tables = {
         "worker": {"key": "k.pem"},
         "gateway": {"key": "k.pem", "http": "6066"},
@@ -188,9 +188,9 @@ def test_everything_that_is_wrong_is_told_at_once():
     assert len(lines) == 13
 
 
-def test_a_problem_of_eight_collections_is_told_of_each():
+def test_a_mistake_in_eight_collections_is_reported_for_each():
     tables = {"collection": {f"c{i}": with_keys({"window.hop": "2h"}) for i in range(8)}}
     with pytest.raises(ConfigError) as caught:
         read_config(tables, base=Path(), environment={})
-    told = caught.value.each()
-    assert [one.path for one in told] == [f"collection.c{i}.window.hop" for i in range(8)]
+    each = caught.value.each()
+    assert [one.path for one in each] == [f"collection.c{i}.window.hop" for i in range(8)]

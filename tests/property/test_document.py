@@ -1,4 +1,4 @@
-"""The estimate document: exactly the contract's fields, null where a number is undefined."""
+"""The estimate document: exactly the fields of the contract, null where a number is undefined."""
 
 import json
 from dataclasses import replace
@@ -40,7 +40,7 @@ def test_the_fields_are_the_contract():
     assert document["influence"] == max(entry["influence"] for entry in entries)
 
 
-def test_published_means_are_those_that_are_asked_for():
+def test_published_means_equal_requested_ones():
     weights = [value % 7 for value in range(40)]
     config = collection(BLOCKS, publish={"linear": {"sevenths": weights}})
     given = totals(config, 500)

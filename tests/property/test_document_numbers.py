@@ -49,7 +49,7 @@ def test_all_values_are_in_their_own_order_and_pointwise_unless_asked():
 
 
 @pytest.mark.parametrize(("top", "chosen"), [(1, True), (39, True), (40, False), (90, False)])
-def test_a_list_chosen_by_looking_is_simultaneous_over_the_whole_domain(top: int, chosen: bool):
+def test_a_post_selected_list_is_simultaneous_over_the_whole_domain(top: int, chosen: bool):
     config = collection(BLOCKS)
     given = totals(config, 400)
     document = answer(config, given, top=top)
@@ -96,7 +96,7 @@ def test_quantiles_are_the_users_labels(table: dict[str, Any]):
     assert document["influence"] is None
 
 
-def test_projection_is_a_named_step_that_keeps_the_bounds_and_drops_what_is_not_its_own():
+def test_projection_keeps_the_bounds_and_drops_standard_errors_and_influence():
     config = collection(BLOCKS)
     given = totals(config, 200)
     ranges = (parse_range("3..20", config.spec.domain),)

@@ -1,4 +1,4 @@
-"""Domains: labels and indices are inverse, and what is outside is refused without being told."""
+"""Domains: labels and indices are inverse; values outside are refused and not repeated."""
 
 import math
 from collections.abc import Callable
@@ -131,18 +131,18 @@ def test_the_first_row_outside_is_named_by_position_only(
         assert caught.value.position == 2
 
 
-def test_truth_values_are_no_numbers():
+def test_booleans_are_not_numbers():
     for domain in (Size(5), Interval(((0.0, 9.0),), (3,))):
         with pytest.raises(ValueOutsideDomainError):
             domain.index([True, False])
 
 
-def test_a_single_text_is_no_sequence_of_labels():
+def test_a_single_text_is_not_a_sequence_of_labels():
     with pytest.raises(TypeError, match="single text"):
         Labels(("a", "b")).index("ab")
 
 
-def test_ranges_make_sense_where_values_have_an_order():
+def test_all_domains_but_labels_are_ordered():
     assert not Labels(("a", "b")).ordered
     for domain in (Size(2), Grid(2, 2), Sizes((2, 3)), Interval(((0.0, 1.0),), (2,))):
         assert domain.ordered

@@ -60,7 +60,9 @@ def test_a_missing_secret_is_refused_when_it_is_needed(
 @pytest.mark.parametrize(
     "given", [SECRET.encode(), 5, {}, {"env": ""}, {"env": "A", "file": "b"}, {"text": SECRET}]
 )
-def test_another_form_is_refused_and_not_repeated(tmp_path: Path, given: object) -> None:
+def test_a_secret_in_another_form_is_refused_and_not_repeated(
+    tmp_path: Path, given: object
+) -> None:
     with pytest.raises(ConfigError) as caught:
         read({**LOGIN, "sasl_plain_password": given}, tmp_path)
     assert str(caught.value) == (

@@ -52,7 +52,7 @@ def test_sums_over_counts_are_the_decoders_transposed(epsilon: float, shape: tup
 @given(st.floats(1e-18, 1e300), domains.filter(lambda shape: len(shape) <= 3))
 def test_every_budget_and_shape_is_certified(epsilon: float, shape: tuple):
     mechanism = L1Geometric(epsilon, shape)
-    # One step, from which all others follow; and no more of it lost than rounding costs.
+    # The budget of one step, from which all others follow, is kept, and used but for rounding.
     assert Fraction(WORD, mechanism.threshold) <= exp_bounds(min(budget(epsilon), Fraction(64)))[0]
     if epsilon < 44:
         assert Fraction(WORD, mechanism.threshold - 1) > exp_bounds(budget(epsilon))[0]
@@ -81,7 +81,7 @@ def test_reports_lie_in_the_domain_and_repeat_with_a_seed(epsilon: float, shape:
     assert ((reports >= 0) & (reports < mechanism.size)).all()
     assert np.array_equal(reports, mechanism.privatize(values, entropy=SeededEntropy(seed)))
     if epsilon > 60:
-        # 2^-64 for each of at most 300 draws: never seen.
+        # Each of at most 300 draws changes a value with a probability of 2^-64.
         assert np.array_equal(reports, values)
 
 

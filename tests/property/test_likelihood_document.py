@@ -13,9 +13,9 @@ from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.bounds.power import CORRELATED
+from tests.exact.reports import counted
 from tests.property import documents
 from tests.property.documents import collection, totals
-from tests.seeded import SeededEntropy
 
 STARTS: dict[str, Any] = {
     "mechanism": "l1-geometric",
@@ -35,25 +35,25 @@ def answer(config: CollectionConfig, given: WindowTotals, **more: Any) -> dict[s
 
 
 @pytest.mark.parametrize("table", [STARTS, WEIGHTED, PUBLIC], ids=["line", "private", "public"])
-def test_a_curve_is_a_distribution_of_which_all_else_is_told(table: dict[str, Any]):
+def test_ranges_and_quantiles_are_those_of_the_likelihoods_curve(table: dict[str, Any]):
     config = collection(table)
-    told = answer(config, totals(config, 3_000), project="likelihood", method="profile")
-    shares = np.array([entry["share"] for entry in told["distribution"]])
+    document = answer(config, totals(config, 3_000), project="likelihood", method="profile")
+    shares = np.array([entry["share"] for entry in document["distribution"]])
     assert shares.min() >= 0.0
     assert shares.sum() == pytest.approx(1.0)
-    assert (told["projection"], told["method"]) == ("likelihood", "profile")
-    assert 0.0 <= told["deviance"] <= 3.8415
-    first, last = (entry["share"] for entry in told["ranges"])
+    assert (document["projection"], document["method"]) == ("likelihood", "profile")
+    assert 0.0 <= document["deviance"] <= 3.8415
+    first, last = (entry["share"] for entry in document["ranges"])
     assert (first, last) == pytest.approx((shares[:6].sum(), shares[6:].sum()))
     domain = config.spec.domain.estimated
     labels = [domain.label(value) for value in range(domain.size)]
-    for quantile in told["quantiles"]:
+    for quantile in document["quantiles"]:
         assert quantile["bound"] == "profile"
         place = int(np.searchsorted(shares.cumsum(), quantile["p"]))
         assert labels.index(quantile["value"]) == place
         low, high = (labels.index(quantile[end]) for end in ("low", "high"))
         assert low <= place <= high
-    for entry in told["distribution"] + told["ranges"]:
+    for entry in document["distribution"] + document["ranges"]:
         assert (entry["se"], entry["influence"], entry["forged"]) == (None, None, None)
         assert 0.0 <= entry["low"] <= entry["high"] <= 1.0
 
@@ -64,13 +64,15 @@ def test_a_curve_is_a_distribution_of_which_all_else_is_told(table: dict[str, An
 def test_profiles_leave_the_unbiased_numbers(table: dict[str, Any], method: Any):
     config = collection(table)
     given = totals(config, 800)
-    told, plain = (
+    document, plain = (
         answer(config, given, method=one, estimand="population") for one in (method, "padded")
     )
-    assert "deviance" not in told
+    assert "deviance" not in document
     named = False
     for one, other in zip(
-        told["distribution"] + told["ranges"], plain["distribution"] + plain["ranges"], strict=True
+        document["distribution"] + document["ranges"],
+        plain["distribution"] + plain["ranges"],
+        strict=True,
     ):
         assert {**one, "low": 0, "high": 0, "bound": 0, "forged": 0, "weight": 0} == {
             **other, "low": 0, "high": 0, "bound": 0, "forged": 0, "weight": 0
@@ -79,16 +81,18 @@ def test_profiles_leave_the_unbiased_numbers(table: dict[str, Any], method: Any)
         named |= one["bound"] == method
     assert named == (table is STARTS)
     if table is STARTS:
-        assert [one["bound"] for one in told["quantiles"]] == [method] * 3
-    assert [one["p"] for one in told["quantiles"]] == [0.1, 0.5, 0.95]
+        assert [one["bound"] for one in document["quantiles"]] == [method] * 3
+    assert [one["p"] for one in document["quantiles"]] == [0.1, 0.5, 0.95]
     assert all("bound" not in one for one in plain["quantiles"])
 
 
 def test_weights_are_bounded_as_without_likelihood():
     config = collection(WEIGHTED)
     given = totals(config, 3_000)
-    told, plain = (answer(config, given, method=one) for one in ("profile", "padded"))
-    assert [one["weight"] for one in told["ranges"]] == [one["weight"] for one in plain["ranges"]]
+    document, plain = (answer(config, given, method=one) for one in ("profile", "padded"))
+    assert [one["weight"] for one in document["ranges"]] == [
+        one["weight"] for one in plain["ranges"]
+    ]
 
 
 @pytest.mark.slow
@@ -103,35 +107,35 @@ def test_the_same_reports_give_the_same_document():
 @pytest.mark.parametrize("n", [0, 1, 2, 4])
 @pytest.mark.parametrize("method", ["profile", "profile-exact"])
 @pytest.mark.parametrize("estimand", ["respondents", "population", "active"])
-def test_few_reports_say_little(n: int, method: Any, estimand: Any):
+def test_few_reports_have_wide_bounds(n: int, method: Any, estimand: Any):
     config = collection(STARTS)
     more = {"method": method, "estimand": estimand, "project": "likelihood"}
-    told = answer(config, totals(config, n), **more)
-    ends = [one[end] for one in told["quantiles"] for end in ("low", "value", "high")]
+    document = answer(config, totals(config, n), **more)
+    ends = [one[end] for one in document["quantiles"] for end in ("low", "value", "high")]
     if n == 0:
         assert ends == [None] * 9
-        assert told["deviance"] is None
+        assert document["deviance"] is None
     else:
         assert None not in ends
-        assert told["deviance"] <= 3.8415
-        assert all(one["low"] == 0.0 for one in told["ranges"] if one["low"] is not None)
+        assert document["deviance"] <= 3.8415
+        assert all(one["low"] == 0.0 for one in document["ranges"] if one["low"] is not None)
 
 
-def test_lists_that_are_chosen_by_looking_are_not_profiled():
+def test_post_selected_lists_are_not_profiled():
     config = collection(STARTS)
     given = totals(config, 800)
-    told = answer(config, given, method="profile", top=3)
-    assert told["simultaneous"]
-    assert {one["bound"] for one in told["distribution"]} == {"noise"}
-    assert {one["bound"] for one in told["ranges"]} == {"profile"}
+    document = answer(config, given, method="profile", top=3)
+    assert document["simultaneous"]
+    assert {one["bound"] for one in document["distribution"]} == {"noise"}
+    assert {one["bound"] for one in document["ranges"]} == {"profile"}
 
 
-def test_reports_of_one_device_several_times_are_no_sample():
+def test_a_population_is_not_profiled_where_devices_report_several_times():
     config = collection(STARTS, window={"size": "10m", "hop": "5m"}, spread=None)
     given = totals(config, 3_000)
     for estimand, profiled in (("respondents", True), ("population", False)):
-        told = answer(config, given, method="profile", estimand=estimand)
-        assert ("bound" in told["quantiles"][0]) == profiled
+        document = answer(config, given, method="profile", estimand=estimand)
+        assert ("bound" in document["quantiles"][0]) == profiled
 
 
 @pytest.mark.parametrize("method", ["profile", "profile-exact"])
@@ -149,7 +153,7 @@ def test_reports_of_one_device_several_times_are_no_sample():
     ],
     ids=["hadamard", "response", "geometry", "subset", "bits", "tree", "grid", "many"],
 )
-def test_what_has_no_likelihood_is_refused_by_name(table: dict[str, Any], method: Method):
+def test_mechanisms_without_a_likelihood_are_refused_by_name(table: dict[str, Any], method: Method):
     instead = "padded" if method == "profile" else "exact"
     said = (
         f"expected {instead} or another, got {method}, which is for l1-geometric in one dimension "
@@ -176,20 +180,16 @@ def test_normal_bounds_do_not_go_with_a_curve():
     check_offered(EstimateOptions(method="normal"), config.spec)
 
 
-def test_both_find_a_point_among_noise():
+def test_profiles_find_a_point_among_noise():
     """Where the unbiased bounds say nothing, likelihood has the median within two bins."""
     bins = {"interval": [0.0, 3.0], "bins": 60}
     config = collection({**STARTS, "epsilon": 0.1, "domain": bins})
-    mechanism = config.spec.mechanism
-    statistic = mechanism.empty()
-    mechanism.accumulate(
-        statistic, mechanism.privatize(np.full(5_000, 23), entropy=SeededEntropy(3))
-    )
+    statistic = counted(config.spec.mechanism, np.full(5_000, 23), 3)
     given = WindowTotals(0, 60_000, statistic, 5_000, late=0, rejected=0)
-    told, plain = (
+    document, plain = (
         documents.answer(config, given, top=0, quantiles=(0.5,), method=method)["quantiles"][0]
         for method in ("profile", "padded")
     )
-    assert 23 * 0.05 - 0.11 < told["low"][0] <= 23 * 0.05 + 1e-9
-    assert 23 * 0.05 - 1e-9 <= told["high"][0] < 23 * 0.05 + 0.11
+    assert 23 * 0.05 - 0.11 < document["low"][0] <= 23 * 0.05 + 1e-9
+    assert 23 * 0.05 - 1e-9 <= document["high"][0] < 23 * 0.05 + 0.11
     assert plain["high"][0] - plain["low"][0] > 1.0

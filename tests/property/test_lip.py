@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from ldpstream.agents.config import CollectionConfig, read_config
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.query.ranges import parse_range
@@ -22,6 +22,8 @@ from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.policies.lip import interval_around
+from tests.exact.reports import accumulated
+from tests.property.documents import collection
 from tests.seeded import SeededEntropy
 
 ILL: dict[str, Any] = {
@@ -39,15 +41,9 @@ def spec_of(table: dict[str, Any]) -> CollectionSpec:
     return CollectionSpec.from_mapping("c", table, base=Path())
 
 
-def collection(table: dict[str, Any], **more: Any) -> CollectionConfig:
-    tables = {"collection": {"c": {**table, "minimum": 0, **more}}}
-    return read_config(tables, base=Path(), environment={}).collections["c"]
-
-
 def totals(config: CollectionConfig, labels: list[Any]) -> WindowTotals:
     spec = config.spec
-    statistic = spec.mechanism.empty()
-    spec.mechanism.accumulate(statistic, spec.privatize(labels, entropy=SeededEntropy(7)))
+    statistic = accumulated(spec.mechanism, spec.privatize(labels, entropy=SeededEntropy(7)))
     return WindowTotals(0, 60_000, statistic, len(labels), late=0, rejected=0)
 
 
@@ -120,7 +116,7 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize(("row", "expected"), BAD_ROWS, ids=[str(row) for row, _ in BAD_ROWS])
-def test_a_bad_label_is_refused_by_its_position_and_not_told(row: Any, expected: str):
+def test_a_bad_label_is_refused_by_its_position_and_not_repeated(row: Any, expected: str):
     spec = spec_of(LOCAL)
     with pytest.raises(ValueOutsideDomainError) as caught:
         spec.privatize([["no", 0.2], row, ["perhaps", 7]])
@@ -140,7 +136,7 @@ def test_an_epsilon_that_is_not_on_offer_is_refused():
             spec.domain.index([["no", bad]])
 
 
-def test_epsilons_on_offer_are_told_to_the_last_digit():
+def test_offered_epsilons_are_shown_with_all_digits():
     spec = spec_of(ILL | {"epsilon": [0.12345678, 2.0]})
     with pytest.raises(ValueOutsideDomainError, match=r"one of the epsilons 0\.12345678, 2 with"):
         spec.domain.index([["no", 0.123457]])
@@ -153,7 +149,7 @@ def test_one_prior_and_one_budget_take_plain_labels():
     assert spec.mechanism.disclosed() == []
 
 
-def test_what_leaves_in_the_clear_is_said():
+def test_the_certificate_lists_what_leaves_in_the_clear():
     said = spec_of(BOTH).mechanism.certify().to_json()["disclosed"]
     assert said == [
         "the level of the device's prior, one of 16",
@@ -161,7 +157,7 @@ def test_what_leaves_in_the_clear_is_said():
     ]
 
 
-def test_the_spec_tells_priors_levels_and_budgets_apart():
+def test_the_fingerprint_distinguishes_priors_levels_and_budgets():
     tables = [ILL, ILL | {"prior": 0.2}, LOCAL, BOTH, ILL | {"epsilon": [1.0, 2.0]}]
     tables += [ILL | {"prior": {"levels": 17}}, ILL | {"domain": {"values": ["yes", "no"]}}]
     assert len({spec_of(table).fingerprint for table in tables}) == len(tables)

@@ -104,7 +104,7 @@ def test_configured_and_written_ranges_agree_with_the_domain(sizes: list[int], d
         ),
     ],
 )
-def test_what_cannot_be_asked_is_refused_by_name(
+def test_impossible_queries_are_refused_by_name(
     domain: Domain, asked: dict[str, Any], message: str
 ):
     with pytest.raises(QueryError) as caught:
@@ -112,7 +112,7 @@ def test_what_cannot_be_asked_is_refused_by_name(
     assert str(caught.value).startswith(message)
 
 
-def test_what_is_asked_replaces_the_defaults_and_nothing_else():
+def test_given_options_replace_their_own_defaults_alone():
     spec = spec_of(Size(10))
     defaults = EstimateOptions(ranges=(Range("r", ((0, 1),)),), quantiles=(0.5,), top=3)
     assert read_options(defaults, spec, {}) == defaults

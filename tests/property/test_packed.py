@@ -58,7 +58,7 @@ def packed(records: list[Record], *, after: int, stop: int, **dated: Any) -> byt
 
 
 @given(some_records(), st.integers(0, 3), st.integers(0, 3))
-def test_what_is_packed_comes_out(records: list[Record], before: int, behind: int):
+def test_packed_records_are_unpacked(records: list[Record], before: int, behind: int):
     after, stop = max(0, records[0][0] - before), records[-1][0] + 1 + behind
     data = packed(records, after=after, stop=stop)
     found = decode_packed(data, partition=3, topic_id=ID)
@@ -70,24 +70,24 @@ def test_what_is_packed_comes_out(records: list[Record], before: int, behind: in
 
 
 @given(some_records(), st.data(), st.booleans(), st.sampled_from([100, 1 << 31, 1 << 33]))
-def test_so_does_when_it_arrived(
+def test_packed_times_of_arrival_are_unpacked(
     records: list[Record], data: st.DataObject, appended: bool, span_ms: int
 ):
     n, first_ms = len(records), data.draw(st.integers(0, 1 << 41))
     times = st.integers(first_ms, first_ms + span_ms)
     arrived = data.draw(st.lists(times, min_size=n, max_size=n))
-    told = packed(records, after=0, stop=records[-1][0] + 1, arrived=arrived, appended=appended)
-    found = decode_packed(told, partition=3, topic_id=ID)
+    encoded = packed(records, after=0, stop=records[-1][0] + 1, arrived=arrived, appended=appended)
+    found = decode_packed(encoded, partition=3, topic_id=ID)
     assert list(found.records) == records
     assert found.records.arrived is not None
     limit_ms = min(arrived) + (1 << 32) - 1
-    # After weeks it is said to have been earlier, and no longer that the broker says so.
+    # A span of weeks is cut, and the times no longer count as the broker's.
     assert found.records.arrived.tolist() == [min(at, limit_ms) for at in arrived]
     assert found.records.appended == (appended and max(arrived) <= limit_ms)
     later = found.records.since(records[n // 2][0])
     assert later.arrived is not None
     assert later.arrived.tolist() == found.records.arrived[n // 2 :].tolist()
-    assert encode_packed(found, partition=3, topic_id=ID) == told
+    assert encode_packed(found, partition=3, topic_id=ID) == encoded
 
 
 @given(some_records(), st.randoms(use_true_random=False))
@@ -110,7 +110,7 @@ def test_damaged_bytes_are_refused_or_read(records: list[Record], rng: random.Ra
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_raise_anything_else(data: bytes):
+def test_random_bytes_raise_nothing_else(data: bytes):
     with pytest.raises(PackedError):
         decode_packed(b"\x81" + data if len(data) % 2 else data, partition=0, topic_id=b"")
 
@@ -143,12 +143,12 @@ def outcome(part: Partition) -> tuple[object, ...]:
     flush = part.flush()
     assert flush is not None
     work = asdict(part.work)
-    # Within a batch copies come in an order of their own.
+    # The order of copies within a batch is not specified.
     return work, flush.cells, sorted(flush.copies, key=lambda copy: (copy.headers, copy.value))
 
 
 def arrivals(source: list[Record], rng: random.Random) -> dict[int, int]:
-    """When messages arrived, by offset: up to long after what they hold is dated, or before."""
+    """Return when messages arrived, by offset: some time before or after the times in them."""
     arrived, at = {}, 0
     for offset, _ in source:
         at = arrived[offset] = max(at, offset * 3 + rng.randint(-10, 40))
@@ -176,7 +176,7 @@ def test_packed_counts_as_the_source_does(seed: int, appended: bool):
     direct = loaded()
     ingest(direct, source)
 
-    # Packers that overlap, cut anywhere and begin anywhere, and whose messages come in any order.
+    # Packers overlap, begin and cut anywhere, and their messages come in any order.
     messages = []
     for _ in range(rng.randint(1, 4)):
         at = rng.choice([0, 0, rng.randrange(end)])
@@ -207,7 +207,7 @@ def test_packed_counts_as_the_source_does(seed: int, appended: bool):
     assert direct.work.next == end
 
 
-def test_what_is_packed_long_after_its_arrival_makes_nothing_late_and_lets_no_forged_date_pass():
+def test_reports_packed_long_after_their_arrival_are_classified_by_it():
     """A packer that was away for an hour packs honest reports with one dated ahead of them."""
     hour_ms = 3_600_000
     window = replace(WINDOW, size_ms=60_000, hop_ms=60_000, grace_ms=5_000, future_ms=5_000)
@@ -221,7 +221,7 @@ def test_what_is_packed_long_after_its_arrival_makes_nothing_late_and_lets_no_fo
         found = decode_packed(data, partition=3, topic_id=ID)
         take(part, found, now_ms=2 * hour_ms)
         late.append((part.work.late, part.work.rejected.get("future", 0)))
-    # So it was where packed messages did not say when what they hold arrived.
+    # Without times of arrival honest reports are late; with the broker's, the forged date fails.
     assert late == [(2, 0), (0, 0), (0, 1)]
 
 
@@ -236,7 +236,7 @@ def test_batches_are_the_same_whichever_way_they_are_read(seed: int):
         np.testing.assert_array_equal(getattr(plain, name), getattr(through, name))
 
 
-def test_a_message_of_nothing_does_not_take_memory():
+def test_a_count_without_records_does_not_take_memory():
     head = HEAD.pack(0x81, 3, 0, 0xFFFFFFFF, bytes(16), 0, 1 << 40, 1 << 40, 0, 0)
     with pytest.raises(PackedError, match="do not hold"):
         decode_packed(head, partition=0, topic_id=b"")

@@ -18,6 +18,7 @@ from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
+from tests.exact.policies import dense
 from tests.soak import chosen
 
 Table = list[list[Fraction | None]]
@@ -48,16 +49,12 @@ def channels(draw: st.DrawFn, size: int) -> Channel:
     return Channel(tuple(rows), outputs)
 
 
-def entries(policy: Policy) -> Table:
-    return [[policy.entry(x, z) for z in range(policy.size)] for x in range(policy.size)]
-
-
 def at_most(first: Fraction | None, second: Fraction | None) -> bool:
     return second is None or (first is not None and first <= second)
 
 
 def least_over_chains(policy: Policy) -> Table:
-    """All chains of different values between two, one by one."""
+    """Return the least sum of entries over all chains between two values, each tried."""
 
     def length(chain: tuple[int, ...]) -> Fraction | None:
         steps = [policy.entry(x, z) for x, z in pairwise(chain)]
@@ -76,7 +73,7 @@ def least_over_chains(policy: Policy) -> Table:
 @given(matrices())
 def test_the_closure_is_the_least_over_all_chains(policy: MatrixPolicy):
     closed = closure(policy)
-    assert entries(closed) == least_over_chains(policy)
+    assert dense(closed) == least_over_chains(policy)
     assert closure(closed) == closed
     assert implies(policy, closed) is None
 
@@ -86,7 +83,7 @@ def test_a_graph_of_all_entries_is_the_closure(policy: MatrixPolicy):
     edges = tuple((x, z, e) for x, z in policy.pairs() if (e := policy.entry(x, z)) is not None)
     assume(edges)
     graph = GraphPolicy(policy.size, edges, directed=True)
-    assert entries(graph) == entries(closure(policy)) == entries(closure(graph))
+    assert dense(graph) == dense(closure(policy)) == dense(closure(graph))
     assert graph.unprotected_pairs == closure(policy).unprotected_pairs
 
 

@@ -15,6 +15,7 @@ from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from tests.exact.reports import accumulated
 
 MECHANISMS = [
     Binary(1.0, 2.0),
@@ -73,8 +74,7 @@ def test_what_cannot_be_projected_is_refused_or_undefined():
 def test_known_totals_are_the_blocks_shares_or_one():
     mechanism = MECHANISMS[2]
     reports = mechanism.privatize(np.array([0, 0, 1, 3, 4, 5, 5, 5]))
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, reports)
+    statistic = accumulated(mechanism, reports)
     groups, totals = known_totals(mechanism, statistic, 8)
     np.testing.assert_array_equal(totals, [2 / 8, 1 / 8, 5 / 8])
     np.testing.assert_array_equal(groups, [0, 1, 0, 2, 2, 2])

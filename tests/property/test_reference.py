@@ -1,4 +1,4 @@
-"""The reference of a configuration's keys: whole, the page that is published, and a schema."""
+"""The reference of configuration keys: complete, equal to the published page, and a schema."""
 
 import tomllib
 

@@ -71,7 +71,7 @@ def test_fractions_of_a_millisecond_are_cut_off():
         "٢٠٢٦-11-21T10:00:00Z",
     ],
 )
-def test_what_is_no_time_is_refused(text: str):
+def test_texts_that_are_not_times_are_refused(text: str):
     with pytest.raises(ValueError, match="RFC 3339"):
         parse_time(text)
 
@@ -91,7 +91,7 @@ def test_durations_are_a_number_and_a_unit(text: str, duration_ms: int):
 
 
 @pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-1s", "1.5h", "1w", "1S", "1s1s", "٣s"])
-def test_what_is_no_duration_is_refused(text: str):
+def test_texts_that_are_not_durations_are_refused(text: str):
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)
 

@@ -131,7 +131,7 @@ def test_the_largest_number_of_times_and_one_more():
         (FINGERPRINT[:7], np.zeros(1, np.int64), np.zeros((1, 1), np.uint8)),
     ],
 )
-def test_what_makes_no_frame_is_refused(
+def test_impossible_frames_are_refused(
     fingerprint: bytes, times_ms: np.ndarray, payload: np.ndarray
 ):
     with pytest.raises(ValueError, match="expected"):

@@ -1,8 +1,8 @@
 """Bounds over whole windows: the short form of `python -m benchmarks.accuracy.anytime`.
 
 Seeds are fixed. With other seeds a check fails with probability below 1e-6 / CHECKS as long as
-anytime bounds are wrong at some moment in at most 3% of all windows (2,000 windows of each setting:
-at most 1.4%), and pointwise normal ones in at least 25% (28% and more).
+anytime bounds are wrong at some moment in at most 3% of all windows, and pointwise normal ones in
+at least 25%. In 2,000 windows of each setting it was at most 1.4%, and at least 28%.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""What is shown of areas covers the truth, all together, and is nearer to it than what it replaces.
+"""All bounds of areas cover the truth together, and their picture is nearer to it than others.
 
 Seeds are fixed. With other seeds the coverage falls short with probability below 1e-6 as long as
 the true one is 0.993.
@@ -55,7 +55,7 @@ def picture(found: Areas) -> np.ndarray:
 
 
 def holds(found: Areas, truth: np.ndarray) -> bool:
-    """Return whether all bounds that are shown cover, of areas and of what is left in them."""
+    """Return whether all shown bounds cover the truth: of areas, and of the rest inside them."""
     shares = np.array([truth[found.tree.values(place)].sum() for place in found.places])
     rests = shares.copy()
     inside = found.inside >= 0
@@ -98,7 +98,7 @@ def test_all_bounds_hold_together_and_the_picture_is_nearer(
     assert ours < 0.5 * of_cells
 
 
-def test_nothing_is_told_where_blocks_are_even() -> None:
+def test_hardly_any_area_is_shown_where_blocks_are_even() -> None:
     counts = np.random.default_rng(8).multinomial(REPORTS, even(), 100)
     tree = prepare_tree(MECHANISM, SHAPE, ordered=True)
     invented = 0

@@ -34,6 +34,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.registry.registry import MECHANISMS
+from tests.exact.reports import accumulated
 from tests.soak import chosen
 
 CHECKS = 10_000
@@ -43,7 +44,7 @@ DRAWN_ONE_BY_ONE = ("l1-bits",)
 
 TOP_CASES = [
     Case("one block", BlockHadamard(1.0, Blocks.one(1000)), "zipf", zipf(1000), 5000),
-    # Where plug-ins at the estimate itself covered 0.46 (uniform) and 0.15 (zipf, small n).
+    # Variances plugged in at the estimate itself cover 0.46 (uniform) and 0.15 (zipf, small n).
     Case("tens", BlockHadamard(3.0, Blocks(np.arange(1000) // 10)), "uni", uniform(1000), 5000),
     Case("tens", BlockHadamard(3.0, Blocks(np.arange(1000) // 10)), "zipf", zipf(1000), 200),
     Case("high-low", HighLow(3.0, 1000, frozenset(range(0, 1000, 4))), "uni", uniform(1000), 200),
@@ -157,7 +158,7 @@ def test_sums_drawn_at_once_are_distributed_as_privatized_ones(name: str):
 
 
 def test_subsets_of_one_user_are_drawn_as_their_channel_says():
-    """Whole subsets, so that values that go together do: each of a user of every value."""
+    """Compared as whole subsets: the values in one depend on each other."""
     mechanism = SubsetSelection(0.3, Blocks(np.array([0] * 7 + [1] * 2)))
     channel, reports, repetitions = mechanism.channel(), mechanism.possible_reports(), 20_000
     rng = np.random.default_rng(5)
@@ -166,8 +167,7 @@ def test_subsets_of_one_user_are_drawn_as_their_channel_says():
         counts[:, value] = 1
         drawn = subset_counts(mechanism, counts, rng)
         for output, probability in channel.rows[value].items():
-            statistic = mechanism.empty()
-            mechanism.accumulate(statistic, reports[output : output + 1])
+            statistic = accumulated(mechanism, reports[output : output + 1])
             found = int((drawn == statistic).all(axis=1).sum())
             least, largest = binom.ppf([TAIL, 1.0 - TAIL], repetitions, float(probability))
             assert least <= found <= largest

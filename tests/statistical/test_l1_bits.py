@@ -18,7 +18,7 @@ from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 from tests.soak import chosen
 
 REPETITIONS = chosen(120, soak=1000)
@@ -127,8 +127,7 @@ def test_both_mechanisms_estimate_the_same_shares():
     values = np.random.default_rng(8).choice(64, 20_000, p=case)
     estimates = []
     for mechanism in (L1Bits(1.0, (64,)), L1Geometric(1.0, (64,))):
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(8)))
+        statistic = counted(mechanism, values, 8)
         estimates.append(estimate_values(mechanism, statistic, 20_000))
     bits, geometric = estimates
     error = np.hypot(bits.se, geometric.se)

@@ -21,7 +21,7 @@ LEAST = int(binom.ppf(1e-6 / CELLS, REPETITIONS, 0.94))
 @pytest.mark.soak
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_every_estimand_is_covered(rule: Rule) -> None:
-    """Newcomers come; the mechanism, and whether values change, go by turns."""
+    """With newcomers; rules take turns in mechanisms, and in whether values change."""
     turn = RULES.index(rule)
     mechanism = "randomized-response" if turn % 2 else "block-hadamard"
     setting = Setting(rule, mechanism, changing=turn % 3 == 0, newcomers=True)
@@ -44,10 +44,10 @@ def test_reports_that_any_chain_randomises_again_are_covered(mechanism: str) -> 
         ("every window, 12 windows", "randomized-response", "population"),
     ],
 )
-def test_as_if_independent_they_are_covered_too_rarely(
+def test_bounds_that_assume_independent_reports_cover_too_rarely(
     monkeypatch: pytest.MonkeyPatch, name: str, mechanism: str, estimand: str
 ) -> None:
-    """Reports of a device that has reported before tell of nobody else, or share their noise."""
+    """Repeated reports of a device are about the same person, and may share their noise."""
     monkeypatch.setattr(
         "benchmarks.accuracy.life.sampling_between", lambda *_, **__: ONE_REPORT_EACH
     )

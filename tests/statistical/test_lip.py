@@ -27,7 +27,7 @@ LOCAL = Lip(Prior(levels=64), (0.5, 2.0))
 def draw(mechanism: Lip, priors: np.ndarray, told: np.ndarray, seed: int):
     """Return the bits of users with these priors, and their reports' statistic.
 
-    `told` are the priors that they give: others than their own, where these are wrong.
+    `told` are the priors that they give, which may be wrong.
     """
     rng = np.random.default_rng(seed)
     bits = (rng.random(priors.size) < priors).astype(np.int64)

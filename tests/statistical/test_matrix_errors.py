@@ -1,7 +1,7 @@
 """Total errors of linear counting, simulated, are the predicted ones; bounds cover as they say.
 
 Seeds are fixed. Squared errors of a workload are quadratic forms of nearly normal noise: their
-mean over the repetitions errs by less than `sqrt(2 / REPETITIONS)` of itself (one direction alone).
+mean over the repetitions errs by at most `sqrt(2 / REPETITIONS)` of itself, as in one direction.
 """
 
 from functools import cache
@@ -18,6 +18,7 @@ from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
+from tests.exact.reports import counted
 from tests.seeded import SeededEntropy
 from tests.soak import chosen
 
@@ -83,8 +84,7 @@ def drawn(mechanism: Matrix) -> list[tuple[np.ndarray, np.ndarray]]:
     rng, repetitions = np.random.default_rng(6), []
     for seed in range(COVERED):
         values = rng.choice(SIZE, 400, p=SHARES)
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+        statistic = counted(mechanism, values, seed)
         repetitions.append((np.bincount(values, minlength=SIZE), statistic))
     return repetitions
 
@@ -103,9 +103,9 @@ def test_bounds_cover(name: str, estimand: str):
     for counts, statistic in drawn(mechanism):
         found = counts / n if estimand == "respondents" else SHARES
         truth = np.array([found[members].sum() for members in sets])
-        for method, counted in covered.items():
+        for method, hits in covered.items():
             bounds = estimate_sets(mechanism, statistic, n, sets, method=method, estimand=estimand)
-            counted += (bounds.low <= truth) & (truth <= bounds.high)
+            hits += (bounds.low <= truth) & (truth <= bounds.high)
     low, high = binom.ppf(1e-8, COVERED, 0.94) / COVERED, binom.isf(1e-8, COVERED, 0.96) / COVERED
     assert ((covered["normal"] / COVERED >= low) & (covered["normal"] / COVERED <= high)).all()
     assert (covered["bernstein"] / COVERED >= binom.ppf(1e-8, COVERED, 0.99) / COVERED).all()

@@ -60,7 +60,7 @@ def test_every_linear_query_is_covered(setting: tuple[str, float, int, float], e
     assert covered(*setting, estimand=estimand)[0].min() >= LEAST
 
 
-def test_normal_bounds_are_not():
+def test_normal_bounds_do_not_cover():
     """Few reports carry the variance: in most windows nobody of the heavy value was seen."""
     setting = ("randomized-response", 12.0, 5_000, 0.0001)
     normal = covered(*setting, estimand="population", method="normal")[0]
@@ -70,7 +70,7 @@ def test_normal_bounds_are_not():
 
 
 def test_respondents_bounds_are_not_those_of_a_sample():
-    """Where there is hardly any noise they are as narrow as that, not as the population's."""
+    """With hardly any noise they are as narrow as the noise, not as the population's."""
     people = covered("l1-geometric", 3.0, 50_000, 0.1)
     sample = covered("l1-geometric", 3.0, 50_000, 0.1, estimand="population")
     assert people[0].min() >= LEAST

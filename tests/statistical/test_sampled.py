@@ -12,6 +12,8 @@ import ldpstream as ldp
 from ldpstream.agents.document.attributes import of_attribute
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_values
+from tests.exact.records import sampled
+from tests.exact.reports import accumulated
 from tests.seeded import SeededEntropy
 
 REPETITIONS, DEVICES = 200, 600
@@ -29,15 +31,14 @@ def test_bounds_of_an_attribute_cover_the_share_among_all_who_report(epsilon: fl
         epsilon=epsilon,
         domain={"attributes": {name: {"size": len(SHARES)} for name in names}},
     )
-    domain, mechanism = collection.spec.domain, collection.spec.mechanism
+    domain, mechanism = sampled(collection.spec)
     part = collection.attributes["b"].spec.mechanism
     rng, entropy = np.random.default_rng(5), SeededEntropy(5)
     covered = as_if_all_were_asked = 0
     for _ in range(REPETITIONS):
         values = rng.choice(len(SHARES), (3, DEVICES), p=SHARES)
-        drawn = domain.drawn(list(values), entropy)  # type: ignore[attr-defined]  # (of records)
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, mechanism.randomise(drawn, entropy))
+        drawn = domain.drawn(list(values), entropy)
+        statistic = accumulated(mechanism, mechanism.randomise(drawn, entropy))
         totals = WindowTotals(0, 0, statistic, DEVICES, late=0, rejected=0)
         own, options = of_attribute(collection, "b", totals, collection.options)
         truth = np.bincount(values[1], minlength=len(SHARES)) / DEVICES

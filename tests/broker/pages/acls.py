@@ -19,7 +19,7 @@ _ALLOW = 3
 
 
 async def grant(client: AIOKafkaAdminClient, commands: str) -> None:
-    """Do what lines of `kafka-acls.sh ... --add ...` say, and wait until it holds."""
+    """Do what lines of `kafka-acls.sh ... --add ...` say, and wait until it is in force."""
     for line in commands.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words:
@@ -40,7 +40,7 @@ def documented(page: str, heading: str, names: Mapping[str, str]) -> str:
 
 
 async def _in_force(client: AIOKafkaAdminClient, entry: dict[str, Any]) -> None:
-    """Wait for the broker to take up what its controller has: it does so a moment later."""
+    """Wait until the broker has what its controller already stores."""
     while True:
         response: Any = await client._send_request(DescribeAclsRequest(**entry))
         if response.resources:

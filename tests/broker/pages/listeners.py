@@ -1,6 +1,6 @@
-"""Apache Kafka with a listener of every kind: open, TLS, both ways TLS, logins, logins over TLS.
+"""Apache Kafka with a listener of every kind: open, TLS, mutual TLS, logins, logins over TLS.
 
-Whoever comes without a name may do everything; named users may do what they were permitted.
+Clients without a name may do everything; named users may do what they were permitted.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -64,7 +64,7 @@ class Secured:
 
     @asynccontextmanager
     async def administrator(self) -> AsyncIterator[AIOKafkaAdminClient]:
-        """Give the client of one who may do everything."""
+        """Yield an admin client that may do everything."""
         client = clients.admin(self.bootstrap("PLAINTEXT"), {})
         await client.start()
         try:

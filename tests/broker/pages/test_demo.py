@@ -27,7 +27,7 @@ _RUN: Final = ("-m", "ldpstream.agents.cli")
 
 
 class Demo:
-    """A running demonstration, and all that belongs to it."""
+    """A running demonstration, with its processes and its files."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.mark = uuid.uuid4().hex
@@ -81,7 +81,7 @@ class Demo:
             seconds=120,
         )
         assert self.process.poll() is None, self.output
-        # The worker and the broker with its guard: the checks of what remains can see them.
+        # The worker, the broker and its guard are seen, so checks of what remains would see them.
         assert len(self.processes()) >= 3
 
     def ended(self) -> int:
@@ -95,7 +95,7 @@ class Demo:
 
 @contextmanager
 def demo(folder: Path, *arguments: str) -> Iterator[Demo]:
-    """Run a demonstration; whatever of it is still there at the end is killed."""
+    """Run a demonstration; kill what is left of it at the end."""
     running = Demo(folder, *arguments)
     try:
         yield running
@@ -135,7 +135,7 @@ def test_it_ends_by_itself_and_everything_adds_up(tmp_path: Path) -> None:
     assert compared >= 300
     ledger = re.search(r"^sent .*?^bounds [^\n]*$", text, re.MULTILINE | re.DOTALL)
     assert ledger is not None
-    # In how few seconds which of the bad ones were sent is the machine's.
+    # What stands in brackets depends on how fast the machine is.
     shown, said = (_IN_BRACKETS.sub("", one) for one in (LEDGER.output, ledger[0]))
     assert agrees(said, replace(LEDGER, output=shown)), said
     assert len(re.findall(r"^ ?[a-z-]+/[a-z]+ +\d+\.\d\d% ", text, re.MULTILINE)) == 10
@@ -180,7 +180,7 @@ def test_it_ends_with_its_broker(tmp_path: Path) -> None:
         assert "Traceback" not in running.output
 
 
-def test_a_taken_port_is_said_to_be_taken(tmp_path: Path) -> None:
+def test_a_taken_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with demo(tmp_path, "--port", str(port)) as running:

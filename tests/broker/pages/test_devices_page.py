@@ -1,4 +1,4 @@
-"""The programs of docs/devices.md, run as they stand there; only addresses are exchanged."""
+"""The programs of docs/devices.md run as they are; only addresses are replaced."""
 
 import asyncio
 import json
@@ -11,6 +11,7 @@ from typing import Final
 import pytest
 
 from ldpstream.mechanisms import decode_frame
+from tests.broker.conftest import on_kafka
 from tests.javascript.accepting import accepting
 from tests.javascript.test_node import CLIENT, skip_without_node
 from tests.lab import Lab
@@ -27,7 +28,7 @@ def programs(language: str) -> list[str]:
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+@on_kafka
 async def test_the_python_programs_send_each_report_once(lab: Lab) -> None:
     topic, spec = lab.collection.topics.source, lab.collection.spec
     await lab.create(topic, partitions=4)
@@ -93,17 +94,15 @@ def test_the_shell_commands_spend_once_a_window(tmp_path: Path) -> None:
         assert ended.exit_code == 0, ended.stderr
         said.append(ended.stdout)
     first, again, shown = said
-    # Unless the day ends between the two.
+    # The same report, unless the day ends between the two.
     spent = json.loads(shown)
     assert first == again or len(spent["windows"]) == 2
     assert spent["spent"] == len(spent["windows"])
 
 
 @pytest.mark.broker
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
-def test_the_file_that_is_sent_once_is(
-    lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@on_kafka
+def test_a_file_is_sent_once(lab: Lab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "values.csv").write_text("3\n" * 10)
     _, code = programs("sh")

@@ -67,7 +67,7 @@ async def test_words_are_found_over_rounds_and_a_killed_command_goes_on(lab: Lab
         words = ["words", "--url", worker.url, "--start", str(RUN_MS), "--csv"]
         command = lab.start_worker(command="discover", arguments=words)
         try:
-            # Devices with ledgers on disk, each asked in every round, and as many as make a crowd.
+            # Devices with ledgers on disk, each asked in every round, and a crowd without.
             reported = []
             async with Sender(spec, lab.broker.bootstrap, options=lab.broker.options) as device:
                 for number in range(ROUNDS):
@@ -101,7 +101,7 @@ async def test_words_are_found_over_rounds_and_a_killed_command_goes_on(lab: Lab
 
 
 def send_from_a_shell(lab: Lab, folder: Path, time_ms: int) -> str:
-    """Let a device of its own ledger report a word, and return what the command says."""
+    """Let a device with a ledger of its own report a word; return what the command prints."""
     ledger = ("--ledger", str(folder / "shell.ledger"), "--budget", "4", "--times", "--replay")
     words = ("send", "-c", str(lab.file), "words", *ledger)
     result = invoke(*words, stdin=f"{time_ms},ok\n")
@@ -110,7 +110,7 @@ def send_from_a_shell(lab: Lab, folder: Path, time_ms: int) -> str:
 
 
 async def served(lab: Lab) -> object:
-    """Return what a gateway tells devices of rounds."""
+    """Return the round that a gateway serves to devices."""
     return (await NewestRounds(lab.config.kafka).of(lab.collection))["round"]
 
 

@@ -33,7 +33,7 @@ LISTENERS = (
 
 
 async def permit(secured: Secured, lab: Lab, user: str) -> None:
-    """Give a user what the page says that a worker needs, for this lab's names."""
+    """Permit a user what docs/kafka.md lists for a worker, with this lab's names."""
     names = {
         "ldpstream-checkins-changelog": lab.collection.topics.changelog,
         "checkins.reports": lab.collection.topics.source,
@@ -85,7 +85,7 @@ def finals(worker: Worker) -> list[int]:
 
 
 def published(worker: Worker) -> str:
-    """Return all that a worker tells over HTTP."""
+    """Return all that a worker serves over HTTP."""
     found = ""
     for path in ("/", "/metrics", "/healthz", "/readyz", "/openapi.json", "/api/collections"):
         with urllib.request.urlopen(worker.url + path, timeout=PATIENCE_SECONDS) as answer:
@@ -149,7 +149,7 @@ async def test_a_verbose_worker_shows_no_secret(secured: Secured, tmp_path: Path
         ("SSL", "SASL_SSL", {}, 'asks for no login here: set kafka.security_protocol = "SSL"'),
     ],
 )
-def test_what_keeps_us_out_is_named(
+def test_the_setting_that_keeps_us_out_is_named(
     secured: Secured,
     tmp_path: Path,
     listener: str,

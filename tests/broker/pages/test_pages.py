@@ -1,4 +1,4 @@
-"""Guides and pages whose commands and programs run one after the other, as they stand there."""
+"""Guides and pages whose commands and programs run one after the other, as they are."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from tests.pages import Place, agrees, blocks
         "docs/channel-files.md",
     ],
 )
-def test_what_is_shown_is_what_is_printed(tmp_path: Path, page: str) -> None:
+def test_commands_print_what_the_page_shows(tmp_path: Path, page: str) -> None:
     place = Place.made(tmp_path, {})
     listed = blocks(page)
     for block in listed:

@@ -44,7 +44,7 @@ async def test_missing_permissions_are_named(secured: Secured, tmp_path: Path) -
     assert line.endswith(f" does not permit it: {'; '.join(missing)}")
 
 
-async def test_who_may_not_write_addresses_of_workers_is_told(
+async def test_a_missing_permission_to_write_addresses_is_named(
     secured: Secured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Readers' tokens go to the addresses in this topic, so few may write to it."""

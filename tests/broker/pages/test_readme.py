@@ -1,4 +1,4 @@
-"""The README's commands and programs, run as they stand there; only addresses are exchanged."""
+"""The README's commands and programs run as they are; only addresses are replaced."""
 
 import json
 import sqlite3

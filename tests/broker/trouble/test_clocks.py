@@ -1,4 +1,4 @@
-"""Machines whose clocks are wrong, or are set: nothing is lost, and everything is said."""
+"""Machines whose clocks are wrong, or are set: nothing is lost, and everything is reported."""
 
 import asyncio
 import re
@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.broker.asking import until_counted
+from tests.broker.conftest import on_kafka
 from tests.broker.test_plugin import orders_of, start_app
 from tests.brokers import Broker
 from tests.lab import Lab
@@ -19,7 +21,7 @@ LIBRARY = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 
 
 def shifted(file: Path, shift: str) -> dict[str, str]:
-    """The environment of a process whose wall clock, and that alone, is what a file says."""
+    """Return the environment of a process whose wall clock, and nothing else, follows a file."""
     if not LIBRARY.exists():
         pytest.skip(f"no {LIBRARY}: apt-get install faketime")
     set_clock(file, shift)
@@ -49,26 +51,22 @@ async def send(lab: Lab, n: int) -> None:
             await asyncio.sleep(0.02)
 
 
-async def counted(lab: Lab) -> int:
-    return sum(head.n for head in await lab.heads())
-
-
 def reasons(worker: Worker) -> str:
     problems = worker.get("/api/collections/trips/status")["problems"]
     return " ".join(problems) if worker.status("/readyz") == 503 else ""
 
 
 def two_hours(which: str, said: str) -> bool:
-    """Whether it is said that the clock is two hours behind or ahead, to a second."""
+    """Whether a text says that the clock is two hours behind or ahead, to a second."""
     return re.search(rf"7,(199\.\d|200\.\d) s {which} the broker's", said) is not None
 
 
 @pytest.mark.parametrize("instance", [{}, {"LDPSTREAM_INSTANCE": "one"}], ids=["", "instance"])
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # the embedded one dates nothing
-async def test_wrong_clocks_leave_and_nothing_is_lost(
+@on_kafka  # the embedded one dates nothing
+async def test_a_worker_with_a_wrong_clock_leaves_and_nothing_is_lost(
     running: Broker, tmp_path: Path, instance: dict[str, str]
 ) -> None:
-    """Whoever leaves does so at once: nobody waits for the end of a session here."""
+    """Workers leave the group at once: with these sessions nobody could wait for their end."""
     lab = Lab(running, tmp_path, partitions=2, window='grace = "10s"').changed(
         "long.toml",
         ("session_timeout_ms = 6000", "session_timeout_ms = 600000"),
@@ -80,7 +78,7 @@ async def test_wrong_clocks_leave_and_nothing_is_lost(
         await send(lab, 20)
         await eventually(lambda: two_hours("behind", reasons(stepping)))
         await send(lab, 20)
-        # Who has the right time counts all that the other one left.
+        # The worker with the right time counts all that the other one left.
         with lab.worker() as right:
             await eventually(lambda: counted_by(right, 2))
             await send(lab, 20)
@@ -102,9 +100,11 @@ async def test_wrong_clocks_leave_and_nothing_is_lost(
         assert (head.late, dict(head.rejected)) == (0, {})
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
-async def test_so_does_a_users_own_app(running: Broker, tmp_path: Path) -> None:
-    """It is two hours ahead from the start; what others read in it goes with it, and comes back."""
+@on_kafka
+async def test_a_users_own_app_with_a_wrong_clock_leaves_too(
+    running: Broker, tmp_path: Path
+) -> None:
+    """It starts two hours ahead; its own agent stops with the pipeline, and comes back with it."""
     lab = Lab(running, tmp_path, partitions=2, window='grace = "10s"')
     orders, file = f"orders-{lab.collection.topics.source}", tmp_path / "clock"
     ports = free_ports(2)
@@ -153,11 +153,3 @@ async def order(lab: Lab, orders: str, port: int) -> None:
 def counted_by(worker: Worker, partitions: int) -> bool:
     status = worker.get("/api/collections/trips/status")
     return sum(one["owned"] for one in status["partitions"]) == partitions
-
-
-async def until_counted(lab: Lab, n: int) -> None:
-    for _ in range(100):
-        if await counted(lab) == n:
-            return
-        await asyncio.sleep(0.3)
-    assert await counted(lab) == n

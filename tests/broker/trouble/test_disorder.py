@@ -1,4 +1,4 @@
-"""Messages that come twice, late, in another order, from clocks that are wrong, or never."""
+"""Messages that come twice, late, out of order, from wrong clocks, or never."""
 
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import RequestTimedOutError
 from aiokafka.protocol.produce import ProduceRequest
 
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -33,8 +34,8 @@ def lose_one_answer(producer: AIOKafkaProducer, monkeypatch: pytest.MonkeyPatch)
     return lost
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)  # it drops a producer's repeats
-async def test_twice_late_in_another_order_from_wrong_clocks_or_never(
+@on_kafka  # it drops a producer's repeats
+async def test_disordered_messages_are_counted_exactly(
     running: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lab = Lab(running, tmp_path, window='grace = "5s", idle = "off", future = "1s"')
@@ -48,13 +49,13 @@ async def test_twice_late_in_another_order_from_wrong_clocks_or_never(
 
     async with lab.producer() as producer:
         await lab.create(source, partitions=4)
-        # The same bytes twice, from whoever they come: the wire knows no identities.
+        # The same bytes twice count twice: the wire knows no identities.
         reports, times_ms = lab.reports(10), np.full(10, START_MS)
         for _ in range(2):
             value = spec.frame_reports(reports, times_ms=times_ms)
             await producer.send_and_wait(source, value, partition=0)
             lab.ledger.add(reports, times_ms)
-        # A repeat of the idempotent producer's own is dropped by the broker.
+        # The broker drops what an idempotent producer itself repeats.
         lost = lose_one_answer(producer, monkeypatch)
         await producer.send_and_wait(source, frame(10, after_ms=0), partition=0)
         assert lost == ["answer"]

@@ -1,17 +1,17 @@
-"""After the retention state, store and changelog shrink to what is kept, on Apache Kafka."""
+"""After the retention, state, store and changelog shrink to what is kept, on Apache Kafka."""
 
 import asyncio
 import itertools
-import urllib.request
 from pathlib import Path
 
 import pytest
 
 from ldpstream.agents.stores.rocks import RocksDatabase
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.processes import PATIENCE_SECONDS, Worker, eventually
+from tests.processes import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.broker
 WINDOWS = 40
@@ -23,12 +23,7 @@ EAGER = {
     "min.cleanable.dirty.ratio": "0.001",
     "delete.retention.ms": "0",
 }
-
-
-def gauge(worker: Worker, name: str) -> float:
-    with urllib.request.urlopen(worker.url + "/metrics", timeout=PATIENCE_SECONDS) as answer:
-        lines = answer.read().decode().splitlines()
-    return sum(float(line.split()[-1]) for line in lines if line.startswith(f"ldpstream_{name}{{"))
+"""Settings of a changelog that is compacted all the time."""
 
 
 async def send(lab: Lab, *, windows: range) -> None:
@@ -42,7 +37,7 @@ async def send(lab: Lab, *, windows: range) -> None:
 async def compacted(lab: Lab, *, windows: int) -> int:
     """Wait until the changelog holds at most 60 records; return how many have been written.
 
-    A segment is compacted only once another has begun, so a window more is sent every few seconds.
+    A segment is compacted only once another has begun, so another window is sent every few seconds.
     """
     async with asyncio.timeout(PATIENCE_SECONDS):
         for window in itertools.count(windows):
@@ -56,7 +51,7 @@ async def compacted(lab: Lab, *, windows: int) -> int:
     raise AssertionError
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+@on_kafka
 async def test_what_has_expired_leaves_state_store_and_changelog(
     running: Broker, tmp_path: Path
 ) -> None:
@@ -66,8 +61,8 @@ async def test_what_has_expired_leaves_state_store_and_changelog(
     with lab.worker() as worker:
         await send(lab, windows=range(WINDOWS))
         # A pane has a chunk, its totals and a final.
-        await eventually(lambda: 0 < gauge(worker, "state_cells") <= 3 * KEPT)
-        await eventually(lambda: gauge(worker, "state_dead_records") == 0)
+        await eventually(lambda: 0 < worker.metrics("ldpstream_state_cells") <= 3 * KEPT)
+        await eventually(lambda: worker.metrics("ldpstream_state_dead_records") == 0)
         # One window more, so that what is there is no longer the newest segment.
         await send(lab, windows=range(WINDOWS, WINDOWS + 1))
         await lab.close(START_MS + (WINDOWS + 1) * WINDOW_MS)
@@ -79,8 +74,8 @@ async def test_what_has_expired_leaves_state_store_and_changelog(
             lab.ledger.windows, 50
         )
         assert await compacted(lab, windows=WINDOWS + 1) > 3 * WINDOWS
-        await eventually(lambda: gauge(worker, "state_cells") <= 3 * KEPT)
-        await eventually(lambda: gauge(worker, "state_dead_records") == 0)
+        await eventually(lambda: worker.metrics("ldpstream_state_cells") <= 3 * KEPT)
+        await eventually(lambda: worker.metrics("ldpstream_state_dead_records") == 0)
         assert worker.terminate() == 0
     database = RocksDatabase(tmp_path / "data" / "rocksdb")
     stored = list(database.scan(b"m"))

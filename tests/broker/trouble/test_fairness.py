@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.fairness import decided, fill, trickle
 from tests.fuzz.stream import copied_reasons
@@ -12,7 +13,7 @@ from tests.processes import eventually
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.parametrize("running", ["kafka"], indirect=True),
+    on_kafka,
 ]
 JUNK = 150_000
 

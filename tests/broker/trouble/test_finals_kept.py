@@ -1,4 +1,4 @@
-"""`ldpstream finals`: what a topic holds, in order, and what is no final of it."""
+"""`ldpstream finals`: the finals of a topic in order, without its other messages."""
 
 import asyncio
 import json

@@ -1,6 +1,6 @@
-"""More partitions than are looked at one by one all the time: rounds are paced, counts stay exact.
+"""More partitions than a worker polls one by one: rounds are paced, and counts stay exact.
 
-The stream is held then, and every partition is read without a group; flushes go in rounds.
+The stream is paused then, every partition is read without a group, and flushes go in rounds.
 """
 
 from pathlib import Path
@@ -8,14 +8,15 @@ from pathlib import Path
 import pytest
 
 from ldpstream.agents.reading.interval import PARTITIONS
+from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 
-# Nothing here is the broker's own.
+# Nothing here depends on the broker.
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.parametrize("running", ["embedded"], indirect=True),
+    on_one_broker,
 ]
 MANY = PARTITIONS + 10
 

@@ -1,4 +1,4 @@
-"""Producers as devices have them: every codec, idempotent, and with transactions of all fates."""
+"""Producers as devices have them: every codec, idempotent, with transactions kept or aborted."""
 
 import asyncio
 from pathlib import Path
@@ -6,13 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.parametrize("running", ["kafka"], indirect=True),  # see test_embedded.py
+    on_kafka,  # see test_embedded.py
 ]
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -30,7 +31,7 @@ async def test_a_worker_reads_all_codecs_and_writes_each(
                 compression_type=used, enable_idempotence=number % 2 == 0
             ) as producer:
                 for partition in range(4):
-                    # All alike: what becomes no smaller would be sent as it is.
+                    # All alike: what compression does not shrink would be sent as it is.
                     reports, times_ms = np.full(500, partition), np.full(500, START_MS)
                     lab.ledger.add(reports, times_ms)
                     value = lab.collection.spec.frame_reports(reports, times_ms=times_ms)
@@ -53,7 +54,7 @@ async def test_interleaved_transactions_before_and_while_a_worker_runs(lab: Lab)
         assert worker.terminate() == 0
         assert worker.errors() == ""
     heads = await lab.heads()
-    # The marks that end transactions are offsets too: neither lost nor late nor rejected.
+    # The markers that end transactions have offsets too: neither lost nor late nor rejected.
     assert sum(head.lost + head.late + sum(head.rejected.values()) for head in heads) == 0
     assert sum(head.next for head in heads) > len(await lab.records(lab.collection.topics.source))
 

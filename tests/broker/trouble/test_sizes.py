@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.broker.conftest import on_kafka
 from tests.fairness import decided
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -14,7 +15,7 @@ from tests.stream.cli import invoke
 
 pytestmark = [
     pytest.mark.broker,
-    pytest.mark.parametrize("running", ["kafka"], indirect=True),
+    on_kafka,
 ]
 RAISED = {"max.message.bytes": "10000000"}
 SHORT = {"max.message.bytes": "600"}
@@ -54,7 +55,7 @@ async def test_send_says_what_to_do_about_a_message_that_is_too_large(
     assert result.exit_code == 0, result.output
 
 
-async def test_a_document_longer_than_its_topic_takes_is_said_once(lab: Lab) -> None:
+async def test_a_document_longer_than_its_topic_takes_is_reported_once(lab: Lab) -> None:
     source = lab.collection.topics.source
     await lab.create(lab.collection.topics.estimates, partitions=1, configs=SHORT)
     with lab.worker() as worker:

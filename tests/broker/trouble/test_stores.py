@@ -1,4 +1,4 @@
-"""A worker's store on disk: it goes on from it, notices what does not fit, and shares it not."""
+"""A worker's store on disk: a worker resumes from it, alone, and notices what does not fit."""
 
 import asyncio
 from pathlib import Path
@@ -12,10 +12,12 @@ from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.stores.choice import Stores
+from tests.broker.asking import until_counted
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
-from tests.processes import PATIENCE_SECONDS, eventually
+from tests.processes import eventually
 
 pytestmark = pytest.mark.broker
 WINDOWS = 4
@@ -32,7 +34,7 @@ class Counted(Replica):
 
 
 class Collection:
-    """The lab's collection as one that is only read."""
+    """The lab's collection, as a reader of its changelog needs it."""
 
     def __init__(self, lab: Lab) -> None:
         self.config = lab.collection
@@ -51,18 +53,7 @@ async def send(lab: Lab, *, windows: range) -> None:
                 await producer.send_and_wait(lab.collection.topics.source, frame, partition=p)
 
 
-async def counted(lab: Lab, n: int) -> None:
-    """Wait until the changelog holds n reports."""
-
-    async def n_now() -> int:
-        return sum(head.n for head in await lab.heads())
-
-    async with asyncio.timeout(PATIENCE_SECONDS):
-        while await n_now() != n:  # noqa: ASYNC110 (the broker sends no event)
-            await asyncio.sleep(0.1)
-
-
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+@on_kafka
 async def test_a_restart_reads_what_the_changelog_has_gained(
     running: Broker, tmp_path: Path
 ) -> None:
@@ -70,7 +61,7 @@ async def test_a_restart_reads_what_the_changelog_has_gained(
     changelog = lab.collection.topics.changelog
     with lab.worker() as worker:
         await send(lab, windows=range(2))
-        await counted(lab, lab.ledger.n)
+        await until_counted(lab, lab.ledger.n)
         refused = lab.start_worker()
         assert refused.wait() == 1
         said = refused.errors()
@@ -98,7 +89,7 @@ async def test_a_restart_reads_what_the_changelog_has_gained(
         task.cancel()
     for partition, replica in zip(partitions, collection.replicas, strict=True):
         assert replica.given == ends[partition] - resumed[partition]
-        # What it wrote as it left may not have been read back.
+        # What it wrote while it ended may not have been read back.
         assert resumed[partition] >= ends[partition] / 2
     stores.close()
     assert [replica.head for replica in collection.replicas] == await lab.heads()
@@ -110,12 +101,12 @@ async def test_a_restart_reads_what_the_changelog_has_gained(
         assert not worker.errors()
 
 
-@pytest.mark.parametrize("running", ["kafka"], indirect=True)
+@on_kafka
 async def test_a_changelog_created_again_is_noticed(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, partitions=1, store="rocksdb")
     with lab.worker() as worker:
         await send(lab, windows=range(2))
-        await counted(lab, lab.ledger.n)
+        await until_counted(lab, lab.ledger.n)
         assert worker.terminate() == 0
     await lab.delete(lab.collection.topics.changelog)
     with lab.worker() as worker:

@@ -12,7 +12,8 @@ from faust.transport.drivers.aiokafka import Consumer
 from ldpstream.agents.faust_parts import WorkerApp
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.kafka.embedded import embedded_broker
-from tests.broker.conftest import on_one_broker
+from tests.broker.asking import counted
+from tests.broker.conftest import on_kafka, on_one_broker
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
 from tests.forked import Forked
 from tests.lab import START_MS, Lab
@@ -22,7 +23,6 @@ from tests.processes import PATIENCE_SECONDS, Worker, eventually
 from tests.stream.cli import spawn
 
 pytestmark = pytest.mark.broker
-kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)
 
 
 @on_one_broker
@@ -44,7 +44,7 @@ async def test_another_number_of_partitions_ends_the_worker_with_one_line(
         worker.kill()
 
 
-@kafka_only  # the embedded broker does not tell the configuration of topics
+@on_kafka  # the embedded broker does not tell the configuration of topics
 async def test_changelog_that_would_lose_state(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path)
     await lab.create(lab.collection.topics.changelog, partitions=4)
@@ -82,7 +82,7 @@ async def test_topic_created_again_under_a_running_worker(running: Broker, tmp_p
         assert "ldpstream reset trips" in line
 
 
-@kafka_only  # the other form runs on both
+@on_kafka  # the other form runs on both
 async def test_topic_created_again_while_no_worker_runs(lab: Lab) -> None:
     source = lab.collection.topics.source
     async with lab.producer() as producer:
@@ -95,7 +95,7 @@ async def test_topic_created_again_while_no_worker_runs(lab: Lab) -> None:
         await lab.create(source, partitions=4)
         await producer.client.force_metadata_update()
         lab.ledger = Ledger(lab.collection)
-        # Longer than the one before: offsets alone would not tell.
+        # More records than the first topic had: offsets alone would not show the change.
         for _ in range(5):
             value = lab.frame(1, first_ms=START_MS, last_ms=START_MS)
             await producer.send_and_wait(source, value, partition=2)
@@ -110,12 +110,12 @@ async def test_topic_created_again_while_no_worker_runs(lab: Lab) -> None:
     with lab.worker() as worker:
         await lab.close(START_MS + WINDOW_MS)
         await lab.check_exact()
-        assert worker.get("/api/collections/trips/status")["counted"] == 5
+        assert counted(worker) == 5
         assert worker.terminate() == 0
         assert worker.errors() == ""
 
 
-@kafka_only  # the embedded broker does not delete records
+@on_kafka  # the embedded broker does not delete records
 async def test_retention_overtakes_the_worker(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path)
     source = lab.collection.topics.source
@@ -143,7 +143,7 @@ async def test_retention_overtakes_the_worker(running: Broker, tmp_path: Path) -
     assert sum(gap.offsets for head in heads for gap in head.gaps) == 5
 
 
-@kafka_only  # the embedded broker has no transactions
+@on_kafka  # the embedded broker has no transactions
 async def test_aborted_transactions_are_not_counted(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, window='grace = "1s", idle = "500ms", future = "1s"')
     source = lab.collection.topics.source
@@ -165,7 +165,7 @@ async def test_aborted_transactions_are_not_counted(running: Broker, tmp_path: P
                 await (
                     producer.commit_transaction() if number % 3 else producer.abort_transaction()
                 )
-        # The log ends with the marks of transactions, and is read to its end all the same: idle.
+        # The log ends with transaction markers; it is read to its end, and its partitions idle.
         await lab.check_exact()
         assert worker.terminate() == 0
 
@@ -218,7 +218,7 @@ async def test_broker_goes_away_and_comes_back(server: KafkaServer, tmp_path: Pa
         await lab.close(START_MS + WINDOW_MS)
         await lab.check_exact()
         server.stop()
-        # With the broker away again, it still ends when it is told to.
+        # With the broker away again, it still ends on SIGTERM.
         assert worker.terminate() == 0
         away, back, *_ = worker.errors().splitlines()
         assert away.endswith(f"no answer from the broker at {server.bootstrap}: waiting for it")
@@ -241,7 +241,7 @@ main()
 
 @on_one_broker
 def test_a_worker_that_waits_for_its_first_partitions_ends_when_told(lab: Lab) -> None:
-    """It waits as long as the group's others, or a broker that has gone away, keep it waiting."""
+    """Others of the group, or a broker that is away, can keep it waiting for long."""
     worker = Worker(Forked(["worker", "-c", str(lab.file)], program=_WITHOUT_PARTITIONS))
     try:
         worker.wait_ready()
@@ -254,7 +254,7 @@ def test_a_worker_that_waits_for_its_first_partitions_ends_when_told(lab: Lab) -
 async def test_the_groups_client_waits_for_a_broker_that_has_just_gone_away(
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    """It left after the topics were checked, before the app started."""
+    """It goes away after the topics are checked, before the app starts."""
     (port,) = free_ports(1)
     bootstrap = f"127.0.0.1:{port}"
     for comes in (True, False):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.broker.conftest import on_one_broker
+from tests.broker.conftest import on_kafka, on_one_broker
 from tests.brokers import Broker
 from tests.configuring import collection
 from tests.forked import Forked
@@ -14,7 +14,6 @@ from tests.ledger import WINDOW_MS
 from tests.processes import Worker, eventually
 
 pytestmark = pytest.mark.broker
-kafka_only = pytest.mark.parametrize("running", ["kafka"], indirect=True)
 
 
 def owned(worker: Worker) -> set[int]:
@@ -70,9 +69,9 @@ main()
 """
 
 
-@kafka_only  # the embedded broker tells a client of all topics as it connects
-def test_a_leader_assigns_partitions_of_topics_that_no_broker_has_told_it_of(lab: Lab) -> None:
-    """aiokafka assigns after it has asked about topics, whether or not it was answered."""
+@on_kafka  # the embedded broker tells a client of all topics as it connects
+def test_a_leader_assigns_partitions_of_topics_missing_from_its_metadata(lab: Lab) -> None:
+    """aiokafka assigns after it has asked about topics, answered or not."""
     worker = Worker(Forked(["worker", "-c", str(lab.file)], program=_TOLD_NOTHING))
     try:
         worker.wait_ready()
@@ -109,7 +108,7 @@ async def test_workers_own_as_many_of_each_collection_and_of_all(
         await eventually(lambda: owns(workers) == [[2, 2], [3, 3]])
 
 
-@kafka_only  # the embedded broker forgets members whose connections end
+@on_kafka  # the embedded broker forgets members whose connections end
 async def test_a_worker_says_that_it_waits_for_one_that_was_killed(
     running: Broker, tmp_path: Path
 ) -> None:
@@ -139,13 +138,13 @@ async def test_idle_partitions_close_by_themselves(running: Broker, tmp_path: Pa
             at_ms = START_MS + 2 * WINDOW_MS - 1
             value = lab.frame(20, first_ms=at_ms, last_ms=at_ms)
             await producer.send_and_wait(source, value, partition=1)
-        # Partition 1 is the furthest: the others, silent, follow it; then all time goes on.
+        # Partition 1 is furthest ahead; the silent ones follow it, and then all follow the time.
         await lab.check_exact()
         assert worker.terminate() == 0
     assert set(await lab.finals()) == {START_MS, START_MS + WINDOW_MS}
 
 
-@kafka_only  # the embedded broker cannot add partitions
+@on_kafka  # the embedded broker cannot add partitions
 async def test_partitions_may_be_added_between_two_runs(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, partitions=2)
     source = lab.collection.topics.source

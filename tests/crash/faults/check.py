@@ -1,4 +1,4 @@
-"""After a run: everything that was counted and published is what the topics say, exactly."""
+"""After a run: counts and finals equal what the source topics hold, exactly."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ Finals = dict[int, list[dict[str, Any]]]
 
 @dataclass
 class Checked:
-    """What one collection came to; `wrong` is every difference, one sentence each."""
+    """The figures of one collection; `wrong` has one sentence for every difference."""
 
     messages: int = 0
     acknowledged: int = 0
@@ -167,7 +167,7 @@ def _n(config: CollectionConfig, statistic: NDArray[np.int64]) -> int:
 
 
 async def _copies(lab: Lab, config: CollectionConfig, truth: Truth) -> list[str]:
-    """Of every late or rejected message there is a copy, and of no other."""
+    """Every late or rejected message has a copy, and no other message has."""
     wrong = []
     rejected = truth.rejected_at if config.rejected == "copy" else set()
     for topic, wanted in (

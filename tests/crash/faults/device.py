@@ -153,7 +153,7 @@ class Device:
 
     async def _wait(self, number: int) -> None:
         ahead_ms = self._pace.due_ms(number) - time.time_ns() // 1_000_000
-        # Even a device that is behind lets its acknowledgements come in.
+        # A device that is behind yields too, so that its acknowledgements come in.
         await asyncio.sleep(max(0, ahead_ms / 1000))
 
     def _note(self, entries: list[tuple[int, int, int, int, int]]) -> None:

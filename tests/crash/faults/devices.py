@@ -117,8 +117,8 @@ def _start(order: Order, log: IO[bytes]) -> "subprocess.Popen[bytes]":
 async def _code(process: "subprocess.Popen[bytes]") -> int:
     """Wait until a process ends, and return its exit code.
 
-    It is asked for as `kill` asks for it. A process of asyncio is waited for in a thread: of one
-    that is killed while it ends `kill` may learn the code first, and the thread then says 255.
+    It polls, as `kill` does: asyncio would wait in a thread, which reports 255 where `kill` has
+    learnt the code first.
     """
     await holds(lambda: process.poll() is not None, seconds=math.inf)
     return process.returncode

@@ -33,7 +33,7 @@ async def disturb(world: World, result: Result, heads: Heads) -> None:
 
 
 class _Holding:
-    """Who holds what."""
+    """Runs faults, each of which locks what it needs for as long as it lasts."""
 
     def __init__(self, world: World, heads: Heads, result: Result) -> None:
         self.begun = time.monotonic()
@@ -69,7 +69,7 @@ class _Holding:
         self._result.faults.append(Fault(kind.name, begun - self.begun, lasted, decided, ready))
 
     async def _take(self, stack: AsyncExitStack, kind: Kind, rng: random.Random) -> Place:
-        """Take hold of what a kind needs; return a place that is free for it."""
+        """Lock what a kind needs; return a place that is free for it."""
         number = rng.randrange(len(self._places))
         if kind.holds == "worker":
             free = [n for n, lock in enumerate(self._places) if not lock.locked()]

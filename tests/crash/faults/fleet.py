@@ -68,7 +68,7 @@ class Fleet:
                     await asyncio.to_thread(place.worker.process.stdout.close)
 
     def complaints(self) -> list[str]:
-        """Return what workers called an error: no fault of a run is one to give in to."""
+        """Return the errors that workers logged: no fault of a run should cause one."""
         found = []
         for log in sorted(self._logs.glob("*-[0-9]*.log")):
             lines = log.read_text(errors="replace").splitlines()
@@ -150,12 +150,11 @@ class Fleet:
         assert worker.process.stdout is not None
         worker.process.stdout.close()
         if not place.ending:
-            # Without a broker it cannot begin; nothing else is a reason to end.
+            # Only a worker that finds no broker at its start may end by itself.
             if was_ready or worker.process.returncode != 1:
                 self.unexpected.append(
                     f"{place.command} {place.number} ended by itself "
-                    f"with {worker.process.returncode}: "
-                    f"{log.name}"
+                    f"with {worker.process.returncode}: {log.name}"
                 )
             self.gave_up += 1
 

@@ -19,7 +19,7 @@ ENTRY = np.dtype(
 
 
 def crc(value: bytes | None) -> int:
-    """Return what tells a message's value from another's."""
+    """Return the checksum of a message's value; a number that no value has for None."""
     return 1 << 32 if value is None else zlib.crc32(value)
 
 

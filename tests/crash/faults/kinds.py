@@ -37,11 +37,11 @@ class World:
     visitors: list[Place]
     packers: list[Place]
     flushing: Callable[[bool], Awaitable[None]]
-    """Makes the broker's disk slow: every message is on it before the next one."""
+    """Makes the broker's disk slow: it flushes every message before the next one."""
 
 
 Act = Callable[[World, Place, random.Random], Awaitable[None]]
-"""Does it, to a place that nobody else holds."""
+"""Carries a fault out, on a place that no other fault holds."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class FaultLab(Lab):
         super().__init__(broker, folder, collections=tables(idle=idle))
 
     async def prepare(self, replicas: int) -> None:
-        """Create what a run wants otherwise than by default."""
+        """Create the topics whose settings differ from the default."""
         for config in self.config.collections.values():
             await self.create(
                 config.topics.changelog,
@@ -79,6 +79,6 @@ class FaultLab(Lab):
 
 
 def _stamped(config: CollectionConfig) -> dict[str, str]:
-    """Return what a source topic needs for the broker to date its messages, where that is asked."""
+    """Return the setting by which the broker dates messages, if partitions can fall idle."""
     live = config.window.idle_ms is not None
     return {"message.timestamp.type": "LogAppendTime"} if live else {}

@@ -43,7 +43,7 @@ class Proxy:
         self._is_cut = False
 
     async def hold(self, seconds: float) -> None:
-        """Let nothing pass for so long; nobody is told."""
+        """Let nothing pass for so long, on connections that stay open."""
         self._passing.clear()
         await asyncio.sleep(seconds)
         self._passing.set()

@@ -1,9 +1,9 @@
-"""What has to be counted, read off a source topic by itself: the truth of a run with faults.
+"""What has to be counted, computed from a source topic alone: the truth of a run with faults.
 
-Written from docs/wire.md and docs/internals/architecture.md and from nothing of the engine:
-messages are read without a group, in the order of their offsets, and every report's fate is decided
-one run after the other. Where idle partitions close panes too, the time on the wall has a say;
-`ambiguous` counts the reports for which it could have: a stream made for this has none.
+It follows docs/wire.md and docs/internals/architecture.md and shares no code with the engine:
+messages are read without a group, in the order of their offsets, and the fate of every report is
+decided one run after the other. Where idle partitions close panes, wall time matters too;
+`ambiguous` counts the reports whose fate it could change, of which a stream made for this has none.
 """
 
 import struct
@@ -35,7 +35,7 @@ class Truth:
     late_at: set[tuple[int, int]] = field(default_factory=set)
     rejected_at: set[tuple[int, int]] = field(default_factory=set)
     values: dict[tuple[int, int], int] = field(default_factory=dict)
-    """By `(partition, offset)` what tells a message's value from others'."""
+    """The checksum of a message's value, by `(partition, offset)`."""
     ambiguous: int = 0
     messages: int = 0
 
@@ -131,7 +131,7 @@ def _run(
     rows: Rows,
     clock: int,
 ) -> int:
-    """Decide one run of a fair time; return the watermark after it."""
+    """Decide one run of an acceptable time; return the watermark after it."""
     at, window, mechanism = (record.partition, record.offset), config.window, config.spec.mechanism
     reports, good = mechanism.decode(rows)
     if not good.all():

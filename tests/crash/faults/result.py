@@ -1,4 +1,4 @@
-"""What a run with faults is told, and what comes of it."""
+"""The settings and the result of a run with faults."""
 
 from dataclasses import dataclass, field
 
@@ -30,20 +30,20 @@ class Settings:
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault that has been: seconds since the run began."""
+    """A fault that happened; times are in seconds, `begun` since the run began."""
 
     kind: str
     begun: float
     lasted: float
     decided: float | None
-    """From its end until all that had been acknowledged by then was decided; None: never."""
+    """From its end until everything acknowledged by then was decided; None: never."""
     ready: float
-    """From its end until, after that, all workers were ready, whatever else happened meanwhile."""
+    """From its end until all workers were ready after that, whatever else happened meanwhile."""
 
 
 @dataclass
 class Result:
-    """What came of a run."""
+    """The result of a run."""
 
     settings: Settings
     faults: list[Fault] = field(default_factory=list)

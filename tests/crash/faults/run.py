@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 async def run(settings: Settings, folder: Path) -> Result:
     """Send, disturb, and compare everything with the truth; logs are left in `folder`."""
-    # Every worker that starts has a thread that reads what it says.
+    # Every worker has a thread that reads its output.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(64))
     result = Result(settings)
     async with surroundings(settings.broker, settings.places) as around:
@@ -139,7 +139,7 @@ async def _settled(heads: Heads, scrapes: Scrapes) -> tuple[Counted, Counted]:
         if now == before:
             return now
         before = now
-    raise TimeoutError("what is decided goes on although nothing is sent")
+    raise TimeoutError("counters still move although nothing is sent")
 
 
 @asynccontextmanager

@@ -22,15 +22,15 @@ SHUFFLED = 8
 DELAYED = 40
 YEAR_MS = 365 * 86_400_000
 SKEW_MS = 8_000
-"""Clocks of devices of the live collection are wrong by up to so much."""
+"""The clocks of the live collection's devices are wrong by up to this much."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
     """How one collection is configured and sent; `share` is of all reports.
 
-    Event time is of a replay that takes `windows` times 10 s (fewer where so few messages are sent
-    that those out of order would be late), or the time on the wall where partitions fall idle.
+    Event time is that of a replay of `windows` times 10 s (fewer where so few messages are sent
+    that those out of order would be late), or wall time where partitions fall idle.
     Partitions in `silent` never receive anything. `transaction` messages are sent in one, where the
     broker has transactions.
     """
@@ -73,7 +73,7 @@ publish = {{ every = "2s", top = 12 }}
 
 
 IDLE = 'grace = "300s", idle = "3s", future = "60s"'
-"""How windows close where event time is the time on the wall."""
+"""How windows close where event time is wall time."""
 PLANS = {
     "trips": Plan(
         table=_table(
@@ -234,7 +234,7 @@ class Maker:
         elif fate < 0.03 and precision_ms > 1:
             cut_ms = cut_ms + 1
         elif fate < 0.035:
-            # Half of the frame is of no value: the other half counts.
+            # No value produces the first half of the reports; the other half counts.
             payload = payload.copy()
             payload[: (n + 1) // 2] = 255
         elif fate < 0.04:

@@ -1,7 +1,7 @@
-"""A broker with a listener for each worker, each behind a proxy of its own, and the broker's death.
+"""A broker with a listener for each worker behind a proxy of its own, and signals to its nodes.
 
-Devices, and whoever reads along, use the broker's plain listener. The embedded broker has one
-listener only, behind one proxy: a cut is one of everybody there.
+Devices and readers use the broker's plain listener. The embedded broker has one listener only,
+behind one proxy: cutting it cuts everybody off.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class Services:
 
 
 def _children(pid: int) -> list[int]:
-    """Return the processes under a guard that are no shells."""
+    """Return the processes under a guard, without its shell."""
     found = []
     for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split():
         name = Path(f"/proc/{child}/comm").read_text().strip()

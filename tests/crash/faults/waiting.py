@@ -1,4 +1,4 @@
-"""Waiting for what others do."""
+"""Waiting for what other processes do."""
 
 import asyncio
 import time

@@ -25,6 +25,7 @@ from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
+from tests.exact.enumeration import matrix_of
 
 M = 9
 MECHANISMS = [
@@ -122,9 +123,7 @@ def test_one_report_errs_by_more_with_at_most_the_allowed_probability(
             for y in range(mechanism.outputs)
         ]
     )
-    channel = np.zeros((M, mechanism.outputs))
-    for x, row in enumerate(mechanism.channel().rows):
-        channel[x, list(row)] = [float(p) for p in row.values()]
+    channel = matrix_of(mechanism)
     widths = prefix_half_widths(prefixes, 1, confidence=0.9, estimand=estimand)
     truths = np.arange(M)[:, None] <= np.arange(M)
     if estimand == "population":

@@ -37,7 +37,7 @@ ESTIMANDS = ("respondents", "population")
 ANYTIME = ("anytime", "anytime-exact")
 WARNER = Dense(np.array([[3.0, 1.0], [1.0, 3.0]]) / 4.0)
 SINGLE = [name for name, mechanism in FEW.items() if not isinstance(mechanism, Sampled)]
-"""Of records each attribute has estimates of its own."""
+"""All but records, whose attributes have estimates of their own."""
 
 
 def alone(sums: Sums) -> Sums:
@@ -138,7 +138,7 @@ def test_bounds_are_sharper_where_they_were_asked_to_be(method: str):
 
 @pytest.mark.parametrize("estimand", ESTIMANDS)
 def test_a_rare_block_is_not_taken_for_one_without_noise(estimand: str):
-    """With its own plug-in variance it would be: no report, no variance."""
+    """By its own plug-in variance it would be: without a report there is no variance."""
     mechanism = RandomizedResponse(1.0, Blocks(np.repeat([0, 1], [90, 10])))
     statistic = mechanism.empty()
     statistic[:90] = 20

@@ -8,18 +8,13 @@ from ldpstream.estimators.areas.tree import AreaTree, build_tree, prepare_tree
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 SHAPE = (7, 10)
 SPOTTED = Blocks(np.arange(70) * 7 % 5 // 2)
-"""Blocks that are no boxes."""
-
-
-def counted(mechanism: Mechanism, values: np.ndarray, seed: int = 1) -> Statistic:
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
-    return statistic
+"""Blocks that are not boxes."""
+LOUD = np.concatenate([np.arange(7_000) % 70, np.full(4_000, 23)])
+"""Values of a city with one loud place in the block of 35 values, and all else even."""
 
 
 def boxes(epsilon: float = 1.0) -> BlockHadamard:
@@ -31,7 +26,7 @@ def inside(tree: AreaTree, area: int) -> set[int]:
 
 
 @pytest.mark.parametrize("blocks", [box_blocks(SHAPE, (4, 5), "blocks"), SPOTTED, Blocks.one(70)])
-def test_every_area_is_parted_by_those_below_it(blocks: Blocks) -> None:
+def test_every_area_is_partitioned_by_those_below_it(blocks: Blocks) -> None:
     tree = build_tree(blocks.of_value, SHAPE, most=1_000)
     assert sorted(tree.order.tolist()) == list(range(70))
     roots = np.flatnonzero(tree.level == 0)
@@ -83,12 +78,10 @@ def test_areas_of_all_blocks_at_once_are_estimated_as_each_alone(
 
 
 def spot() -> tuple[BlockHadamard, Areas]:
-    """Return a city with one loud place in the block of 35 values, and all else even."""
+    """Return a mechanism and the areas that it shows of the loud place."""
     mechanism = boxes(3.0)
-    values = np.concatenate([np.arange(7_000) % 70, np.full(4_000, 23)])
-    statistic = counted(mechanism, values)
     tree = prepare_tree(mechanism, SHAPE, ordered=True)
-    return mechanism, estimate_areas(mechanism, statistic, values.size, tree)
+    return mechanism, estimate_areas(mechanism, counted(mechanism, LOUD), LOUD.size, tree)
 
 
 def test_a_loud_place_is_named_and_what_is_left_is_even() -> None:
@@ -118,17 +111,15 @@ def test_rests_and_what_is_named_add_up() -> None:
         assert found.rest_size[entry] + sizes[found.places[named]].sum() == size
 
 
-def test_nothing_is_looked_for_inside_of_what_is_not_divided() -> None:
+def test_undivided_areas_are_shown_whole() -> None:
     mechanism, found = spot()
-    values = np.concatenate([np.arange(7_000) % 70, np.full(4_000, 23)])
-    statistic = counted(mechanism, values)
-    none = estimate_areas(
-        mechanism, statistic, values.size, found.tree, divided=np.zeros(4, dtype=np.bool_)
-    )
+    whole = np.zeros(4, dtype=np.bool_)
+    statistic = counted(mechanism, LOUD)
+    none = estimate_areas(mechanism, statistic, LOUD.size, found.tree, divided=whole)
     assert none.places.size == 4
 
 
-def test_without_reports_nothing_is_told() -> None:
+def test_without_reports_districts_have_no_numbers() -> None:
     mechanism = boxes()
     tree = prepare_tree(mechanism, SHAPE, ordered=True)
     found = estimate_areas(mechanism, mechanism.empty(), 0, tree)

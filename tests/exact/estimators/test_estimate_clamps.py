@@ -12,8 +12,8 @@ from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.dense import Dense, random_channel
+from tests.exact.reports import counted
 from tests.exact.small_channels import BLOCKS, WARNER, block_statistic
-from tests.seeded import SeededEntropy
 
 ESTIMANDS = ("respondents", "population")
 KINDS = [(estimand, method) for estimand in ESTIMANDS for method in ("normal", "bernstein")]
@@ -22,7 +22,7 @@ ANYTIME_KINDS = [
 ]
 
 
-def test_a_plain_report_that_nobody_made_says_as_little_as_the_worst_case():
+def test_the_noise_of_a_plain_value_without_reports_is_the_worst_case():
     mechanism, n = HighLow(1.0, 4, frozenset({0})), 500
     statistic = mechanism.empty()
     statistic[0] = n
@@ -131,7 +131,7 @@ def test_one_report_defines_the_value_and_what_needs_no_second(estimand: str, me
     assert (exact.low[known] == 1.0).all() == defined
 
 
-def test_what_a_designed_channel_tells_exactly_is_not_known_of_the_population():
+def test_what_a_designed_channel_discloses_is_not_known_of_the_population():
     # Blocks that are disclosed, by a mechanism that lists no groups.
     channel = np.zeros((5, 5))
     channel[:2, :2] = channel[2:4, 2:4] = [[0.75, 0.25], [0.25, 0.75]]
@@ -157,10 +157,9 @@ def test_what_a_designed_channel_tells_exactly_is_not_known_of_the_population():
     ids=lambda mechanism: mechanism.id,
 )
 def test_hardly_any_noise_does_not_make_a_population_known(mechanism: Mechanism):
-    # 200 reports of two values: of the others there may be one respondent in 200 all the same.
+    # 200 reports of two values: every other value may still have one respondent in 200.
     n, values = 200, np.repeat([2, 3], 100)
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(4)))
+    statistic = counted(mechanism, values, 4)
     sets = [np.array([1]), np.array([4, 5]), np.arange(6)]
     respondents = estimate_sets(mechanism, statistic, n, sets).se
     assert (respondents < 0.1 / n).all()

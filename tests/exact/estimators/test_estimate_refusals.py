@@ -1,4 +1,4 @@
-"""Options, statistics and queries that make no estimate."""
+"""Options, statistics and queries that are refused."""
 
 import math
 

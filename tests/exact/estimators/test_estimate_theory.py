@@ -25,7 +25,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from tests.exact.dense import Dense, block_channel, random_channel
 from tests.exact.predicting import predicted_value_variances
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 CHANNELS = {
     "two values": random_channel(1, 2, 2),
@@ -160,8 +160,7 @@ def test_plug_ins_of_single_values_err_by_the_slope_times_the_error(name: str):
     moved = False
     for n in (1, 7, 200):
         users = rng.integers(0, mechanism.size, n)
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, mechanism.privatize(users, entropy=SeededEntropy(n)))
+        statistic = counted(mechanism, users, n)
         shares = np.bincount(users, minlength=mechanism.size) / n
         sums = value_sums(mechanism, statistic, n)
         truth = predicted_value_variances(mechanism, n, range(mechanism.size), shares=shares)

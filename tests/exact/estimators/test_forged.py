@@ -1,4 +1,4 @@
-"""How many forged reports move an estimate beyond its bounds, against all data sets there are."""
+"""How many forged reports move an estimate beyond its bounds, against all possible data sets."""
 
 from collections.abc import Callable
 from itertools import combinations_with_replacement
@@ -17,6 +17,7 @@ from ldpstream.mechanisms.families.design.randomized_response import RandomizedR
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from tests.exact.reports import accumulated
 from tests.seeded import SeededEntropy
 
 N = 5
@@ -55,11 +56,7 @@ def weights(mechanism: Mechanism, statistic: NDArray[np.int64], n: int, **option
 def all_data(mechanism: SymbolMechanism) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return every multiset of N reports, as statistics, and by how many reports two differ."""
     reports = mechanism.possible_reports()
-    single = []
-    for report in range(len(reports)):
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, reports[report : report + 1])
-        single.append(statistic)
+    single = [accumulated(mechanism, reports[y : y + 1]) for y in range(len(reports))]
     chosen = combinations_with_replacement(range(len(single)), N)
     counts = np.array([np.bincount(c, minlength=len(single)) for c in chosen])
     common = np.minimum(counts[:, None, :], counts[None, :, :]).sum(axis=2)
@@ -70,7 +67,7 @@ def all_data(mechanism: SymbolMechanism) -> tuple[NDArray[np.int64], NDArray[np.
 @pytest.mark.parametrize("options", BOUNDS, ids=str)
 @pytest.mark.parametrize("query", [values, sets, weights])
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_with_fewer_nobody_can_and_with_so_many_somebody_can(
+def test_the_number_is_the_least_that_moves_an_estimate_beyond_its_bounds(
     name: str, query: Callable[..., Estimate], options: dict[str, object]
 ):
     mechanism = MECHANISMS[name]
@@ -95,8 +92,8 @@ def test_with_fewer_nobody_can_and_with_so_many_somebody_can(
     assert numbers
 
 
-def test_reports_that_come_beside_honest_ones_move_no_further():
-    """Of n reports m came beside n - m honest ones, whose estimate alone is compared."""
+def test_reports_added_to_honest_ones_move_no_further():
+    """m reports are added to honest ones, and the estimate is compared with that of those alone."""
     mechanism = MECHANISMS["randomized-response"]
     statistics, _ = all_data(mechanism)
     single = np.unique(statistics[(statistics == N).any(axis=1)] // N, axis=0)

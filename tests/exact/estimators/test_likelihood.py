@@ -45,7 +45,7 @@ def grid() -> Floats:
 
 @cache
 def on_grid(epsilon: float, counts: tuple[int, ...]) -> Floats:
-    """Return the log-likelihood of each by the exact channel, with `u` in place of `m`."""
+    """Return the log-likelihood of each of these by the exact channel, scaled as `Line` does."""
     mechanism = L1Geometric(epsilon, (len(counts),))
     rows = mechanism.channel().rows
     table = np.array([[float(row[y]) for y in range(len(counts))] for row in rows])
@@ -79,7 +79,9 @@ def test_the_largest_likelihood_is_bounded_from_both_sides(epsilon: float, count
 @EPSILON
 @EVERY
 @pytest.mark.parametrize("psi", [0.01, 0.3, 0.5, 0.99])
-def test_and_so_is_that_with_a_share_fixed(epsilon: float, counts: tuple[int, ...], psi: float):
+def test_the_largest_with_a_share_fixed_is_bounded_from_both_sides(
+    epsilon: float, counts: tuple[int, ...], psi: float
+):
     members = np.array([False, True, True, False])
     line, every = line_of(epsilon, counts), on_grid(epsilon, counts)
     there = np.isclose(grid()[:, members].sum(axis=1), psi)
@@ -121,7 +123,9 @@ def test_bounds_hold_all_shares_that_the_reports_do_not_contradict(
 @EPSILON
 @EVERY
 @pytest.mark.parametrize("q", [0.1, 0.5, 0.95])
-def test_so_do_those_of_quantiles(epsilon: float, counts: tuple[int, ...], q: float):
+def test_quantiles_hold_all_that_the_reports_do_not_contradict(
+    epsilon: float, counts: tuple[int, ...], q: float
+):
     line, every = line_of(epsilon, counts), on_grid(epsilon, counts)
     profile = Profile.calibrated(line, 0.95)
     low, high = profile.position(q, np.arange(4))
@@ -140,7 +144,7 @@ def test_so_do_those_of_quantiles(epsilon: float, counts: tuple[int, ...], q: fl
 
 @pytest.mark.slow
 @pytest.mark.parametrize("make", [Profile.calibrated, Profile.proved])
-def test_what_is_not_solved_counts_as_inside(make: Any, monkeypatch: pytest.MonkeyPatch):
+def test_unsolved_shares_count_as_inside(make: Any, monkeypatch: pytest.MonkeyPatch):
     line = line_of(1.0, (400, 300, 150, 120, 110, 120, 105, 101))
     members, order = np.arange(8) < 3, np.arange(8)
     best = make(line, 0.95)
@@ -160,7 +164,7 @@ def test_what_is_not_solved_counts_as_inside(make: Any, monkeypatch: pytest.Monk
             assert (first, last) != quantiles
 
 
-def test_reports_of_one_value_and_a_share_that_nobody_has():
+def test_reports_of_one_value_bound_its_share_and_that_of_the_others():
     line = line_of(1.0, (0, 0, 0, 0, 5_000, 0, 0, 0))
     profile = Profile.calibrated(line, 0.95)
     low, high = profile.share(np.arange(8) == 4)

@@ -16,6 +16,7 @@ from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
+from tests.exact.reports import counted, some_statistic
 from tests.seeded import SeededEntropy
 
 PAIRED = Blocks(np.array([0, 0, 1, 1]))
@@ -37,21 +38,15 @@ METHODS = [
 ]
 
 
-def reports(mechanism: Mechanism, n: int) -> np.ndarray:
-    statistic = mechanism.empty()
-    values = np.random.default_rng(1).integers(0, mechanism.size, n)
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
-    return statistic
-
-
 @pytest.mark.grid
 @pytest.mark.parametrize(("unit", "zero"), [(1e-9, 0.0), (1e30, 0.0), (1.0, 1e9), (1e-3, -1e7)])
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
 def test_bounds_are_those_of_any_other_unit_and_zero(
     mechanism: Mechanism, unit: float, zero: float
 ):
-    statistic, weights = reports(mechanism, 500), WEIGHTS * unit + zero
-    # What is left of differences of such weights, in units.
+    _, statistic = some_statistic(mechanism, 500)
+    weights = WEIGHTS * unit + zero
+    # What rounding leaves of differences of such weights, in units.
     accuracy = 1e-15 * np.abs(weights).max() / unit + 1e-12
     for estimand, method in METHODS:
         options = {"estimand": estimand, "method": method}
@@ -83,10 +78,9 @@ def test_the_plain_decoders_noise_is_that_of_any_other_unit(mechanism: Mechanism
 
 def test_blocks_whose_weights_hardly_differ_are_no_more_exact_than_others():
     mechanism, n = BlockHadamard(1.0, PAIRED), 300
-    statistic = mechanism.empty()
     values = np.repeat([0, 1], [100, 200])
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(2)))
-    # Nobody reported the second block, where weights differ a thousand million times as much.
+    statistic = counted(mechanism, values, 2)
+    # Nobody reported the second block, where weights differ a billion times as much.
     weights = np.array([[0.0, 1e-9, 0.0, 1.0], [0.0, 1e-9, 0.0, 1e-9]])
     for method in ("normal", "bernstein", "anytime", "anytime-exact"):
         found = estimate_linear(mechanism, statistic, n, weights, method=method)

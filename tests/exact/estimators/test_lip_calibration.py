@@ -27,7 +27,7 @@ def masses(weights: np.ndarray, reports: np.ndarray, shares: np.ndarray) -> np.n
 
 @pytest.mark.parametrize("power", [1, 12])
 def test_tails_are_those_of_the_convolution_and_never_smaller(power: int):
-    """Coins of all kinds, and with `power` such as hardly ever, or nearly always, show 1."""
+    """Coins of all kinds; with a high `power` most of them nearly always show the same side."""
     rng = np.random.default_rng(power)
     for trial in range(16):
         levels = int(rng.integers(1, 5))
@@ -64,13 +64,12 @@ SMALL = [
 
 
 @pytest.mark.parametrize(("mechanism", "reports"), SMALL, ids=["levels", "budgets", "large", "one"])
-def test_right_priors_are_called_wrong_as_often_as_the_significance_says_at_most(
+def test_right_priors_are_called_wrong_no_more_often_than_the_significance(
     mechanism: Lip, reports: tuple[int, ...]
 ):
     """Every outcome with its probability, priors at all ends of their levels and in between.
 
-    At every attained p-value d, not at 0.001 alone, where so few reports hardly ever get:
-    P(p <= d) <= d.
+    P(p <= d) <= d holds at every attained p-value d: so few reports hardly ever reach 0.001.
     """
     sizes = np.array(reports)
     outcomes = list(product(*(range(n + 1) for n in reports)))
@@ -107,7 +106,9 @@ def test_right_priors_are_called_wrong_as_often_as_the_significance_says_at_most
         (lambda p: np.sqrt(p) / (np.sqrt(p) + np.sqrt(1.0 - p)), "too near 1/2"),
     ],
 )
-def test_it_says_what_the_priors_are(told: Callable[[np.ndarray], np.ndarray], suspicion: str):
+def test_the_suspicion_says_how_the_priors_are_wrong(
+    told: Callable[[np.ndarray], np.ndarray], suspicion: str
+):
     """Ones as often as the true priors have it, so that no chance is left."""
     mechanism = Lip(Prior(levels=64), (1.0,))
     truth = np.random.default_rng(2).uniform(0.02, 0.98, 100_000)

@@ -14,6 +14,7 @@ from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.lip.settings import Prior
+from tests.exact.reports import accumulated
 
 MIXED = Lip(Prior(levels=4), (1.0, 2.0))
 USERS = [0, 1, 5, 5, 11]
@@ -24,8 +25,7 @@ def reports_of(mechanism: Lip, users: list[int]):
     """Yield every combination of the users' reports with its exact probability."""
     rows = mechanism.channel().rows
     for chosen in product(*(rows[user].items() for user in users)):
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, np.array([report for report, _ in chosen]))
+        statistic = accumulated(mechanism, np.array([report for report, _ in chosen]))
         yield statistic, math.prod((p for _, p in chosen), start=Fraction(1))
 
 
@@ -65,8 +65,7 @@ def test_the_bayesian_estimate_is_the_posterior_mean(prior: float, epsilon: floa
         posterior = np.array(weights) / sum(weights)
         mean = float(posterior @ np.array(sums))
         spread = float(posterior @ (np.array(sums) - mean) ** 2)
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, np.array(reports))
+        statistic = accumulated(mechanism, np.array(reports))
         found = estimate_mmse(mechanism, statistic, n)
         assert found.value * n == pytest.approx(mean, rel=1e-9)
         assert found.se * n == pytest.approx(math.sqrt(spread), rel=1e-9)
@@ -160,10 +159,9 @@ def test_many_levels_of_few_reports_are_tested_together():
     rng = np.random.default_rng(17)
     level = rng.integers(300, 600, 2000)
     bits = rng.random(2000) < np.array(mechanism.prior.representatives)[level] + 0.15
-    statistic = mechanism.empty()
     words = rng.random(2000)
     shares = np.array(mechanism.thresholds, dtype=float)[level, bits.astype(int)] / WORD
-    mechanism.accumulate(statistic, 2 * level + (words < shares))
+    statistic = accumulated(mechanism, 2 * level + (words < shares))
     test = calibrate(mechanism, statistic, 2000)
     assert test.flagged().size == 0
     assert test.together["too low"] < 1e-6
@@ -178,7 +176,7 @@ def test_no_reports_say_nothing_about_priors():
 
 @pytest.mark.parametrize("levels", [1, 4])
 def test_where_a_report_is_nearly_certain_its_rare_other_is_still_possible(levels: int):
-    # 1 less the probability of the one is 0 in double precision.
+    # In double precision 1 - p is 0 for the likely report.
     mechanism = Lip(Prior(levels=levels), (40.0,))
     found = posteriors(mechanism, np.full(levels, 0.25))
     for pair, row in zip(mechanism.thresholds, found, strict=True):

@@ -1,4 +1,4 @@
-"""Some values estimated alone: what is estimated of all of them, bit for bit."""
+"""Some values estimated alone are estimated as among all of them, bit for bit."""
 
 from collections.abc import Iterator
 from itertools import product
@@ -25,17 +25,15 @@ from ldpstream.mechanisms.interface import decoder
 from ldpstream.mechanisms.interface.decoder import Decoded
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from tests.conformance.instances import FEW, INSTANCES
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 ALL = pytest.mark.parametrize("name", INSTANCES)
 FIELDS = ("value", "se", "low", "high", "influence")
 
 
-def counted(mechanism: Mechanism, n: int) -> Statistic:
+def some_statistic(mechanism: Mechanism, n: int) -> Statistic:
     values = np.random.default_rng(n).binomial(mechanism.size - 1, 0.3, n)
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(n)))
-    return statistic
+    return counted(mechanism, values, n)
 
 
 def lists(size: int) -> Iterator[np.ndarray]:
@@ -54,10 +52,10 @@ def bits(estimate: Estimate) -> list[bytes]:
 def test_some_values_are_estimated_as_all_of_them(name: str):
     mechanism = INSTANCES[name]
     for n in (0, 1, 300):
-        statistic = counted(mechanism, n)
+        statistic = some_statistic(mechanism, n)
         offered = has_likelihood(mechanism)
         methods = [one for one in get_args(Method) if offered or one not in OTHERWISE]
-        # Of so few reports the estimands differ by what they do of many.
+        # Where many reports are tried with every estimand, one is enough for few.
         estimands = get_args(Estimand) if n > 1 else ("respondents",)
         for method, estimand in product(methods, estimands):
             options: Any = {"method": method, "estimand": estimand, "simultaneous": n > 1}
@@ -72,7 +70,7 @@ def test_values_of_one_share_are_bounded_once(method: Method):
     blocks = Blocks.one(400)
     for mechanism in (BlockHadamard(1.0, blocks), ProjectiveGeometry(1.0, blocks)):
         for n, family in ((0, None), (60, None), (60, 1_000)):
-            statistic = counted(mechanism, n)
+            statistic = some_statistic(mechanism, n)
             distinct = Distinct.of(mechanism.decoder(), mechanism.decoder().totals(statistic))
             assert distinct is not None
             assert distinct.values.size <= 61
@@ -84,21 +82,21 @@ def test_values_of_one_share_are_bounded_once(method: Method):
 
 
 @ALL
-def test_a_step_is_given_where_a_share_tells_all_of_its_value(name: str):
+def test_a_decoder_with_a_step_bounds_all_values_alike(name: str):
     reading = INSTANCES[name].decoder()
     if reading.step is not None:
         low, high = reading.extremes()
         columns = (low, high, *reading.noise_extremes())
         assert all((column == column[0]).all() for column in columns)
         assert reading.step == pytest.approx(high[0] - low[0], rel=1e-12)
-        steps = reading.totals(counted(INSTANCES[name], 40)) / reading.step
+        steps = reading.totals(some_statistic(INSTANCES[name], 40)) / reading.step
         np.testing.assert_allclose(steps - steps[0], np.rint(steps - steps[0]), atol=1e-9)
 
 
 @ALL
-def test_what_bounds_are_made_of_is_the_same_of_some_values(name: str):
+def test_sums_and_extremes_of_some_values_are_those_of_all(name: str):
     mechanism = INSTANCES[name]
-    reading, statistic = mechanism.decoder(), counted(mechanism, 40)
+    reading, statistic = mechanism.decoder(), some_statistic(mechanism, 40)
     shares = reading.totals(statistic)
     columns = (reading.second_moments(statistic), *reading.extremes(), *reading.noise_extremes())
     decoded = Decoded(statistic, shares, reading.group_reports(statistic))
@@ -114,10 +112,10 @@ def test_what_bounds_are_made_of_is_the_same_of_some_values(name: str):
 
 @pytest.mark.parametrize("name", [n for n, m in INSTANCES.items() if isinstance(m, PublicWeights)])
 @pytest.mark.parametrize("estimand", get_args(Estimand))
-def test_public_weights_of_some_values_too(name: str, estimand: Any):
+def test_public_weights_of_some_values_are_estimated_as_all_of_them(name: str, estimand: Any):
     mechanism = INSTANCES[name]
     assert isinstance(mechanism, PublicWeights)
-    statistic = counted(mechanism, 300)
+    statistic = some_statistic(mechanism, 300)
     options: Any = {"method": "anytime", "estimand": estimand, "simultaneous": True}
     everything = estimate_public_weights(mechanism, statistic, 300, **options)
     options["family"] = mechanism.values.size
@@ -129,7 +127,7 @@ def test_public_weights_of_some_values_too(name: str, estimand: Any):
 @ALL
 def test_the_length_of_parts_changes_no_bit(name: str, monkeypatch: Any):
     mechanism = INSTANCES[name]
-    statistic = counted(mechanism, 40)
+    statistic = some_statistic(mechanism, 40)
     weights = np.linspace(-1.0, 2.0, mechanism.size)
     whole = mechanism.decoder()
     kept = whole.totals(statistic).tobytes(), whole.noise(weights).tobytes()

@@ -6,16 +6,15 @@ import pytest
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 
 @pytest.mark.parametrize("n", [20, 200])
 def test_a_block_that_nobody_reported_may_still_exist(n: int):
-    """What few reports disclose bounds no share of the population, so no variance by it."""
+    """Few reports bound neither its share of the population nor the variance that comes with it."""
     mechanism = SubsetSelection(0.3, Blocks(np.array([0, 0, 1, 1, 1, 1])))
-    statistic = mechanism.empty()
     values = np.zeros(n, dtype=np.int64)
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    statistic = counted(mechanism, values, 1)
     keywords = {"method": "bernstein", "confidence": 0.95}
     people = estimate_values(mechanism, statistic, n, estimand="population", **keywords)
     # A block of share 3/n is unseen with probability 0.05: its noise must fit into the bounds.

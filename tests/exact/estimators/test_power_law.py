@@ -1,4 +1,4 @@
-"""Shares pulled towards a power law: less total variation, and nothing undone that is known."""
+"""Shares shrunk to a power law: less total variation, and known totals are kept."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from ldpstream.estimators.queries.groups import known_totals
 from ldpstream.estimators.queries.sums import share_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
+from tests.exact.reports import accumulated
 
 ZIPF = 1.0 / np.arange(1.0, 501.0)
 ZIPF /= ZIPF.sum()
@@ -49,8 +50,7 @@ def test_what_has_no_error_stays_and_what_is_undefined_stays_undefined():
 def test_disclosed_totals_are_kept_and_no_reports_say_nothing():
     mechanism = BlockHadamard(1.0, Blocks(np.repeat([0, 1, 2], [1, 9, 30])))
     reports = mechanism.privatize(np.random.default_rng(6).integers(0, 40, 5_000))
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, reports)
+    statistic = accumulated(mechanism, reports)
     shares = share_sums(mechanism, statistic, 5_000) / 5_000
     found = project_power(mechanism, statistic, 5_000, shares)
     groups, totals = known_totals(mechanism, statistic, 5_000)

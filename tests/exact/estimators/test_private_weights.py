@@ -14,10 +14,11 @@ from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainEr
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
+from tests.exact.reports import accumulated, counted
+from tests.exact.weighing import IDS
 from tests.seeded import SeededEntropy
 
 LARGEST = 4
-IDS = pytest.mark.parametrize("mechanism_id", ["l1-bits", "l1-geometric"])
 KINDS = pytest.mark.parametrize("kind", [L1Bits, L1Geometric])
 
 
@@ -115,8 +116,7 @@ def test_the_values_alone_are_estimated_as_their_own_mechanism_does(kind: type, 
     """The margin of the channel and of its decoder, so of every estimate."""
     mechanism = kind(1.0, (*shape, LARGEST + 1), weighted=True)
     values = np.random.default_rng(1).integers(0, mechanism.size, 400)
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    statistic = counted(mechanism, values, 1)
     alone, summed = mechanism.marginal(statistic)
     assert alone == kind(1.0, shape)
     assert alone.marginal(summed) is None
@@ -136,8 +136,7 @@ def test_sums_of_weights_have_no_bias(kind: type):
     for members in (np.array([1]), np.array([0, 1, 2])):
         decoded = []
         for y in range(len(reports)):
-            statistic = mechanism.empty()
-            mechanism.accumulate(statistic, reports[y : y + 1])
+            statistic = accumulated(mechanism, reports[y : y + 1])
             decoded.append(estimate_weights(mechanism, statistic, 1, [members], largest=2).value[0])
         means.append([sum(float(p) * decoded[y] for y, p in row.items()) for row in rows])
     np.testing.assert_allclose(means[0], [0, 0, 0, 0, 1, 2, 0, 0, 0], atol=1e-12)

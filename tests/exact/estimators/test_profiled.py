@@ -88,7 +88,7 @@ def test_quantiles_are_profiled_where_it_pays(method: Method, estimand: Estimand
     ],
     ids=["hadamard", "grid", "many", "weights"],
 )
-def test_others_are_refused_by_name(method: Method, mechanism: Mechanism):
+def test_other_mechanisms_are_refused_by_name(method: Method, mechanism: Mechanism):
     statistic = mechanism.empty()
     said = r"l1-geometric in one dimension of 2 to 1,024 values, got (block-hadamard|l1-geometric)"
     with pytest.raises(ValueError, match=said):

@@ -10,7 +10,8 @@ from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.weights import estimate_public_weights, weight_sums
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights
 from ldpstream.mechanisms.families.weights.public import PublicWeights
-from tests.exact.weighing import KINDS, SETS, accumulated, some_statistic, weighted
+from tests.exact.reports import accumulated, some_statistic
+from tests.exact.weighing import KINDS, SETS, weighted
 from tests.seeded import SeededEntropy
 
 
@@ -46,7 +47,7 @@ def test_sums_and_their_noise_have_no_bias(kind: type[PublicWeights], shape: tup
 
 
 @KINDS
-def test_sums_are_those_of_pairs_where_these_are_told_apart(kind: type[PublicWeights]):
+def test_sums_are_those_of_pairs_where_these_are_distinguishable(kind: type[PublicWeights]):
     mechanism = weighted(kind, (4,), 2)
     _, statistic = some_statistic(mechanism, 300)
     decoder = mechanism.decoder()
@@ -83,7 +84,7 @@ def test_equal_weights_give_the_shares_times_the_weight(
 
 
 @KINDS
-def test_what_the_reports_tell_exactly(kind: type[PublicWeights]):
+def test_sums_that_reports_disclose_exactly(kind: type[PublicWeights]):
     """The sum of all weights, and that of no weight at all; a population's are not known."""
     mechanism = weighted(kind, (4,), 9)
     pairs, statistic = some_statistic(mechanism, 200)

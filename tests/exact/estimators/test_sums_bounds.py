@@ -10,22 +10,14 @@ from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.sum_prefixes import ChainPrefixes, SetPrefixes
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
-from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted, some_statistic
 
 LEVEL = math.log(2 / 0.05)
 EPSILON = 1.0
 
 
-def statistic_of(mechanism: Mechanism, n: int) -> Statistic:
-    statistic = mechanism.empty()
-    values = np.random.default_rng(1).integers(0, mechanism.size, n)
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
-    return statistic
-
-
 def unit() -> float:
-    """v of one noisy end."""
+    """Return the variance that one noisy end adds, v."""
     return (1 / math.tanh(EPSILON / 2) ** 2 - 1) / 4
 
 
@@ -33,7 +25,7 @@ def unit() -> float:
 def test_bernstein_takes_the_worst_noise(n: int):
     """`sqrt(2 V L/n) + M L/(3n)`, defined from the first report on."""
     mechanism, c = L1Bits(EPSILON, (9, 7)), 1 / math.tanh(EPSILON / 2)
-    statistic = statistic_of(mechanism, n)
+    _, statistic = some_statistic(mechanism, n)
     sets = [range_values((9, 7), [(2, 5), (1, 6)]), range_values((9, 7), [(0, 3), (0, 6)])]
     worst = np.array([(1 + 2 * unit()) * (1 + unit()) - 1, unit()])
     # f is in {-c, 0, c} with two noisy ends, in (1 -+ c)/2 with one; a user's weight is 0 or 1.
@@ -48,7 +40,7 @@ def test_bernstein_takes_the_worst_noise(n: int):
 
 def test_single_values_and_weights_have_the_same_kind_of_bounds():
     mechanism, n = L1Bits(EPSILON, (6,)), 50
-    statistic = statistic_of(mechanism, n)
+    _, statistic = some_statistic(mechanism, n)
     values = estimate_values(mechanism, statistic, n, method="bernstein", estimand="population")
     sets = [np.array([value]) for value in range(6)]
     as_sets = estimate_sets(
@@ -72,7 +64,7 @@ def test_single_values_and_weights_have_the_same_kind_of_bounds():
 @pytest.mark.parametrize("axis", [0, 1])
 def test_prefixes_in_closed_form_are_the_sets(axis: int, estimand: str, method: str):
     mechanism, n = L1Bits(EPSILON, (5, 4)), 300
-    statistic = statistic_of(mechanism, n)
+    _, statistic = some_statistic(mechanism, n)
     positions = np.indices((5, 4))[axis].ravel()
     prefixes = Prefixes.of(mechanism, positions)
     assert isinstance(prefixes.prepared, ChainPrefixes)
@@ -87,7 +79,7 @@ def test_prefixes_in_closed_form_are_the_sets(axis: int, estimand: str, method: 
 
 def test_prefixes_of_other_orders_are_sets():
     mechanism, n = L1Bits(EPSILON, (5,)), 300
-    statistic = statistic_of(mechanism, n)
+    _, statistic = some_statistic(mechanism, n)
     positions = np.array([3, 0, 0, 2, 1])
     prefixes = Prefixes.of(mechanism, positions)
     assert isinstance(prefixes.prepared, SetPrefixes)
@@ -101,8 +93,7 @@ def test_prefixes_of_other_orders_are_sets():
 def test_the_noise_on_a_line_is_known_whatever_the_reports():
     mechanism, n = L1Bits(EPSILON, (9,)), 40
     for seed in range(5):
-        statistic = mechanism.empty()
         values = np.full(n, seed)
-        mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+        statistic = counted(mechanism, values, seed)
         found = estimate_sets(mechanism, statistic, n, [np.arange(2, 5), np.arange(4)])
         np.testing.assert_allclose(found.se**2 * n, [2 * unit(), unit()], rtol=1e-9)

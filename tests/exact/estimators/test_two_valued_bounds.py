@@ -137,13 +137,13 @@ def test_every_entry_says_how_it_was_bounded():
     assert list(of_all.form) == ["known", "wilson", "padded"]
     few = estimate_sets(blocks, np.array([1, 1, 0, 0, 1, 0]), 3, sets[2:])
     assert list(few.form) == ["range"]
-    # Nobody reported from the second block: about the people there is no doubt.
+    # So few reports leave the whole range of a share.
     assert (few.low[0], few.high[0]) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize("estimand", ["population", "respondents"])
 @pytest.mark.parametrize("method", ["padded", "exact"])
-def test_bounds_stay_in_what_shares_can_be_and_forgeries_are_told_before_the_cut(
+def test_bounds_are_clipped_to_possible_shares_and_forgeries_counted_before(
     estimand: Estimand, method: Method
 ):
     mechanism = RandomizedResponse(1.0, Blocks(np.array([0, 0, 0, 1, 1])))

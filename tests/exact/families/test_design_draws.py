@@ -19,7 +19,7 @@ from ldpstream.mechanisms.exact.entropy import (
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
-from tests.exact.families.test_draws import Scripted
+from tests.exact.scripted import Scripted
 from tests.seeded import SeededEntropy
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))
@@ -58,7 +58,7 @@ def test_draws_of_randomized_response_realise_its_channel(blocks: Blocks):
             n = size - 1
             entropy = Scripted([word] * n, [u + HIGH for u in range(n)])
             found.append(mechanism.privatize(np.full(n, value), entropy=entropy).tolist())
-            assert not len(entropy.left)
+            assert not entropy.left
         assert len(set(found[0])) == 1
         assert len(set(found[1])) == size - 1
         assert shares(mechanism, value, set(found[0]), set(found[1])) == dict(row)
@@ -80,11 +80,11 @@ def test_draws_of_projective_geometry_realise_its_channel(blocks: Blocks):
         entropy = Scripted([wanted] * d, [u + HIGH for u in range(d)])
         inside = mechanism.privatize(np.full(d, value), entropy=entropy).tolist()
         assert len(set(inside)) == d
-        # Every point once; the orthogonal ones are rejected and drawn again, as one that is not.
+        # Every point once; orthogonal ones are rejected, and drawn again as one that is not.
         spare = next(y - start for y in row if y not in inside)
         entropy = Scripted([unwanted] * K, [], [u + HIGH for u in range(K)], [spare] * d)
         drawn = mechanism.privatize(np.full(K, value), entropy=entropy).tolist()
-        assert not len(entropy.left)
+        assert not entropy.left
         accepted = [y for u, y in enumerate(drawn) if y == start + u]
         assert len(accepted) == K - d
         assert drawn.count(start + spare) == 1 + d
@@ -101,7 +101,7 @@ def test_many_values_at_once_are_drawn_each_in_its_block(kind: type[DesignMechan
     assert np.array_equal(of_report[reports], UNEQUAL.of_value[values])
 
 
-def test_every_word_is_held_against_its_own_threshold():
+def test_every_word_is_compared_with_its_own_threshold():
     words = [0, 5, 5, WORD - 1]
     thresholds = np.array([1, 5, 6, WORD - 1], dtype=np.uint64)
     assert bernoulli_each(Scripted(words), thresholds).tolist() == [True, False, True, False]
@@ -112,7 +112,7 @@ def test_every_draw_is_below_its_own_bound():
     entropy = Scripted([7, 7, 3, 7, 15], [3, 14], [2, 13])
     bounds = np.array([1, 2, 3, 6, 8])
     assert uniform_below_each(entropy, bounds).tolist() == [0, 1, 2, 5, 7]
-    assert not len(entropy.left)
+    assert not entropy.left
 
 
 @pytest.mark.parametrize("bound", [1, 6, 8, 2**40 + 1])

@@ -154,7 +154,7 @@ def test_a_report_of_projective_geometry_has_the_variance_of_the_theory(
 
 
 @pytest.mark.parametrize(("epsilon", "ratio"), [(1.0, 1.24), (2.0, 2.25), (3.0, 5.2), (4.0, 13.4)])
-def test_it_beats_hadamard_response_in_large_blocks(epsilon: float, ratio: float):
+def test_projective_geometry_beats_hadamard_response_in_large_blocks(epsilon: float, ratio: float):
     blocks = Blocks.one(1093)
     ours, theirs = (
         predicted_value_variances(mechanism, 1, [7])[0]
@@ -179,7 +179,7 @@ def test_the_threshold_of_a_set_is_the_largest_that_keeps_epsilon(
 
 
 @pytest.mark.parametrize("kind", [RandomizedResponse, ProjectiveGeometry])
-def test_budgets_and_blocks_that_make_no_channel_are_refused(kind: type[DesignMechanism]):
+def test_impossible_budgets_and_blocks_are_refused(kind: type[DesignMechanism]):
     for epsilon in IMPOSSIBLE_EPSILONS:
         with pytest.raises(SpecError, match=r"^epsilon: expected a finite number"):
             kind(epsilon, Blocks.one(3))

@@ -13,6 +13,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
+from tests.exact.scripted import Scripted
 from tests.seeded import SeededEntropy
 
 # The others draw as often as they need: tests of their own enumerate them.
@@ -21,18 +22,6 @@ SMALL = {
     for name, m in INSTANCES.items()
     if isinstance(m, Binary | HighLow | BlockHadamard) and m.outputs <= 128
 }
-
-
-class Scripted:
-    """Hands out the given words; whatever the mechanism masks away varies as well."""
-
-    def __init__(self, *batches: list[int]) -> None:
-        self.left = np.array([w % WORD for batch in batches for w in batch], dtype=np.uint64)
-
-    def words(self, n: int) -> np.ndarray:
-        found, self.left = self.left[:n], self.left[n:]
-        assert len(found) == n
-        return found
 
 
 def thresholds(mechanism: Mechanism) -> set[int]:

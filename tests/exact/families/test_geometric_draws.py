@@ -19,6 +19,7 @@ from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
 from ldpstream.mechanisms.exact.powers import Powers
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.geometric_reference import as_specified
+from tests.exact.scripted import Scripted
 from tests.seeded import SeededEntropy
 
 HALF = Fraction(1, 2)
@@ -32,7 +33,7 @@ class RestartError(Exception):
     """A cell starts over: its probability is spread over the other outcomes."""
 
 
-class Scripted(TwoSidedGeometric):
+class ScriptedNoise(TwoSidedGeometric):
     """Follows a script of coins and trials instead of words; `weight` is its probability."""
 
     def follow(self, script: tuple[bool, ...]) -> None:
@@ -63,7 +64,7 @@ class Scripted(TwoSidedGeometric):
             return int(self.move("trials", np.array([value]), np.array([last]))[0])
 
 
-def scripts(noise: Scripted, value: int, last: int) -> Iterator[tuple[int, Fraction]]:
+def scripts(noise: ScriptedNoise, value: int, last: int) -> Iterator[tuple[int, Fraction]]:
     waiting: list[tuple[bool, ...]] = [()]
     while waiting:
         script = waiting.pop()
@@ -87,7 +88,7 @@ def test_the_draws_have_exactly_the_probabilities_of_the_channel(
     epsilon: float, m: int, digits: int
 ):
     mechanism = L1Geometric(epsilon, (m,))
-    noise = Scripted((mechanism.threshold,), m)
+    noise = ScriptedNoise((mechanism.threshold,), m)
     assert noise.low_digits == digits
     for value, row in enumerate(mechanism.channel().rows):
         realised: Counter[int] = Counter()
@@ -95,18 +96,6 @@ def test_the_draws_have_exactly_the_probabilities_of_the_channel(
             realised[report] += weight
         total = sum(realised.values())
         assert {report: weight / total for report, weight in realised.items()} == dict(row)
-
-
-class Words:
-    """Hands out words one by one, whatever the batches."""
-
-    def __init__(self, *words: int) -> None:
-        self.left = list(words)
-
-    def words(self, n: int) -> np.ndarray:
-        batch, self.left = self.left[:n], self.left[n:]
-        assert len(batch) == n
-        return np.array(batch, dtype=np.uint64)
 
 
 THRESHOLDS = [1, WORD - 1, 1 << 63, 15 << 60, 0xBB26A7AEAD15E6CA, 3 << 62]
@@ -140,10 +129,10 @@ def test_a_trial_compares_digit_by_digit():
         # All 256 binary digits are equal: not below.
         ((first, second, third, fourth), False),
     ]:
-        entropy = Words(*words)
+        entropy = Scripted(words)
         assert powers.bernoulli(entropy, level).tolist() == [success]
         assert not entropy.left
-    entropy = Words(0xBB26A7AEAD15E6CA)
+    entropy = Scripted([0xBB26A7AEAD15E6CA])
     assert powers.bernoulli(entropy, np.array([0])).tolist() == [False]
     assert not entropy.left
 
@@ -151,7 +140,7 @@ def test_a_trial_compares_digit_by_digit():
 def test_equal_digits_take_further_words_after_the_batch():
     powers = Powers(0xBB26A7AEAD15E6CA, 2)
     first, second = powers.digits(1, 1), powers.digits(1, 2) % WORD
-    entropy = Words(first, 0, first, WORD - 1, second - 1, second)
+    entropy = Scripted([first, 0, first, WORD - 1, second - 1, second])
     assert powers.bernoulli(entropy, np.ones(4, dtype=np.int64)).tolist() == [
         True,
         True,
@@ -163,7 +152,7 @@ def test_equal_digits_take_further_words_after_the_batch():
 
 def test_coins_are_the_bits_of_words():
     word = 0b1011 + (1 << 63)
-    coins = fair_coins(Words(word, 1), 66)
+    coins = fair_coins(Scripted([word, 1]), 66)
     assert coins.nonzero()[0].tolist() == [0, 1, 3, 63, 64]
     assert coins.dtype == np.bool_
 

@@ -12,7 +12,7 @@ from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
 from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 SPACES = [(2, 2), (2, 3), (2, 6), (3, 2), (3, 4), (5, 3), (7, 2), (11, 3)]
 EVERY = pytest.mark.parametrize(
@@ -101,8 +101,7 @@ def test_the_fast_decoder_equals_a_dense_one_in_a_large_block():
     mechanism = ProjectiveGeometry(3.0, Blocks.one(3000))
     geometry, support = mechanism.geometry(3000), mechanism.design(3000).support
     values = np.random.default_rng(2).integers(0, 3000, 5000)
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(3)))
+    statistic = counted(mechanism, values, 3)
     vectors = geometry.vectors(np.arange(geometry.points))
     backward = vectors[:3000, ::-1]
     orthogonal = np.concatenate(
@@ -137,7 +136,7 @@ def test_the_space_is_within_3_percent_of_the_best_and_smallest_so(epsilon: floa
     assert found.points == min(g.points for g, v in noise.items() if v <= limit)
 
 
-def test_spaces_that_are_chosen_stay():
+def test_chosen_spaces_do_not_change():
     """They are part of the spec: another choice would be another fingerprint."""
     pinned = {
         (1.0, 2): (2, 2),

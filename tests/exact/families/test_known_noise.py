@@ -23,7 +23,7 @@ from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
-from tests.seeded import SeededEntropy
+from tests.exact.reports import counted
 
 Floats = NDArray[np.float64]
 SIZE = 6
@@ -87,8 +87,7 @@ def law(mechanism: Mechanism, n: int) -> tuple[Floats, float]:
 def asked(mechanism: Mechanism, n: int, confidence: float, method: Method) -> Estimate:
     """Return the bounds of a value, of users of three."""
     users = np.repeat([0, 2, SIZE - 1], [n // 5, n // 3, n - n // 5 - n // 3])
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(users, entropy=SeededEntropy(n)))
+    statistic = counted(mechanism, users, n)
     return estimate_sets(mechanism, statistic, n, [VALUE], confidence=confidence, method=method)
 
 
@@ -103,7 +102,7 @@ def coverage(mechanism: Mechanism, n: int, found: Estimate) -> float:
 @pytest.mark.parametrize("of", [bits, prefixes])
 @pytest.mark.parametrize("n", [5, 50, 700])
 def test_bounds_cover_exactly(of: Callable[[float], Mechanism], n: int):
-    """No more is wrong than the confidence allows, wherever noise is rare, coarse or large."""
+    """They fail no more often than the confidence allows, with rare, coarse or large noise."""
     for epsilon in (0.3, 1.0, 3.0, 8.0):
         mechanism = of(epsilon)
         for confidence in CONFIDENCES:
@@ -138,11 +137,11 @@ def test_single_values_have_the_deviations_of_their_indicators(mechanism: Mechan
     decoder = mechanism.decoder()
     assert isinstance(decoder, LinearDecoder)
     of_each = np.array([decoder.deviation(row) for row in np.eye(mechanism.size)])
-    told = decoder.value_deviations()
-    if told is None:
+    found = decoder.value_deviations()
+    if found is None:
         least, largest = decoder.extremes()
-        told = np.maximum(largest, 1.0 - least)
-    np.testing.assert_allclose(told, of_each)
+        found = np.maximum(largest, 1.0 - least)
+    np.testing.assert_allclose(found, of_each)
 
 
 def test_a_set_is_off_by_what_moves_most_of_its_rows():

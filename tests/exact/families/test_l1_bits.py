@@ -21,6 +21,7 @@ from tests.exact.l1_bits_reference import (
     reports,
 )
 from tests.exact.predicting import predicted_value_variances
+from tests.exact.reports import accumulated
 
 N = 1000
 CASES = [
@@ -69,8 +70,7 @@ def test_reports_decode_as_defined(mechanism: L1Bits):
     decoder, ranges = mechanism.decoder(), boxes(mechanism.shape)
     rows = mechanism.possible_reports()
     for y, report in enumerate(reports(mechanism)):
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, rows[y : y + 1])
+        statistic = accumulated(mechanism, rows[y : y + 1])
         for bounds in ranges:
             weights = np.zeros(mechanism.size)
             weights[range_values(mechanism.shape, bounds)] = 1.0
@@ -106,7 +106,7 @@ def test_the_plug_in_is_the_variance_on_average_and_the_estimate_the_truth(mecha
     np.testing.assert_allclose(sets.se**2, variances, rtol=1e-4, atol=1e-15)
 
 
-def test_the_published_bound_is_none_in_two_dimensions():
+def test_the_published_bound_does_not_hold_in_two_dimensions():
     """[ML] Theorems 2 and 3 with constant 1: `t^(-2D) 2^-D (1 - t^(2D)) n`.
 
     It drops the covariance of cells that share a coordinate; for D = 1 it is exact.
@@ -130,14 +130,13 @@ def test_the_published_bound_is_none_in_two_dimensions():
             assert found > 1.35 * claimed(2)
 
 
-def test_weights_that_are_no_boxes_have_outward_spans():
+def test_spans_of_weights_that_are_not_boxes_are_outward():
     mechanism = L1Bits(1.0, (3, 3))
     weights = np.eye(3).ravel()
     rows = mechanism.possible_reports()
     decoder, totals = mechanism.decoder(), []
     for y in range(len(rows)):
-        statistic = mechanism.empty()
-        mechanism.accumulate(statistic, rows[y : y + 1])
+        statistic = accumulated(mechanism, rows[y : y + 1])
         totals.append(decoder.total(weights, statistic))
     least, largest = decoder.span(weights)
     assert least < min(totals) - 0.1

@@ -57,8 +57,8 @@ def test_one_unit_more_of_the_threshold_fails(mechanism: L1Bits, monkeypatch: py
     assert not broken.certify().passed
 
 
-def test_the_last_entry_is_never_sent_because_it_tells_nothing():
-    """With it reports would be longer and losses the same: every value's is +1."""
+def test_the_last_entry_is_never_sent_because_it_is_the_same_for_all():
+    """Reports would be longer with it, and losses the same: it is +1 for every value."""
     mechanism = L1Bits(1.0, (4, 3))
     assert mechanism.report_bits == 3 + 2
     t = Fraction(mechanism.threshold, WORD - mechanism.threshold)

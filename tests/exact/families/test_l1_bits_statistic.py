@@ -8,6 +8,7 @@ import pytest
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.families.l1.bits import L1Bits
+from tests.exact.reports import accumulated
 from tests.seeded import SeededEntropy
 
 
@@ -17,8 +18,7 @@ def test_the_statistic_sums_products_of_signs(shape: tuple[int, ...]):
     values = np.random.default_rng(1).integers(0, mechanism.size, 300)
     values[100:] = mechanism.size - 1
     rows = mechanism.privatize(values, entropy=SeededEntropy(1))
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, rows)
+    statistic = accumulated(mechanism, rows)
     bits = np.unpackbits(rows, axis=1, bitorder="little")
     assert not bits[:, mechanism.report_bits :].any()
     expected = np.zeros(shape, dtype=np.int64)
@@ -36,8 +36,7 @@ def test_the_statistic_sums_products_of_signs(shape: tuple[int, ...]):
 def test_more_reports_than_one_matrix_product_takes():
     mechanism = L1Bits(50.0, (2, 2))
     values = np.random.default_rng(2).integers(0, 4, 150_000)
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(values))
+    statistic = accumulated(mechanism, mechanism.privatize(values))
     counts = np.bincount(values, minlength=4)
     # At eps = 50 nothing is ever flipped.
     found = mechanism.decoder().totals(statistic)
@@ -76,26 +75,6 @@ def test_large_domains_are_prepared_without_a_matrix():
         assert noise.max() == pytest.approx((1 + v) ** len(shape) - 1, rel=1e-12)
         assert noise.min() == pytest.approx(v ** len(shape), rel=1e-12)
         assert mechanism.certify().proof == "structure"
-
-
-@pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, -math.inf, math.nan, True, "1", 10**400])
-def test_an_impossible_epsilon_is_refused_by_name(epsilon: float):
-    with pytest.raises(SpecError, match=r"^epsilon: expected a finite number above 0"):
-        L1Bits(epsilon, (4,))
-
-
-def test_an_epsilon_whose_channel_says_nothing_is_refused():
-    with pytest.raises(SpecError, match=r"^epsilon: expected a number of at least 1e-18"):
-        L1Bits(1e-20, (4,))
-    assert L1Bits(1e-18, (4,)).certify().passed
-    with pytest.raises(SpecError, match=r"^epsilon: expected a larger number in 5 dimensions"):
-        L1Bits(1e-18, (4, 4, 4, 4, 4))
-
-
-@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (0, 3), (-2, 3), (2.5,), (10**4, 10**4)])
-def test_an_impossible_shape_is_refused_by_name(shape: tuple[int, ...]):
-    with pytest.raises(SpecError, match=r"^shape"):
-        L1Bits(1.0, shape)
 
 
 @pytest.mark.parametrize(

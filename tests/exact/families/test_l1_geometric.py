@@ -14,6 +14,7 @@ from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.estimators.queries.ranges import range_values
 from ldpstream.mechanisms import SpecError
+from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.enumeration import boxes
 from tests.exact.geometric_channel import by_definition, matrix_times, over_shape, printed_inverse
@@ -29,6 +30,8 @@ CASES = [
     L1Geometric(0.5, (3, 1, 2)),
     L1Geometric(2.0, (2, 3, 2)),
 ]
+Kind = type[L1Bits] | type[L1Geometric]
+KINDS = pytest.mark.parametrize("kind", [L1Bits, L1Geometric])
 EVERY = pytest.mark.parametrize("mechanism", CASES, ids=lambda m: f"{m.epsilon}-{m.shape}")
 
 
@@ -119,21 +122,25 @@ def test_a_large_domain_is_decoded_without_a_matrix():
     np.testing.assert_allclose(decoder.expect(decoder.decode(weights)), weights, atol=1e-6)
 
 
+@KINDS
 @pytest.mark.parametrize("epsilon", [0, -1.0, math.inf, -math.inf, math.nan, True, "1", 10**400])
-def test_an_impossible_epsilon_is_refused_by_name(epsilon: float):
+def test_an_impossible_epsilon_is_refused_by_name(kind: Kind, epsilon: float):
     with pytest.raises(SpecError, match=r"^epsilon: expected a finite number above 0"):
-        L1Geometric(epsilon, (4,))
+        kind(epsilon, (4,))
 
 
-def test_an_epsilon_whose_channel_says_nothing_is_refused():
+@pytest.mark.parametrize(("kind", "most"), [(L1Geometric, 3), (L1Bits, 4)])
+def test_an_epsilon_whose_channel_says_nothing_is_refused(kind: Kind, most: int):
     with pytest.raises(SpecError, match=r"^epsilon: expected a number of at least 1e-18"):
-        L1Geometric(1e-20, (4,))
-    assert L1Geometric(1e-18, (4,)).certify().passed
-    with pytest.raises(SpecError, match=r"^epsilon: expected a larger number in 4 dimensions"):
-        L1Geometric(1e-18, (4, 4, 4, 4))
+        kind(1e-20, (4,))
+    assert kind(1e-18, (4,)).certify().passed
+    said = rf"^epsilon: expected a larger number in {most + 1} dimensions"
+    with pytest.raises(SpecError, match=said):
+        kind(1e-18, (4,) * (most + 1))
 
 
+@KINDS
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1), (0, 3), (-2, 3), (2.5,), (10**4, 10**4)])
-def test_an_impossible_shape_is_refused_by_name(shape: tuple[int, ...]):
+def test_an_impossible_shape_is_refused_by_name(kind: Kind, shape: tuple[int, ...]):
     with pytest.raises(SpecError, match=r"^shape"):
-        L1Geometric(1.0, shape)
+        kind(1.0, shape)

@@ -146,7 +146,7 @@ def test_levels_cover_all_priors_and_floats_next_to_their_edges(levels: int):
 @pytest.mark.grid
 @EVERY
 def test_one_unit_less_of_a_flip_fails_and_is_named(prior: float, epsilon: float):
-    """The exact prior: no reading to spare, so one unit of 2^-64 is one too many."""
+    """At exactly the prior nothing is to spare, so one unit of 2^-64 is too much."""
     mechanism = Lip(Prior(prior), (epsilon,))
     level = Level(Fraction(prior), Fraction(prior), budget(epsilon))
     q, r = level_thresholds(level)

@@ -20,6 +20,7 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from tests.exact.matrices import SIZES, built
 from tests.exact.policies import classical, line
+from tests.exact.reports import accumulated
 
 ASYMMETRIC = MatrixPolicy.of([[0, 0.5, 2], [1, 0, math.inf], [math.inf, 0.25, 0]])
 POLICIES = [
@@ -84,7 +85,7 @@ def test_components_are_what_pairs_join(policy: Policy):
 
 
 @pytest.mark.parametrize("threshold", [1, 1 << 32, 1 << 63, 15 << 60, WORD - (1 << 50)])
-def test_ranges_clip_less_than_a_word_can_tell(threshold: int):
+def test_ranges_clip_less_than_a_word_resolves(threshold: int):
     alpha, beyond = Fraction(threshold, WORD), reach(threshold) + 1
     high = exp_bounds(Fraction(-beyond) * Fraction(-math.log(alpha)))[1]
     assert 2 * high / (1 + alpha) < Fraction(1, WORD) * Fraction(1001, 1000)
@@ -143,8 +144,7 @@ def test_exact_rows_disclose_groups_and_count_them():
     ]
     assert mechanism._realised.group.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     assert mechanism.rows.count == 2
-    statistic = mechanism.empty()
-    mechanism.accumulate(statistic, mechanism.privatize(np.array([0, 1, 1, 3, 0])))
+    statistic = accumulated(mechanism, mechanism.privatize(np.array([0, 1, 1, 3, 0])))
     assert sorted(mechanism.decoder().group_reports(statistic).tolist()) == [1, 4]
     halves = mechanism.decoder().noise(np.array([1.0, 1.0, 0.0, 0.0]))
     assert not halves.any()

@@ -55,7 +55,7 @@ def test_powers_of_several_alphas_keep_their_places():
             return np.array(firsts[:n] if n > 1 else [0], dtype=np.uint64)
 
     entropy = Equal()
-    # Equal to all of its digits: not below; where digits go on, they are 0 here: not below either.
+    # Equal in all digits is not below; further digits are 0 here, which is not below either.
     assert not table.bernoulli(entropy, np.arange(6)).any()
     assert entropy.asked > 6
 

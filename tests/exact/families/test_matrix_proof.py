@@ -44,8 +44,8 @@ def test_structure_refutes_a_smaller_policy():
     assert ratio > exp_bounds(budget)[1]
 
 
-def test_a_group_that_tells_protected_values_apart_is_refuted():
-    """Blocks of 10 values, three of one put elsewhere than the rest."""
+def test_groups_that_distinguish_protected_values_are_refuted():
+    """Blocks of 10 values, three of one block put into another."""
     mechanism = built("prefix", BlockPolicy(1.0, Blocks(np.arange(70) // 10)))
     assert mechanism.certify().passed
     group = mechanism._realised.group

@@ -1,4 +1,4 @@
-"""Policies, strategies and scales that make no `matrix`, and the last that do."""
+"""Policies, strategies and scales that `matrix` refuses, and scales at the very limit."""
 
 import math
 from fractions import Fraction
@@ -79,7 +79,7 @@ REFUSED = {
 @pytest.mark.parametrize(
     ("policy", "rows", "scales", "path", "expected"), REFUSED.values(), ids=REFUSED.keys()
 )
-def test_what_cannot_be_is_refused_by_name(
+def test_impossible_policies_strategies_and_scales_are_refused_by_name(
     policy: Policy, rows: np.ndarray, scales: tuple[float, ...] | None, path: str, expected: str
 ):
     with pytest.raises(SpecError) as caught:

@@ -88,7 +88,7 @@ def test_scales_of_a_list_or_a_file(tmp_path: Path):
 def test_the_best_of_the_built_in_strategies(tmp_path: Path):
     assert mechanism(tmp_path, strategy="best").strategy.name == "prefix"
     assert mechanism(tmp_path, strategy="best", workload="ranges").strategy.name == "prefix"
-    # Two values: prefix, haar and hierarchical tell the same; ties go to the first.
+    # Two values: prefix, haar and hierarchical are equally good; ties go to the first.
     assert mechanism(tmp_path, strategy="best", domain={"size": 2}).strategy.name == "prefix"
     assert mechanism(tmp_path, strategy="best", domain=LABELS).strategy.name == "identity"
     assert mechanism(tmp_path, strategy="best", domain=PLANE).strategy.name == "identity"

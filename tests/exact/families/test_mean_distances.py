@@ -35,7 +35,7 @@ def populations(size: int) -> list[np.ndarray]:
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 @EPSILONS
-def test_blocks(epsilon: float, n: int):
+def test_distances_of_blocks_are_within_their_bound(epsilon: float, n: int):
     blocks = Blocks(np.array([0, 0, 1, 1, 1]))
     mechanism = BlockHadamard(epsilon, blocks)
     c = WORD / (2 * mechanism.threshold - WORD)
@@ -54,7 +54,7 @@ def test_blocks(epsilon: float, n: int):
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 @EPSILONS
-def test_high_low(epsilon: float, n: int):
+def test_distances_of_high_low_are_within_their_bound(epsilon: float, n: int):
     """[CA] prove it for l1 = 2 TV, so half of it holds for TV."""
     mechanism = HighLow(epsilon, 6, frozenset({1, 4}))
     c = WORD / (2 * mechanism.threshold - WORD)

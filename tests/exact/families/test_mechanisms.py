@@ -1,4 +1,4 @@
-"""The three mechanisms against the papers' formulas, and what they refuse."""
+"""`binary`, `high-low` and `block-hadamard` against the papers' formulas, and what they refuse."""
 
 import math
 
@@ -10,14 +10,7 @@ from ldpstream.mechanisms.exact.walsh import positive, sign_order, walsh_hadamar
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
-from ldpstream.mechanisms.interface.mechanism import Mechanism
-
-
-def matrix(mechanism: Mechanism) -> np.ndarray:
-    channel = np.zeros((mechanism.size, mechanism.outputs))
-    for value, row in enumerate(mechanism.channel().rows):
-        channel[value, list(row)] = [float(p) for p in row.values()]
-    return channel
+from tests.exact.enumeration import matrix_of
 
 
 @pytest.mark.parametrize(("a", "b"), [(1.0, 1.0), (0.5, 2.0), (3.0, 0.1)])
@@ -26,13 +19,13 @@ def test_binary_is_theorem_2(a: float, b: float):
     printed = np.array([[e(b) - 1, 1 - e(-a)], [e(-a) * (e(b) - 1), e(b) * (1 - e(-a))]]) / (
         e(b) - e(-a)
     )
-    assert matrix(Binary(a, b)) == pytest.approx(printed, rel=1e-14)
+    assert matrix_of(Binary(a, b)) == pytest.approx(printed, rel=1e-14)
 
 
 def test_binary_with_an_infinite_budget_is_mangat():
     p = math.exp(-1.5)
-    assert matrix(Binary(math.inf, 1.5)) == pytest.approx(np.array([[1 - p, p], [0, 1]]))
-    mirrored = matrix(Binary(1.5, math.inf))
+    assert matrix_of(Binary(math.inf, 1.5)) == pytest.approx(np.array([[1 - p, p], [0, 1]]))
+    mirrored = matrix_of(Binary(1.5, math.inf))
     assert mirrored == pytest.approx(np.array([[1, 0], [p, 1 - p]]))
 
 
@@ -48,7 +41,7 @@ def test_high_low_is_section_5():
     for plain, value in enumerate((0, 1, 3, 4)):
         expected[value, :S] = 2 / (S * (e + 1))
         expected[value, S + plain] = (e - 1) / (e + 1)
-    assert matrix(mechanism) == pytest.approx(expected, rel=1e-14)
+    assert matrix_of(mechanism) == pytest.approx(expected, rel=1e-14)
 
 
 def test_high_low_with_all_values_sensitive_is_one_block():
@@ -70,7 +63,7 @@ def test_block_hadamard_is_section_6():
         for y in range(8):
             sign = (row & y).bit_count() % 2 == 0
             expected[value, 1 + y] = 2 * (e if sign else 1) / (8 * (e + 1))
-    assert matrix(mechanism) == pytest.approx(expected, rel=1e-14)
+    assert matrix_of(mechanism) == pytest.approx(expected, rel=1e-14)
 
 
 def test_estimates_of_a_block_are_c_times_the_transform():

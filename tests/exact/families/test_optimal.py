@@ -11,6 +11,7 @@ from ldpstream.mechanisms.channels.designed import DesignedChannel
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from tests.exact.scripted import Scripted
 
 CHANNELS = Path(__file__).parents[2] / "vectors" / "channels"
 MANGAT = Optimal(
@@ -22,15 +23,12 @@ MANGAT = Optimal(
 )
 
 
-class Fixed:
-    """The given words, in order."""
-
-    def __init__(self, words: list[int]) -> None:
-        self._words = words
-
-    def words(self, n: int):
-        assert n == len(self._words)
-        return np.array(self._words, dtype=np.uint64)
+def drawn(mechanism: Optimal, values: list[int], words: list[int]) -> list[int]:
+    """Return the reports of these values, which take exactly these words."""
+    entropy = Scripted(words)
+    reports: list[int] = mechanism.privatize(np.array(values), entropy=entropy).tolist()
+    assert not entropy.left
+    return reports
 
 
 @pytest.mark.parametrize(
@@ -42,22 +40,21 @@ def test_every_interval_of_words_begins_and_ends_where_it_should(mechanism: Opti
         for output, weight in enumerate(row):
             if weight:
                 words = [start, start + weight - 1]
-                reports = mechanism.privatize(np.array([value, value]), entropy=Fixed(words))
-                assert reports.tolist() == [output, output]
+                assert drawn(mechanism, [value, value], words) == [output, output]
             start += weight
         assert start == WORD
 
 
 def test_each_value_has_its_own_row():
     mechanism = Optimal(load_channel("graph.json", CHANNELS))
-    values = np.array([3, 0, 3, 5, 1])
+    values = [3, 0, 3, 5, 1]
     words = [1 << 40, 1 << 63, WORD - 1, 12345, 1 << 62]
-    together = mechanism.privatize(values, entropy=Fixed(words))
     alone = [
-        int(mechanism.privatize(np.array([value]), entropy=Fixed([word]))[0])
-        for value, word in zip(values.tolist(), words, strict=True)
+        report
+        for value, word in zip(values, words, strict=True)
+        for report in drawn(mechanism, [value], [word])
     ]
-    assert together.tolist() == alone
+    assert drawn(mechanism, values, words) == alone
 
 
 def test_no_other_linear_decoder_has_less_variance_under_the_design_prior():

@@ -12,7 +12,7 @@ from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainEr
 from ldpstream.mechanisms.domains.pair import Pair
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
-from tests.exact.records import channel_of, sampled
+from tests.exact.records import block_policy, channel_of, sampled
 from tests.seeded import SeededEntropy
 
 PAIRS = [["a", "b"], ["c", "b"]]
@@ -60,7 +60,7 @@ def test_records_lose_with_pairs_what_they_lose_without(attributes: Any, mechani
         worst = max(worst, ratio)
     assert certificate.passed
     assert max(loss.ratio for loss in certificate.losses) == worst
-    assert certificate.loss_high == max(part.policy.epsilon for part in whole.parts)  # type: ignore[attr-defined]  # (of blocks)
+    assert certificate.loss_high == max(block_policy(part).epsilon for part in whole.parts)
     assert certificate.attributes is not None
     assert list(certificate.attributes) == list(whole.names)
 
@@ -68,10 +68,9 @@ def test_records_lose_with_pairs_what_they_lose_without(attributes: Any, mechani
 def test_a_pair_keeps_the_smaller_epsilon_within_the_blocks_of_both():
     _, whole = sampled(spec_of(IN_BLOCKS, mechanism="tree"))
     first, second = whole.parts[3:]
-    assert [(one.id, one.policy.epsilon) for one in (first, second)] == [  # type: ignore[attr-defined]  # (of blocks)
-        ("projective-geometry", 0.5), ("projective-geometry", 1.5),
-    ]  # fmt: skip
-    blocks = first.policy.blocks.of_value.reshape(3, 3)  # type: ignore[attr-defined]  # (of blocks)
+    assert (first.id, block_policy(first).epsilon) == ("projective-geometry", 0.5)
+    assert (second.id, block_policy(second).epsilon) == ("projective-geometry", 1.5)
+    blocks = block_policy(first).blocks.of_value.reshape(3, 3)
     assert blocks.tolist() == [[0, 0, 0], [1, 1, 1], [0, 0, 0]]
 
 
@@ -87,7 +86,9 @@ def test_a_record_holds_attributes_alone_and_is_placed_in_pairs_by_them():
     seen = set()
     for index, (a, b, c) in zip(placed.tolist(), values.tolist(), strict=True):
         known = {"a": a, "b": b, "c": c, "a:b": [a, b], "c:b": [c, b]}
-        ((name, label),) = domain.label(index).items()  # type: ignore[union-attr]  # (a table)
+        labelled = domain.label(index)
+        assert isinstance(labelled, dict)
+        ((name, label),) = labelled.items()
         assert label == known[name]
         seen.add(name)
     assert seen == set(whole.names)
@@ -147,13 +148,13 @@ def test_probabilities_of_attributes_leave_the_rest_to_pairs():
         (PLAIN | {"pairs": PAIRS}, PAIRS, "domain.attributes.pairs: expected a table; pairs of"),
     ],
 )  # fmt: skip
-def test_what_is_impossible_is_refused_by_the_pairs_place(attributes: Any, pairs: Any, said: str):
+def test_impossible_pairs_are_refused_by_their_key(attributes: Any, pairs: Any, said: str):
     with pytest.raises(SpecError, match=r"collection\.survey\.domain") as caught:
         spec_of(attributes, pairs)
     assert said in str(caught.value)
 
 
-def test_pairs_are_of_attributes():
+def test_pairs_need_attributes():
     table = {"mechanism": "tree", "epsilon": 1.0, "domain": {"size": 3, "pairs": PAIRS}}
     with pytest.raises(SpecError, match=r"domain\.pairs: expected pairs with attributes, and only"):
         CollectionSpec.from_mapping("survey", table, base=Path())

@@ -17,20 +17,10 @@ from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.rounding import grid_position, round_at_random
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from tests.exact.scripted import Scripted
 from tests.seeded import SeededEntropy
 
 CHANNELS = Path(__file__).parents[2] / "vectors" / "channels"
-
-
-class Script:
-    """Gives these words, one after the other."""
-
-    def __init__(self, *words: int) -> None:
-        self.left = list(words)
-
-    def words(self, n: int) -> np.ndarray:
-        taken, self.left = self.left[:n], self.left[n:]
-        return np.array(taken, dtype=np.uint64)
 
 
 def spec(epsilon: float, domain: dict, mechanism: str = "l1-geometric") -> CollectionSpec:
@@ -62,10 +52,10 @@ def test_the_chance_is_exact_to_the_last_word(point: float, low: float, high: fl
         for word, up in ((digit - 1, 1), (digit + 1, 0)):
             if not 0 <= word < WORD:
                 continue
-            script = Script(*digits[:place], word)
+            script = Scripted(digits[:place], [word])
             out = round_at_random(script, np.array([point]), low, high, steps)
             assert out.tolist() == [below + up]
-            assert script.left == []
+            assert not script.left
 
 
 def test_a_grid_point_stays_where_it_is():
@@ -102,7 +92,7 @@ def test_any_two_numbers_are_protected_by_their_distance(epsilon: float):
             assert all(p <= bound * q for p, q in zip(first, second, strict=True))
 
 
-def test_it_is_tight_and_a_whole_budget_a_step_would_not_do():
+def test_the_loss_is_tight_and_a_whole_budget_a_step_would_exceed_it():
     epsilon, near = 1.0, Fraction(1, 10**6)
     exact = spec(epsilon, {"interval": [0.0, 4.0], "bins": 4, "rounding": "random"}).mechanism
     naive = L1Geometric(epsilon, (5,))
@@ -156,7 +146,7 @@ def test_numbers_outside_are_refused_by_position_alone():
         assert caught.value.expected == "a number in [0, 1]"
 
 
-def test_the_interval_is_told_to_the_last_digit():
+def test_refusals_give_the_ends_of_an_interval_to_the_last_digit():
     """Six digits would say [1.7e+09, 1.70009e+09]."""
     day = Interval(((1_700_000_000.0, 1_700_086_400.5),), (24,))
     assert day.expected == "a number in [1700000000, 1700086400.5]"

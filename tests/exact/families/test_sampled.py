@@ -13,11 +13,14 @@ from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainEr
 from ldpstream.mechanisms.domains.attributes import Columns
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.decoder import Decoder
 from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 from tests.exact.records import channel_of, sampled
+from tests.exact.reports import accumulated
 from tests.seeded import SeededEntropy
 
 SMALL = {
@@ -28,7 +31,7 @@ SMALL = {
 
 
 def spec_of(attributes: Any = None, **keys: Any) -> CollectionSpec:
-    """A collection of records, small by default."""
+    """Return the spec of a collection of records, small by default."""
     table = {
         "mechanism": "block-hadamard",
         "epsilon": 1.0,
@@ -59,7 +62,7 @@ def test_every_pair_of_records_at_every_output_loses_the_largest_of_its_attribut
         assert ratio is not None
         assert ratio <= exp_bounds(allowed)[0]
         worst = max(worst, ratio)
-    # Of a metric the certificate lists the loss of a step: here of one attribute alone, below.
+    # Under a metric the certificate lists the loss of one step: that of the second attribute.
     steps = mechanism.parts[1].certify().losses
     assert {loss.ratio for loss in mechanism.certify().losses} >= {steps[0].ratio}
     two_steps = max(rows[1][0][y] / rows[1][2][y] for y in rows[1][0])
@@ -73,20 +76,20 @@ def test_the_certificate_is_that_of_the_least_hidden_attribute_however_many_diff
     assert certificate.loss_high == 2.0
     assert certificate.attributes is not None
     assert [one.loss_high for one in certificate.attributes.values()] == [0.5, 2.0]
-    document = certificate.to_json()
-    assert document["attributes"]["a"]["loss"]["high"] == 0.5  # type: ignore[index,call-overload]  # (JSON)
+    document: dict[str, Any] = certificate.to_json()
+    assert document["attributes"]["a"]["loss"]["high"] == 0.5
 
 
 def test_a_broken_attribute_fails_the_certificate_by_name():
-    _, mechanism = sampled(spec_of())
-
-    class Broken(type(mechanism.parts[0])):  # type: ignore[misc]  # (whatever class that is)
+    class Broken(RandomizedResponse):
         @property
-        def policy(self) -> Any:
-            return type(mechanism.parts[0].policy)(0.1, mechanism.parts[0].policy.blocks)  # type: ignore[attr-defined,call-arg]  # (of blocks)
+        def policy(self) -> BlockPolicy:
+            return BlockPolicy(0.1, self.blocks)
 
+    _, mechanism = sampled(spec_of())
     first = mechanism.parts[0]
-    broken = Broken(first.epsilon, first.blocks)  # type: ignore[attr-defined]  # (of blocks)
+    assert isinstance(first, RandomizedResponse)
+    broken = Broken(first.epsilon, first.blocks)
     whole = Sampled(mechanism.names, (broken, *mechanism.parts[1:]), mechanism.probabilities)
     certificate = whole.certify()
     assert not certificate.passed
@@ -96,7 +99,7 @@ def test_a_broken_attribute_fails_the_certificate_by_name():
 
 @pytest.mark.parametrize("differing", [1, 2, 3])
 def test_fake_data_loses_more_where_several_attributes_differ(differing: int):
-    """Why nothing is made up (RS+FD): d = k = 3 at `eps' = log(d (e^eps - 1) + 1)`, eps = 1."""
+    """Why no fake data is sent (RS+FD): d = k = 3 at `eps' = log(d (e^eps - 1) + 1)`, eps = 1."""
     d, k = 3, 3
     amplified = math.log(d * (math.e - 1.0) + 1.0)
     likely = math.exp(amplified) / (math.exp(amplified) + k - 1)
@@ -213,7 +216,7 @@ def test_reports_that_no_attribute_has_are_marked():
     assert valid.tolist() == [True] * len(good) + [False, False]
 
 
-def test_what_follows_a_shorter_report_is_zeros():
+def test_shorter_reports_are_padded_with_zeros():
     _, mechanism = sampled(
         spec_of({"few": {"size": 2}, "many": {"size": 300, "mechanism": "l1-bits", "epsilon": 1.0}})
     )
@@ -237,8 +240,7 @@ def test_few_reports_and_weighted_ones_add_up_the_same():
         few[place] += count
     assert np.array_equal(few, whole)
     mechanism.accumulate_times(weighed, reports, np.arange(12))
-    repeated = mechanism.empty()
-    mechanism.accumulate(repeated, np.repeat(reports, np.arange(12), axis=0))
+    repeated = accumulated(mechanism, np.repeat(reports, np.arange(12), axis=0))
     assert np.array_equal(weighed, repeated)
     assert sum(mechanism.counts(whole)) == mechanism.count(whole) == 12
 
@@ -284,7 +286,7 @@ THREE = {"size": 3}
         ),
     ],
 )
-def test_what_is_impossible_is_refused_by_the_attributes_key(attributes: Any, said: str):
+def test_impossible_attributes_are_refused_by_their_key(attributes: Any, said: str):
     with pytest.raises(SpecError, match=r"collection\.survey\.domain\.attributes") as caught:
         spec_of(attributes)
     assert said in str(caught.value)

@@ -21,8 +21,8 @@ from ldpstream.mechanisms.families.subset.subsets import Subsets, best_subsets
 from ldpstream.mechanisms.interface.decoder import Decoder
 from tests.exact.enumeration import rising_shares, rows_of, variance_of
 from tests.exact.predicting import predicted_value_variances
+from tests.exact.reports import counted
 from tests.exact.subset_reference import EVERY, decoders_of
-from tests.seeded import SeededEntropy
 
 N = 1000
 
@@ -82,9 +82,8 @@ def test_weights_that_are_equal_in_a_block_have_no_noise():
     mechanism = SubsetSelection(1.0, Blocks(np.arange(300) // 40))
     weights = (np.arange(300) // 40) * 0.1 + 0.3
     assert not mechanism.decoder().noise(weights).any()
-    statistic = mechanism.empty()
     values = np.arange(300)
-    mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(1)))
+    statistic = counted(mechanism, values, 1)
     found = estimate_sets(mechanism, statistic, 300, [np.arange(40), np.arange(280, 300)])
     assert found.value.tolist() == pytest.approx([40 / 300, 20 / 300], rel=1e-12)
     assert found.se.tolist() == [0.0, 0.0]

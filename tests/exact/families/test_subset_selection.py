@@ -15,7 +15,8 @@ from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK, SubsetSele
 from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
 from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, rows_of, times
-from tests.exact.families.test_draws import Scripted
+from tests.exact.reports import accumulated
+from tests.exact.scripted import Scripted
 from tests.exact.subset_reference import CASES, EVERY, decoders_of, listed
 from tests.seeded import SeededEntropy
 
@@ -60,14 +61,14 @@ def test_every_order_of_the_keys_gives_each_subset_as_often(size: int, wanted: b
     keys = np.stack(grids, axis=-1).reshape(-1, size)
     counts: dict[tuple[int, ...], int] = {}
     for row in keys.tolist():
-        # A tie takes the second draw, which takes no part in the count.
+        # A tie takes the second draw, which is not counted.
         spare = list(range(10, 10 + size))
         entropy = Scripted(halves(row), halves(spare))
         (taken,) = draw_subsets(entropy, subsets, np.array([place]), np.array([wanted]))
         members = tuple(np.flatnonzero(taken).tolist())
         assert len(members) == subsets.chosen
         assert (place in members) == wanted
-        if len(entropy.left):
+        if entropy.left:
             counts[members] = counts.get(members, 0) + 1
     possible = [m for m in combinations(range(size), subsets.chosen) if (place in m) == wanted]
     assert sorted(counts) == possible
@@ -87,8 +88,7 @@ def test_the_threshold_decides_who_holds_the_own_value(mechanism: SubsetSelectio
         for word, holds in [(0, True), (threshold - 1, True), (threshold, False)]:
             batches = [[word]] if size == 1 else [[word], halves(list(range(1, size + 1)))]
             report = mechanism.privatize(np.array([value]), entropy=Scripted(*batches))
-            statistic = mechanism.empty()
-            mechanism.accumulate(statistic, report)
+            statistic = accumulated(mechanism, report)
             assert statistic[value] == (holds or size == 1)
 
 
@@ -107,7 +107,7 @@ def test_many_values_at_once_are_counted_as_one_by_one():
     assert exact.value[[1, 5]].tolist() == [(values == 1).mean(), (values == 5).mean()]
 
 
-def test_what_no_value_can_send_is_marked():
+def test_impossible_reports_are_marked():
     mechanism = SubsetSelection(0.5, UNEQUAL)
     payload = mechanism.encode(mechanism.possible_reports())
     every = {row.tobytes() for row in payload}
@@ -125,7 +125,7 @@ def test_the_certificate_by_structure_gives_the_enumerated_ratio():
     assert (certificate.proof, certificate.passed) == ("structure", True)
 
 
-def test_budgets_and_blocks_that_make_no_channel_are_refused():
+def test_impossible_budgets_and_blocks_are_refused():
     for epsilon in IMPOSSIBLE_EPSILONS:
         with pytest.raises(SpecError, match=r"^epsilon: expected a finite number"):
             SubsetSelection(epsilon, Blocks.one(3))

@@ -18,6 +18,7 @@ from ldpstream.mechanisms.families.tree.node_channel import choose_channel
 from ldpstream.mechanisms.families.tree.probabilities import level_probabilities
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.families.tree.workload import Box, height, mean_squares
+from tests.exact.enumeration import boxes
 
 LINES = (2, 3, 5, 8, 13, 16, 17)
 
@@ -50,15 +51,10 @@ def node_means(table: np.ndarray, axis: int, depth: int) -> np.ndarray:
     return np.moveaxis(means.reshape(moved.shape), -1, axis)
 
 
-def boxes(extents: tuple[int, ...]) -> list[Box]:
-    axes = [[(i, j) for i in range(e) for j in range(i, e)] for e in extents]
-    return list(product(*axes))
-
-
 @pytest.mark.grid
 @pytest.mark.parametrize("extents", [*((k,) for k in LINES), (3, 5), (2, 3, 4)])
 def test_workloads_are_the_means_of_their_queries(extents: tuple[int, ...]):
-    every = boxes(extents)
+    every = [tuple(box) for box in boxes(extents)]
     squares = {box: parts(indicator(extents, box)) for box in every}
     ranges = np.mean(list(squares.values()), axis=0)
     np.testing.assert_allclose(mean_squares("ranges", extents), ranges, atol=1e-12)
@@ -81,7 +77,7 @@ def test_probabilities_minimise_the_workloads_error():
     assert sum(units) == WORD
     assert all(unit % (WORD >> 20) == 0 for unit in units)
     shares = np.array(units) / WORD
-    # Less than the error of the page on the mathematics for n = 20,000, and no neighbour is better.
+    # The error for n = 20,000 is that of docs/theory.md, and no neighbour is better.
     assert np.sqrt(error(shares) / 20_000) == pytest.approx(0.0307, abs=5e-5)
     for i, j in product(range(2, 7), repeat=2):
         moved = shares.copy()

@@ -10,7 +10,8 @@ from ldpstream.mechanisms.exact.entropy import WORD, bernoulli_rational, choose_
 from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.hold import epoch_offset
 from tests.exact.held import again, held
-from tests.exact.wire.test_vectors import Words, read, spec_of
+from tests.exact.scripted import Scripted, words_in
+from tests.exact.wire.test_vectors import read, spec_of
 from tests.seeded import SeededEntropy
 
 VECTOR = read("hold.json")
@@ -30,7 +31,7 @@ BLOCKS = "domain = { size = 6, blocks = [[0, 1], [2], [3, 4, 5]] }"
         ("l1-geometric", "domain = { sizes = [4, 2] }"),
     ],
 )
-def test_sent_reports_are_drawn_as_said(mechanism: str, domain: str | None):
+def test_sent_reports_are_drawn_as_documented(mechanism: str, domain: str | None):
     """Each report 20,000 times: within 6 standard errors."""
     spec = held(mechanism, domain=domain)
     second, n, reports = again(spec), 20_000, spec.mechanism.possible_reports()
@@ -45,36 +46,27 @@ def test_sent_reports_are_drawn_as_said(mechanism: str, domain: str | None):
 
 def test_rational_coins_are_exact():
     """Where a word equals the first digits of the probability the next one decides."""
-
-    class Given:
-        def __init__(self, *words: int) -> None:
-            self.left = list(words)
-
-        def words(self, n: int) -> np.ndarray:
-            found, self.left = self.left[:n], self.left[n:]
-            return np.array(found, dtype=np.uint64)
-
     third = WORD // 3
     for words, said in (([third - 1], True), ([third + 1], False), ([third, 5], True)):
-        source = Given(*words)
+        source = Scripted(words)
         assert bernoulli_rational(source, Fraction(1, 3), 1).tolist() == [said]
         assert not source.left
-    assert bernoulli_rational(Given(WORD // 2), Fraction(1, 2), 1).tolist() == [False]
+    assert bernoulli_rational(Scripted([WORD // 2]), Fraction(1, 2), 1).tolist() == [False]
     # Those that are equal draw again in order, after all have drawn.
-    source = Given(third, 0, third, WORD - 1, 0)
+    source = Scripted([third, 0, third, WORD - 1, 0])
     assert bernoulli_rational(source, Fraction(1, 3), 3).tolist() == [False, True, True]
     # Of several ends: those at 0 lie below every number, those at 1 above.
     near = Fraction(third, WORD) + Fraction(1, WORD**2)
-    source = Given(third - 1, third, third + 1, third, 7, WORD - 1)
+    source = Scripted([third - 1, third, third + 1, third, 7, WORD - 1])
     ends = [Fraction(0), near, Fraction(1, 3), Fraction(1)]
     assert choose_rational(source, ends, 4).tolist() == [1, 2, 3, 3]
     assert not source.left
-    assert bernoulli_rational(Given(), Fraction(0), 2).tolist() == [False, False]
-    assert bernoulli_rational(Given(), Fraction(1), 2).tolist() == [True, True]
+    assert bernoulli_rational(Scripted(), Fraction(0), 2).tolist() == [False, False]
+    assert bernoulli_rational(Scripted(), Fraction(1), 2).tolist() == [True, True]
 
 
 @pytest.mark.parametrize("windows", [2, 3, 5, 7])
-def test_epochs_begin_anywhere_alike(windows: int):
+def test_epochs_begin_at_all_offsets_alike(windows: int):
     """Of 2,000 secrets: each offset within 6 standard errors."""
     offsets = [epoch_offset(i.to_bytes(32, "big"), bytes(8), windows) for i in range(2_000)]
     counts = np.bincount(offsets, minlength=windows)
@@ -84,9 +76,9 @@ def test_epochs_begin_anywhere_alike(windows: int):
 
 
 def test_averaging_365_reports_finds_no_more_than_one_draw():
-    """k = 15, epsilon 1, constant values: right 11% of the time in place of always.
+    """k = 15, epsilon 1, constant values: right 11% of the time instead of always.
 
-    Whoever adds up fresh reports knows the value; held ones are as good as the permanent draw.
+    Fresh reports, added up, disclose the value; held ones disclose as much as the permanent draw.
     """
     spec = held("block-hadamard", "{ windows = 365, epsilon = 2.0 }", "domain = { size = 15 }")
     mechanism, users, windows = spec.mechanism, 600, 365
@@ -109,7 +101,7 @@ def test_averaging_365_reports_finds_no_more_than_one_draw():
     assert abs(right(sent.reshape(users, windows)) - limit) < 6 * math.sqrt(limit / users)
 
 
-def test_every_binary_chain_is_one():
+def test_every_binary_chain_is_a_channel():
     """`Q1^-1 Q12` has no negative entry: 200 random pairs of budgets, exactly."""
     draw = np.random.default_rng(5)
     for _ in range(200):
@@ -130,22 +122,18 @@ def _binary(a: Fraction, b: Fraction) -> tuple[Fraction, Fraction]:
     return q, q / down
 
 
-def words_of(text: str) -> Words:
-    return Words([[text[i : i + 16] for i in range(0, len(text), 16)]])
-
-
 @pytest.mark.parametrize("vector", VECTOR["devices"], ids=lambda one: one["name"])
 def test_the_same_words_draw_and_send_the_same(vector: dict):
     spec = spec_of(vector)
     assert spec.device_document() == vector["document"]
     assert largest_loss(spec.charged) == Fraction(vector["loss"])
     for epoch in vector["epochs"]:
-        drawing, permanent = words_of(epoch["words"]), spec.hold.permanent
+        drawing, permanent = Scripted(words_in(epoch["words"])), spec.hold.permanent
         place = spec.domain.place([epoch["label"]], entropy=drawing)
         payload = permanent.encode(permanent.randomise(place, drawing))
         assert payload.tobytes().hex() == epoch["permanent"]
         for sent in epoch["sent"]:
-            found = spec.hold.sent(payload, words_of(sent["words"]))
+            found = spec.hold.sent(payload, Scripted(words_in(sent["words"])))
             assert found.tobytes().hex() == sent["report"]
 
 

@@ -56,7 +56,7 @@ def test_each_report_alone_is_one_of_the_smaller_budget(mechanism: str, blocks: 
 
 
 @pytest.mark.parametrize("mechanism", FAMILIES)
-def test_reports_of_one_draw_lose_what_is_said_of_them(mechanism: str):
+def test_reports_of_one_draw_lose_what_their_spec_states(mechanism: str):
     """Every sequence of outputs, all protected pairs: from epsilon up to that of the draw."""
     spec = held(mechanism)
     first, second = matrix(spec, permanent=True), again(spec)
@@ -95,7 +95,7 @@ def test_values_some_steps_apart_lose_what_their_steps_do(mechanism: str):
 
 @pytest.mark.parametrize("length", [2, 3, 4, 5])
 @pytest.mark.parametrize(("larger", "epsilon"), [(2.0, 1.0), (1.0, 0.1), (0.5, 0.2), (4.0, 0.1)])
-def test_no_step_of_geometric_noise_loses_more_than_is_said(
+def test_no_step_of_geometric_noise_loses_more_than_stated(
     length: int, larger: float, epsilon: float
 ):
     """Every sequence of outputs, exactly."""
@@ -112,7 +112,7 @@ def test_no_step_of_geometric_noise_loses_more_than_is_said(
 
 
 def test_the_bound_of_a_step_is_that_of_long_axes():
-    """30 values, epsilon 0.1 of 1: one report sent again and again loses 99% of what is said."""
+    """30 values, epsilon 0.1 of 1: one report sent again and again loses 99% of the bound."""
     permanent, chain = L1Geometric(0.1, (30,)).chain(1.0)
     first = [[float(row[y]) for y in range(30)] for row in permanent.channel().rows]
     second = np.array(moved(chain, 0.1), dtype=np.float64)
@@ -183,8 +183,8 @@ def test_no_two_streams_lose_more_and_some_lose_all(mechanism: str, hold: str, w
     assert worst <= exp_floor(drawn * largest_loss(spec.charged))
 
 
-def test_what_is_not_counted_is_bounded_from_both_sides():
-    """100 reports of a draw that they hardly tell: 0.01 of 4."""
+def test_losses_that_are_not_enumerated_are_bounded_from_both_sides():
+    """100 reports, each of which discloses little of its draw: epsilon 0.01 of 4."""
     spec = spec_of(
         {
             "toml": '[collection.coins]\nmechanism = "randomized-response"\nepsilon = 0.01\n'

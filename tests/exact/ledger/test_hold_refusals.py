@@ -1,4 +1,4 @@
-"""`hold` in a spec: what it is part of, and what cannot be held."""
+"""`hold` in a spec: the fingerprint covers it, and what cannot be held is refused."""
 
 import pytest
 
@@ -85,7 +85,9 @@ def test_mechanisms_without_a_chain_say_what_to_write(mechanism: str, domain: st
         ("subset-selection", "0.5", "expected more than epsilon"),
     ],
 )
-def test_draws_that_tell_no_more_than_a_report_are_refused(mechanism: str, epsilon: str, said: str):
+def test_draws_that_disclose_no_more_than_a_report_are_refused(
+    mechanism: str, epsilon: str, said: str
+):
     with pytest.raises(SpecError, match=said):
         held(mechanism, f"{{ windows = 4, epsilon = {epsilon} }}")
 

@@ -34,7 +34,7 @@ def test_a_window_has_one_report_whatever_is_asked_again(tmp_path: Path):
         assert ledger.spent().total == 40 * Fraction(1, 10)
 
 
-def test_a_bad_label_costs_nothing_and_is_not_told(tmp_path: Path):
+def test_a_bad_label_costs_nothing_and_is_not_repeated(tmp_path: Path):
     modes = spec()
     with open_ledger(tmp_path) as ledger:
         with pytest.raises(ValueOutsideDomainError) as caught:
@@ -43,7 +43,7 @@ def test_a_bad_label_costs_nothing_and_is_not_told(tmp_path: Path):
         assert ledger.spent().windows == ()
 
 
-def test_what_has_arrived_is_marked(tmp_path: Path):
+def test_reports_that_have_arrived_are_marked(tmp_path: Path):
     modes = spec()
     with open_ledger(tmp_path) as ledger:
         first = ledger.release(modes, "bus", time_ms=START_MS)

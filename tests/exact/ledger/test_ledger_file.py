@@ -38,7 +38,7 @@ def same_for_all(modes: CollectionSpec, seed: int) -> bool:
     return len(set(reports)) == 1
 
 
-def test_files_that_are_no_ledger_are_refused(tmp_path: Path):
+def test_files_that_are_not_ledgers_are_refused(tmp_path: Path):
     (tmp_path / "ledger").write_text("no database at all, but long enough to be read as one" * 20)
     with pytest.raises(LedgerError, match="expected a ledger that can be used"):
         open_ledger(tmp_path)
@@ -53,7 +53,7 @@ def test_files_that_are_no_ledger_are_refused(tmp_path: Path):
 
 
 def test_a_ledger_cut_short_anywhere_is_refused_and_left_as_it_is(tmp_path: Path):
-    """SQLite reads none or one byte, or a last page without its end, as if nothing was spent."""
+    """SQLite would read one byte, or a last page without its end, as if nothing had been spent."""
     modes, file = spec(), tmp_path / "ledger"
     with open_ledger(tmp_path) as ledger:
         for hour in range(3):
@@ -111,7 +111,7 @@ def no_links(*_: object) -> None:
 
 
 @pytest.mark.parametrize("loss", ["", "0", "1e999999999", "-1/10", "1/0"])
-def test_a_damaged_loss_is_said(tmp_path: Path, loss: str):
+def test_a_damaged_loss_is_reported(tmp_path: Path, loss: str):
     modes = spec()
     with open_ledger(tmp_path, modes) as ledger:
         ledger.release(modes, "bus", time_ms=START_MS)

@@ -68,7 +68,7 @@ def test_epochs_are_charged_once_in_each_period_that_they_touch(tmp_path: Path):
         assert first["exact"] == "1/10"
 
 
-def test_what_a_window_reports_in_does_not_depend_on_values(tmp_path: Path):
+def test_the_windows_that_report_do_not_depend_on_values(tmp_path: Path):
     """The charges of two devices with one secret, and other values, are the same."""
     held, found = spec(extra=TWO_LEVELS), []
     for name, labels in (("a", ["bus"] * 12), ("b", ["walk", "bus", "train"] * 4)):
@@ -221,7 +221,7 @@ def test_held_and_fresh_collections_share_a_budget(tmp_path: Path):
         payloads(ledger, fresh, range(2))
         assert content(ledger.release(held, "walk", time_ms=START_MS)) == first
         assert ledger.spent(time_ms=START_MS).total == Fraction(3, 10)
-    # A file that never held anything has no such table, and earlier releases read all.
+    # A file in which nothing was ever held has no such table.
     with open_ledger(tmp_path, fresh, budget=10) as ledger:
         assert ledger.spent(time_ms=START_MS).total == Fraction(3, 10)
 

@@ -15,7 +15,7 @@ from ldpstream.mechanisms.ledger import Ledger, LedgerError
 from tests.exact.ledgers import DAY_MS, HOUR_MS, MODES, START_MS, content, open_ledger, spec
 
 
-def test_it_survives_being_closed_and_another_holder(tmp_path: Path):
+def test_a_ledger_survives_being_closed_and_another_holder(tmp_path: Path):
     modes, time_ms = spec(), START_MS
     with open_ledger(tmp_path) as ledger, open_ledger(tmp_path) as other:
         kept = content(ledger.release(modes, "bus", time_ms=time_ms))
@@ -77,7 +77,7 @@ def test_processes_share_windows_and_budget(tmp_path: Path):
     assert first.count("refused") == 5
 
 
-def test_who_has_other_collections_cannot_spend_unseen_beside_budgets_of_pairs(tmp_path: Path):
+def test_holders_of_other_collections_cannot_spend_unseen_with_budgets_of_pairs(tmp_path: Path):
     """Both had the file before either had a report in it."""
     modes, other = spec("modes", 0.2), spec("other", 0.2)
     pairs = BlockPolicy(0.3, Blocks.one(3))
@@ -101,7 +101,7 @@ def test_all_holders_have_windows_of_one_length(tmp_path: Path):
         assert len(ledger.spent().windows) == 1
 
 
-def test_one_who_cannot_write_releases_nothing_and_goes_on(tmp_path: Path):
+def test_a_holder_that_cannot_write_releases_nothing_and_goes_on(tmp_path: Path):
     modes = spec()
     with open_ledger(tmp_path, modes) as ledger:
         ledger._store._db.execute("PRAGMA busy_timeout = 10")

@@ -56,7 +56,7 @@ def test_all_collections_share_the_budget_also_those_of_earlier_configurations(t
 
 
 def test_windows_longer_than_a_period_count_in_all_that_they_touch(tmp_path: Path):
-    """An earlier configuration had a week's; its report tells of a value of every day of it."""
+    """An earlier configuration had windows of a week: its report is about every day of it."""
     week_ms, modes, weekly = 7 * DAY_MS, spec(), spec("weekly", 0.2)
     start_ms = START_MS - START_MS % week_ms
     with Ledger(tmp_path / "ledger", specs=[(weekly, week_ms)], budget=0.3) as ledger:
@@ -126,7 +126,7 @@ def test_what_is_forgotten_stays_charged_and_gets_no_second_report(tmp_path: Pat
         assert ledger.spent().total == Fraction(3, 10)
 
 
-def test_what_was_spent_as_a_document(tmp_path: Path):
+def test_the_document_of_what_was_spent(tmp_path: Path):
     modes = spec(epsilon=0.3)
     with open_ledger(tmp_path, modes, budget=1) as ledger:
         ledger.release(modes, "bus", time_ms=START_MS)

@@ -37,9 +37,9 @@ def test_without_the_key_nothing_changes():
 
 
 def test_window_and_partitions_belong_to_the_spec():
-    told = json.loads(RULED.canonical)
-    assert told["version"] == 2
-    assert told["one_report"] == {"window_ms": HOUR_MS, "partitions": 4}
+    canonical = json.loads(RULED.canonical)
+    assert canonical["version"] == 2
+    assert canonical["one_report"] == {"window_ms": HOUR_MS, "partitions": 4}
     others = [make(one_report=True, partitions=5), make(one_report=True, window={"size": "2h"})]
     assert len({spec.fingerprint for spec in (RULED, make(), *others)}) == 4
     same = make(one_report=True, partitions=4, window={"size": "60m", "hop": "1h", "grace": "5m"})
@@ -105,7 +105,7 @@ def test_frames_have_tokens_of_one_partition_or_none():
         make().frame_reports(reports, times_ms=times_ms, tokens=groups[0][:2])
 
 
-def test_a_frame_of_tokens_does_not_tell_the_order_in_which_reports_came():
+def test_a_frame_of_tokens_does_not_disclose_the_order_of_reports():
     spec = make(one_report=True, partitions=1)
     secrets = [bytes([n]) * 16 for n in range(9)]
     tokens = np.concatenate([spec.tokens(secret, np.array([NOON_MS])) for secret in secrets])

@@ -131,7 +131,7 @@ def test_the_largest_loss_of_a_large_domain_takes_no_list():
         largest_loss(GraphPolicy(1001, ((0, 1, Fraction(1)),)))
 
 
-def test_a_sum_is_a_policy_of_its_own():
+def test_a_sum_of_policies_is_a_policy():
     sensitive, classical = HighLowPolicy(0.5, 3, frozenset({1})), BlockPolicy(1.0, Blocks.one(3))
     total = SumPolicy(((sensitive, 2), (classical, 3), (BlockPolicy(9.0, Blocks([0, 1, 1])), 0)))
     assert [total.entry(1, x) for x in range(3)] == [4, 0, 4]

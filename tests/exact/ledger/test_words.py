@@ -77,7 +77,9 @@ def test_impossible_words_are_refused_by_name(table: dict[str, int], said: str):
         ({"domain": {"words": {"bits": 8}, "blocks": 2}}, "domain.blocks: expected no blocks"),
     ],
 )
-def test_what_does_not_protect_words_alike_is_refused(keys: dict[str, object], said: str):
+def test_mechanisms_that_do_not_protect_all_words_alike_are_refused(
+    keys: dict[str, object], said: str
+):
     table = {"mechanism": "randomized-response", "epsilon": 1.0, "domain": {"words": {"bits": 8}}}
     with pytest.raises(SpecError) as error:
         CollectionSpec.from_mapping("words", {**table, **keys}, base=Path())
@@ -146,7 +148,7 @@ def test_a_device_refuses_rounds_beyond_what_it_has_fixed(change: dict[str, obje
     assert said in str(error.value)
 
 
-def test_other_languages_place_words_where_we_do():
+def test_words_are_placed_as_in_the_vectors():
     vectors = json.loads((VECTORS / "words.json").read_text())
     own = spec()
     assert vectors["device"] == own.device_document()
@@ -183,7 +185,7 @@ def test_a_device_reports_once_in_the_round_of_its_secret(tmp_path: Path):
                 rounds[step] += 1
         with Ledger(file, specs=[(own, HOUR_MS)], budget="8") as ledger:
             assert ledger.spent().total == 4
-    # All in the same of three rounds with probability 6e-6.
+    # All 12 are in one of three rounds with probability 6e-6.
     assert rounds.total() == 12
     assert len(rounds) > 1
 

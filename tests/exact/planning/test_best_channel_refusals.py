@@ -18,7 +18,7 @@ from tests.exact.policies import classical
 @pytest.mark.parametrize(
     "prior", [[0.5, 0.5], [0.5, 0.5, 0.5], [1.0, 0.0, 0.0], [-0.5, 1.0, 0.5], [np.nan] * 3]
 )
-def test_a_prior_that_is_no_distribution_is_refused(prior: list[float]):
+def test_a_prior_that_is_not_a_distribution_is_refused(prior: list[float]):
     with pytest.raises(DesignError, match="prior: expected 3 numbers above 0 with sum 1"):
         optimise(classical(1.0, 3), histogram(3), np.array(prior))
 
@@ -53,7 +53,7 @@ def test_a_search_that_is_out_of_time_says_what_is_left():
 
 
 def test_a_busy_machine_does_not_end_a_search(monkeypatch: pytest.MonkeyPatch):
-    """Of the time on the wall it may get little: here an hour passes whenever somebody looks."""
+    """CPU time counts: here an hour of wall time passes with every look at the clock."""
     hours = itertools.count(0, 3600)
     monkeypatch.setattr(time, "monotonic", lambda: float(next(hours)))
     design = optimise(MetricPolicy(0.3, (8,)), ranges((8,)), seconds=60.0)

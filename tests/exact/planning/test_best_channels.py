@@ -28,6 +28,7 @@ from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
+from tests.exact.enumeration import matrix_of
 from tests.exact.policies import classical
 from tests.exact.predicting import predicted_value_variances
 
@@ -41,13 +42,6 @@ def trace_of(channel: np.ndarray, prior: np.ndarray, workload: Workload) -> floa
     return float(
         np.trace(workload.gram @ np.linalg.inv(information)) - prior @ workload.gram @ prior
     )
-
-
-def dense(mechanism: Mechanism) -> np.ndarray:
-    channel = np.zeros((mechanism.size, mechanism.channel().outputs))
-    for value, row in enumerate(mechanism.channel().rows):
-        channel[value, list(row)] = [float(p) for p in row.values()]
-    return channel
 
 
 def values_total(mechanism: Mechanism, estimand: str) -> float:
@@ -90,7 +84,7 @@ def test_all_ranges_on_a_line_of_16(epsilon: float, best: float):
 @pytest.mark.parametrize("budgets", [(1.0, 1.0), (0.5, 2.0)])
 def test_two_values_give_the_channel_of_the_theorem(budgets: tuple[float, float]):
     design = optimise(BinaryPolicy(*budgets), histogram(2))
-    best = trace_of(dense(Binary(*budgets)), np.full(2, 0.5), histogram(2))
+    best = trace_of(matrix_of(Binary(*budgets)), np.full(2, 0.5), histogram(2))
     assert design.population == pytest.approx(best, rel=1e-6)
 
 
@@ -98,12 +92,12 @@ def test_two_values_give_the_channel_of_the_theorem(budgets: tuple[float, float]
 def test_two_values_with_a_prior_give_the_channel_of_lip(share: Fraction):
     prior = np.array([float(1 - share), float(share)])
     design = optimise(PriorPolicy(1.0, (1 - share, share)), histogram(2), prior)
-    best = trace_of(dense(Lip(Prior(value=float(share)), (1.0,))), prior, histogram(2))
+    best = trace_of(matrix_of(Lip(Prior(value=float(share)), (1.0,))), prior, histogram(2))
     assert design.status == "proved"
     assert design.population == pytest.approx(best, rel=1e-6)
 
 
-def test_blocks_are_told_apart_and_optimal_inside():
+def test_blocks_are_disclosed_and_optimal_inside():
     design = optimise(BlockPolicy(1.0, Blocks(np.array([0, 0, 0, 1, 1]))), histogram(5))
     parts = [
         optimise(classical(1.0, size), histogram(size)).population + 1.0 / size for size in (3, 2)

@@ -50,7 +50,7 @@ C = (math.e + 1) / (math.e - 1)
 LINE = L1Geometric(1.0, (12,))
 GRID = BlockHadamard(1.0, box_blocks((3, 4), (3, 2), "blocks"))
 SMALL = {name: m for name, m in INSTANCES.items() if m.size <= 16 and not isinstance(m, Sampled)}
-"""Of records each attribute is planned by itself."""
+"""All but records, whose attributes are planned one by one."""
 
 
 def domain_of(mechanism: Mechanism) -> Domain:
@@ -181,7 +181,7 @@ def test_errors_and_respondents_are_inverse():
     assert candidate.error(n) <= 0.01 < candidate.error(n - 1)
 
 
-def test_published_queries_are_what_is_sorted_by():
+def test_candidates_are_sorted_by_the_published_queries():
     ranges, quantiles = (np.arange(4),), (0.5,)
     comparison = plan(LINE, "published", ranges=ranges, quantiles=quantiles)
     for candidate in comparison.candidates:
@@ -245,7 +245,7 @@ def test_a_sweep_agrees_with_the_plan_where_nothing_is_scaled():
 
 
 @pytest.mark.parametrize("seconds", [0, 30, 700])
-def test_what_there_is_no_time_for_is_named_and_the_rest_is_as_ever(seconds: int):
+def test_candidates_without_time_are_named_and_the_rest_is_unchanged(seconds: int):
     domain, workload = domain_of(LINE), workload_of(domain_of(LINE))
     said: list[str] = []
     ticks = count()
@@ -266,7 +266,7 @@ def test_what_there_is_no_time_for_is_named_and_the_rest_is_as_ever(seconds: int
     assert any("query 2 of 78" in text for text in said) == bool(reached)
 
 
-def test_nearly_as_good_for_half_the_bits_is_told():
+def test_candidates_nearly_as_good_for_half_the_bits_are_named():
     candidate = plan(LINE).candidates[0]
 
     def other(variance: float, bits: int) -> Candidate:

@@ -1,4 +1,4 @@
-"""The best channel of a policy beside the named mechanisms."""
+"""The best channel of a policy, compared with the named mechanisms."""
 
 from itertools import product
 

@@ -19,10 +19,7 @@ from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
-
-
-def classical(size: int) -> BlockPolicy:
-    return BlockPolicy(1.0, Blocks.one(size))
+from tests.exact.policies import classical
 
 
 def test_one_constraint_has_a_closed_form():
@@ -57,7 +54,7 @@ def test_the_optimum_is_no_worse_than_a_general_solvers(seed: int):
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    # That solver leaves the constraints by some 1e-6, and may stop early: never better.
+    # That solver violates the constraints by some 1e-6 and may stop early: it is never better.
     inside = other.x / max(1.0, (constraints @ other.x / budgets).max())
     best = (weights / inside**2).sum()
     assert found.objective <= best + found.gap
@@ -76,7 +73,11 @@ def test_a_solver_that_does_not_converge_says_so():
         solve_rates(np.full(2, np.nan), constraints, np.ones(1), np.full(2, 0.4))
 
 
-POLICIES = [MetricPolicy(0.5, (9,)), classical(8), BlockPolicy(2.0, Blocks(np.arange(12) // 4))]
+POLICIES = [
+    MetricPolicy(0.5, (9,)),
+    classical(1.0, 8),
+    BlockPolicy(2.0, Blocks(np.arange(12) // 4)),
+]
 
 
 @pytest.mark.slow
@@ -111,7 +112,7 @@ def test_unequal_steps_get_unequal_scales():
 
 def test_wavelets_spend_more_where_the_workload_looks():
     """Two values: the wavelet at the root takes all; four: by weights `b`, the third power rule."""
-    policy, strategy = classical(4), Strategy.built_in("haar", 4)
+    policy, strategy = classical(1.0, 4), Strategy.built_in("haar", 4)
     first_half = np.array([[1.0, 1.0, 0.0, 0.0]])
     plan = optimal_scales(policy, strategy, first_half)
     # Only the root counts: `2 u_root + u_leaf <= 1` leaves it nearly all.
@@ -122,11 +123,11 @@ def test_wavelets_spend_more_where_the_workload_looks():
 @pytest.mark.slow
 def test_too_many_pairs_are_refused_by_name():
     with pytest.raises(SpecError, match="at most 8388608 protected pairs times rows"):
-        optimal_scales(classical(300), Strategy.built_in("prefix", 300), "values")
+        optimal_scales(classical(1.0, 300), Strategy.built_in("prefix", 300), "values")
     with pytest.raises(ValueError, match="one of values, prefixes, ranges, got 'all'"):
-        optimal_scales(classical(3), Strategy.built_in("prefix", 3), "all")
+        optimal_scales(classical(1.0, 3), Strategy.built_in("prefix", 3), "all")
     with pytest.raises(ValueError, match=r"finite weights of shape \(q, 3\)"):
-        optimal_scales(classical(3), Strategy.built_in("prefix", 3), np.ones((2, 4)))
+        optimal_scales(classical(1.0, 3), Strategy.built_in("prefix", 3), np.ones((2, 4)))
 
 
 TOML = """

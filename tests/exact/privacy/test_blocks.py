@@ -33,7 +33,7 @@ def test_a_partition_knows_its_sizes_and_positions():
 
 
 @pytest.mark.parametrize("table", [[], [0, 2], [-1, 0], [[0]]])
-def test_what_is_no_partition_is_refused(table: list):
+def test_tables_that_are_not_partitions_are_refused(table: list):
     with pytest.raises(ValueError, match=r"expected a block|holds no value"):
         Blocks(np.array(table, dtype=np.int64))
 
@@ -104,7 +104,7 @@ FILES = {
 
 
 @pytest.mark.parametrize(("content", "key", "expected"), FILES.values(), ids=FILES.keys())
-def test_a_file_that_is_no_domain_names_the_line(
+def test_a_bad_line_of_a_domains_file_is_named(
     tmp_path: Path, content: bytes, key: str, expected: str
 ):
     (tmp_path / "places.csv").write_bytes(content)

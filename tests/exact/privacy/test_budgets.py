@@ -107,12 +107,12 @@ def test_scaling_multiplies_every_entry(name: str):
             scaled(policy, factor)
 
 
-def test_scaling_keeps_what_is_no_budget():
+def test_scaling_changes_budgets_alone():
     policy = MetricPolicy(0.5, SHAPE, (1.0, 2.0))
     assert scaled(policy, 2.0) == replace(policy, epsilon=1.0)
 
 
-def test_what_stands_for_lip_implies_it_at_every_prior_of_a_level():
+def test_the_stand_in_for_lip_implies_it_at_every_prior_of_a_level():
     """Of every channel for the stand-in the posterior is within e^+-eps of each prior's odds."""
     lip = INSTANCES["lip:levels"]
     policy = by_entries(lip.policy)

@@ -21,7 +21,7 @@ HALF, THIRD = Fraction(1, 2), Fraction(1, 3)
         ({}, r"^row 1: expected probabilities that sum to 1, got a sum of 0$"),
     ],
 )
-def test_a_row_that_is_no_distribution_is_named(row: dict[int, Fraction], message: str):
+def test_a_row_that_is_not_a_distribution_is_named(row: dict[int, Fraction], message: str):
     with pytest.raises(ValueError, match=message):
         Channel(({0: HALF, 1: HALF}, row), 2)
 

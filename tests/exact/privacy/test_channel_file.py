@@ -186,7 +186,7 @@ def _without(key: str) -> dict:
         ),
     ],
 )
-def test_what_is_no_channel_is_refused(changed: object, message: str):
+def test_documents_that_are_not_channels_are_refused(changed: object, message: str):
     with pytest.raises(SpecError, match=message):
         read_channel(changed)
 
@@ -194,7 +194,7 @@ def test_what_is_no_channel_is_refused(changed: object, message: str):
 @pytest.mark.parametrize(
     "given", [None, 3, "", "missing.json", "text.json", "deep.json", "number.json"]
 )
-def test_what_is_no_file_is_refused(given: object, tmp_path: Path):
+def test_unreadable_files_are_refused(given: object, tmp_path: Path):
     (tmp_path / "text.json").write_text("no JSON", "utf-8")
     (tmp_path / "deep.json").write_text("[" * 100_000, "utf-8")
     (tmp_path / "number.json").write_text("1" * 10_000, "utf-8")
@@ -239,6 +239,6 @@ def test_policies_come_back_exactly():
         ({"kind": "lip", "epsilon": 1, "prior": ["1/2", "1/3"]}, "prior: expected shares"),
     ],
 )
-def test_what_is_no_policy_is_refused(given: dict, message: str):
+def test_documents_that_are_not_policies_are_refused(given: dict, message: str):
     with pytest.raises(SpecError, match=message):
         read_policy_document(given)

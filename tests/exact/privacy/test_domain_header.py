@@ -1,4 +1,4 @@
-"""The first line of a domain's file: a label, unless it is said or looks otherwise."""
+"""The first line of a domain's file: a label, unless `header` is set or it looks like a header."""
 
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,7 @@ def parsed(folder: Path, text: str, **keys: Any) -> int:
 
 
 @pytest.mark.parametrize("case", SUSPICIOUS)
-def test_a_line_that_looks_like_a_header_has_to_be_called_one_or_none(tmp_path: Path, case: str):
+def test_a_line_that_looks_like_a_header_needs_the_key(tmp_path: Path, case: str):
     text, why = SUSPICIOUS[case]
     with pytest.raises(SpecError) as caught:
         parsed(tmp_path, text)
@@ -63,7 +63,9 @@ def test_other_first_lines_are_labels(tmp_path: Path, text: str):
         ({"size": 3, "header": True}, "c.domain.header: expected header with file, and only"),
     ],
 )
-def test_a_header_is_said_of_a_file(tmp_path: Path, domain: dict[str, Any], said: str):
+def test_the_key_is_true_or_false_and_for_files_alone(
+    tmp_path: Path, domain: dict[str, Any], said: str
+):
     (tmp_path / "modes.csv").write_text("a\nb\n")
     with pytest.raises(SpecError) as caught:
         parse_domain(domain, path="c.domain", base=tmp_path)

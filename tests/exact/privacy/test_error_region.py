@@ -102,7 +102,7 @@ def test_a_broken_channel_leaves_the_region_and_the_test_is_named():
 
 @pytest.mark.slow
 def test_the_figure_is_drawn(tmp_path: Path):
-    # Here, for matplotlib takes as long to import as the other tests take.
+    # Imported here: matplotlib takes as long to import as the other tests take to run.
     from benchmarks.papers.test_region import figure
 
     file = tmp_path / "region.png"

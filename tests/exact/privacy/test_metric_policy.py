@@ -16,9 +16,7 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy
 @pytest.mark.grid
 @pytest.mark.parametrize("p", [1, 2, 3, 7, math.inf])
 @pytest.mark.parametrize("scale", [None, (2.0, 0.5, 3.0)])
-def test_a_metric_is_rounded_down_by_less_than_anybody_could_see(
-    p: float, scale: tuple[float, ...] | None
-):
+def test_a_metric_is_rounded_down_by_very_little(p: float, scale: tuple[float, ...] | None):
     shape = (3, 4, 2)
     policy = MetricPolicy(0.7, shape, p=p, scale=scale)
     points = list(product(*map(range, shape)))

@@ -24,6 +24,7 @@ from ldpstream.mechanisms.channels.blanket import (
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.exact.enumeration import matrix_of
 
 COUNTS = (1, 3, 100, 2_000)
 DELTAS = (1e-10, 1e-8, 1e-4)
@@ -89,18 +90,17 @@ def true_delta(
     return worst
 
 
-def rows_of(one: Mechanism, values: tuple[int, ...]) -> np.ndarray:
-    channel = one.channel()
-    rows = np.array([[float(r.get(y, 0)) for y in range(channel.outputs)] for r in channel.rows])
+def rows_within(one: Mechanism, values: tuple[int, ...]) -> np.ndarray:
+    rows = matrix_of(one)
     # What no value of the block gives is left out.
     return rows[:, rows[list(values)].any(axis=0)]
 
 
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.8])
-def test_no_delta_is_larger_than_what_is_stated(name: str, share: float):
+def test_no_delta_is_larger_than_stated(name: str, share: float):
     one, values, most = CASES[name]
-    rows = rows_of(one, values)
+    rows = rows_within(one, values)
     ((budget, blankets),) = one.blankets().items()
     epsilon = share * float(budget)
     bounds = [*blankets]
@@ -113,12 +113,12 @@ def test_no_delta_is_larger_than_what_is_stated(name: str, share: float):
         assert true <= max(stated[len(blankets) :], default=1.0)
 
 
-def test_what_is_stated_of_few_reports_is_true_and_less_than_of_one():
+def test_the_loss_stated_for_few_reports_is_true_and_smaller_than_of_one():
     one, values, most = CASES["randomized response"]
     ((budget, blankets),) = one.blankets().items()
     found = amplified(blankets, budget=budget, reports=most, delta=0.05)
     assert found.epsilon < 0.8 * float(budget)
-    assert true_delta(rows_of(one, values), (0, 1), values, most, found.epsilon) <= 0.05
+    assert true_delta(rows_within(one, values), (0, 1), values, most, found.epsilon) <= 0.05
 
 
 def blanket_delta(blanket: Blanket, epsilon: float, n: int) -> Fraction:
@@ -237,7 +237,7 @@ def test_any_channel_is_the_published_theorem(epsilon: float, n: int, at: float)
 
 
 @pytest.mark.parametrize("name", ["randomized response", "subset selection", "high-low"])
-def test_what_families_know_is_what_enumeration_finds(name: str):
+def test_blankets_of_families_are_those_of_enumeration(name: str):
     one = CASES[name][0]
     ((_, known),) = one.blankets().items()
     ((_, found),) = blankets_by_enumeration(one.channel(), one.policy).items()
@@ -245,7 +245,7 @@ def test_what_families_know_is_what_enumeration_finds(name: str):
 
 
 @pytest.mark.parametrize("name", ["projective-geometry", "block-hadamard", "tree"])
-def test_what_families_know_hides_no_more_than_what_enumeration_finds(name: str):
+def test_blankets_of_families_hide_no_more_than_those_of_enumeration(name: str):
     one = mechanism(name, {"size": 5}, epsilon=1.0)
     ((_, known),) = one.blankets().items()
     ((_, found),) = blankets_by_enumeration(one.channel(), one.policy).items()
@@ -254,7 +254,7 @@ def test_what_families_know_hides_no_more_than_what_enumeration_finds(name: str)
         assert below[0] <= below[1] * 1.01
 
 
-def test_a_report_that_tells_something_in_the_clear_is_not_hidden():
+def test_a_report_with_something_in_the_clear_is_not_hidden():
     levels = mechanism("lip", {"values": ["no", "yes"]}, epsilon=1.0, prior={"levels": 4})
     for budget, blankets in levels.blankets().items():
         found = amplified(blankets, budget=budget, reports=1_000, delta=1e-8)

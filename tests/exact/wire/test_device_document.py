@@ -28,7 +28,7 @@ def test_tables_have_the_digests_of_the_parameters(name: str):
 
 
 def check_tables(tables: dict, parameters: dict) -> None:
-    """Of records the tables of each attribute."""
+    """Check tables against the digests of their parameters, those of records by attribute."""
     if "attributes" in parameters:
         for one in parameters["attributes"]:
             check_tables(tables.get("attributes", {}).get(one["name"], {}), one["parameters"])
@@ -54,8 +54,8 @@ def test_tables_of_files_have_the_digests_of_the_parameters(name: str):
         "strategy": parameters.get("strategy"),
     }
     assert found == {table: known[table]["sha256"] for table in tables}
-    # What the parameters hold in full has no table, and every digest has one, but for the
-    # sensitive values': all values are joined by them, whichever they are.
+    # What the parameters hold in full has no table, and every digest has one. That of sensitive
+    # values has none either: they join all values, whichever they are.
     assert sorted(tables) == sorted(
         {"block": "blocks"}.get(one["kind"], "policy") if key == "policy" else key
         for key, one in parameters.items()

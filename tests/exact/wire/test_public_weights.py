@@ -9,7 +9,8 @@ from ldpstream.mechanisms import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.families.weights.public import LARGEST_PUBLIC_WEIGHT, PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.frame import decode_frame
-from tests.exact.weighing import IDS, KINDS, PLAIN, accumulated, spec_of, weighted
+from tests.exact.reports import accumulated
+from tests.exact.weighing import IDS, KINDS, PLAIN, spec_of, weighted
 from tests.seeded import SeededEntropy
 
 
@@ -35,7 +36,7 @@ def test_a_report_ends_with_the_weight_itself(mechanism_id: str, largest: int, w
 
 
 @IDS
-def test_reports_that_nothing_produces_are_refused_alone(mechanism_id: str):
+def test_impossible_reports_are_refused_alone(mechanism_id: str):
     mechanism = spec_of(mechanism_id, {"public": 300}).mechanism
     payload = np.zeros((4, mechanism.report_bytes), dtype=np.uint8)
     payload[1, -2:] = 300 % 256, 300 // 256

@@ -28,7 +28,7 @@ def test_a_frame_holds_private_reports_and_cut_times(tmp_path: Path):
     assert decoded.tolist() == [reports[0], *sorted(reports[[1, 3]].tolist()), reports[2]]
 
 
-def test_a_frame_says_nothing_of_the_order_in_which_its_reports_were_made(tmp_path: Path):
+def test_a_frame_does_not_disclose_the_order_of_its_reports(tmp_path: Path):
     spec = make(tmp_path, BASE)
     reports, times_ms = np.array([3, 0, 2, 1, 0]), np.array([0, 999, 1000, 500, 1999])
     frames = {
@@ -52,13 +52,13 @@ def test_a_frame_is_of_now_by_default(tmp_path: Path):
     assert before - 1000 < moment <= after
 
 
-def test_what_makes_no_frame_is_refused(tmp_path: Path):
+def test_impossible_frames_are_refused(tmp_path: Path):
     spec = make(tmp_path, BASE)
     with pytest.raises(ValueOutsideDomainError, match="position 1: expected one of the 3 labels"):
         spec.frame(["a", "secret"])
     with pytest.raises(ValueOutsideDomainError, match="position 0") as caught:
         make(tmp_path, BASE, domain={"grid": [3, 3]}).frame([7])
-    assert caught.value.__cause__ is None, "a cause may tell what the error keeps to itself"
+    assert caught.value.__cause__ is None, "a cause could name the value"
     with pytest.raises(ValueError, match="at least one report"):
         spec.frame([])
     wrong_shapes = ([1, 2], 5, np.zeros((1, 1), dtype=np.int64))

@@ -1,4 +1,4 @@
-"""What a configuration may not say of a collection: each key is refused by its path."""
+"""Impossible keys of a collection are refused, each by its path."""
 
 import math
 from pathlib import Path

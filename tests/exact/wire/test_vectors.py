@@ -18,6 +18,7 @@ from ldpstream.mechanisms import CollectionSpec, FrameError, decode_frame, encod
 from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.one_report import OneReport
+from tests.exact.scripted import Scripted, words_in
 from tests.pages import shown_alone
 
 VECTORS = Path(__file__).parents[2] / "vectors"
@@ -91,33 +92,20 @@ def test_specs_have_the_listed_fingerprints(vector: dict):
     assert spec.mechanism.report_bytes == vector["report_bytes"]
 
 
-class Words:
-    """Hands out the vector's 64-bit words in order, however many are asked for at once."""
-
-    def __init__(self, batches: list[list[str]]) -> None:
-        self.left = np.array([int(w, 16) for b in batches for w in b], dtype=np.uint64)
-
-    def words(self, n: int) -> np.ndarray:
-        assert len(self.left) >= n
-        taken, self.left = self.left[:n], self.left[n:]
-        return taken
-
-
 @pytest.mark.parametrize("vector", REPORTS, ids=name_of)
 def test_reports_follow_from_the_words(vector: dict):
     mechanism = spec_of(SPECS[vector["spec"]]).mechanism
-    entropy = Words(vector["words"])
+    entropy = Scripted([int(word, 16) for batch in vector["words"] for word in batch])
     reports = mechanism.privatize(np.array(vector["values"]), entropy=entropy)
     assert reports.tolist() == vector["reports"]
-    assert not len(entropy.left)
+    assert not entropy.left
 
 
 @pytest.mark.parametrize("vector", read("devices.json"), ids=name_of)
 def test_devices_given_these_words_send_these_bytes(vector: dict):
     spec = spec_of(vector)
     assert spec.device_document() == vector["document"]
-    words = [int(vector["words"][i : i + 16], 16) for i in range(0, len(vector["words"]), 16)]
-    entropy = Stream(words)
+    entropy = Scripted(words_in(vector["words"]))
     reports = spec.privatize(vector["labels"], entropy=entropy)
     assert [row.tobytes().hex() for row in spec.mechanism.encode(reports)] == vector["reports"]
     assert not entropy.left
@@ -149,8 +137,8 @@ def test_tokens_and_their_partitions_are_those_listed(vector: dict):
 def test_devices_given_these_secrets_send_these_tokens(vector: dict):
     spec = spec_of(vector)
     assert spec.device_document() == vector["document"]
-    words = [int(vector["words"][i : i + 16], 16) for i in range(0, len(vector["words"]), 16)]
-    reports = spec.privatize(vector["labels"], entropy=Stream(words))
+    words = words_in(vector["words"])
+    reports = spec.privatize(vector["labels"], entropy=Scripted(words))
     assert [row.tobytes().hex() for row in spec.mechanism.encode(reports)] == vector["reports"]
     times_ms = np.array(vector["times_ms"])
     secrets = [bytes.fromhex(secret) for secret in vector["secrets"]]
@@ -162,18 +150,6 @@ def test_devices_given_these_secrets_send_these_tokens(vector: dict):
     assert spec.one_report is not None
     assert spec.one_report.frame_partition(frame) == vector["partition"]
     if len(secrets) == 1:
-        entropy = Stream(words)
+        entropy = Scripted(words)
         alone = spec.frame(vector["labels"], times_ms=times_ms, entropy=entropy, secret=secrets[0])
         assert alone == frame
-
-
-class Stream:
-    """Hands out words in their order."""
-
-    def __init__(self, words: list[int]) -> None:
-        self.left = words
-
-    def words(self, n: int) -> np.ndarray:
-        given, self.left = self.left[:n], self.left[n:]
-        assert len(given) == n
-        return np.array(given, dtype=np.uint64)
