@@ -25,10 +25,12 @@ from tests.stream.querying import five_minutes
 
 PATIENCE_SECONDS: Final = 120.0
 _LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
+_NO_BROKER: Final = "no broker answers at "
 _HEADING: Final = """# Mistakes, and what is said of them
 
-`python -m tests.mistakes` makes each of these and prints this page. A command, where none stands
-the one above, says what is wrong and exits with 1 or 2, having written and counted nothing.
+Each command (where none is shown, the one above) says what is wrong and exits with 1 or 2, having
+written and counted nothing. `URL` is a worker's address. `python -m tests.mistakes` makes all of
+these and prints this page.
 """
 _SENT_HEADING: Final = """
 ## Messages that arrive in the topic
@@ -47,12 +49,15 @@ def page() -> str:
         for heading, mistakes in MISTAKES.items():
             lines += ["", f"## {heading}", "", "| what | command | what is said |"]
             lines.append("| --- | --- | --- |")
-            above = ""
+            # Those of one command that are told the same share a row.
+            rows: dict[tuple[str, str], list[str]] = {}
             for mistake in mistakes:
-                said = _make(mistake, url)
-                command = "" if mistake.command == above else f"`ldpstream {mistake.command}`"
-                lines.append(f"| {mistake.what} | {command} | {said} |")
-                above = mistake.command
+                rows.setdefault((mistake.command, _make(mistake, url)), []).append(mistake.what)
+            above = ""
+            for (command, said), what in rows.items():
+                shown = "" if command == above else f"`ldpstream {command.replace(URL, 'URL')}`"
+                lines.append(f"| {'; '.join(what)} | {shown} | {said} |")
+                above = command
     lines.append(_SENT_HEADING)
     lines += [f"| {what} | {numbers} |" for what, numbers in _sent()]
     return "\n".join(lines) + "\n"
@@ -103,8 +108,10 @@ def _make(mistake: Mistake, url: str) -> str:
     printed = "" if mistake.command.startswith("check") else run.stdout
     if run.exit_code not in (1, 2) or not said or printed or "Traceback" in said:
         said = f"EXIT {run.exit_code}, {run.exception!r}, {run.stdout} {said}"
-    said = _LONG_LIST.sub(r"\1...", said)
-    return "<br>".join(said.replace("|", "\\|").splitlines())
+    parts = _LONG_LIST.sub(r"\1...", said).replace("|", "\\|").splitlines()
+    # That nobody is asked here goes without saying where something else is wrong.
+    others = [part for part in parts if not part.startswith(_NO_BROKER)]
+    return "<br>".join(others or parts)
 
 
 def _sent() -> Iterator[tuple[str, str]]:
