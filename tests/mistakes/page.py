@@ -24,13 +24,12 @@ from tests.mistakes.cases import MISTAKES, OTHERS, URL, Mistake
 from tests.stream.querying import five_minutes
 
 PATIENCE_SECONDS: Final = 120.0
-_LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
 _NO_BROKER: Final = "no broker answers at "
+_LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
 _HEADING: Final = """# Mistakes, and what is said of them
 
-Each command (where none is shown, the one above) says what is wrong and exits with 1 or 2, having
-written and counted nothing. `URL` is a worker's address. `python -m tests.mistakes` makes all of
-these and prints this page.
+`python -m tests.mistakes` makes each of these and prints this page. A command, where none stands
+the one above, says what is wrong and exits with 1 or 2, having written and counted nothing.
 """
 _SENT_HEADING: Final = """
 ## Messages that arrive in the topic
@@ -55,7 +54,7 @@ def page() -> str:
                 rows.setdefault((mistake.command, _make(mistake, url)), []).append(mistake.what)
             above = ""
             for (command, said), what in rows.items():
-                shown = "" if command == above else f"`ldpstream {command.replace(URL, 'URL')}`"
+                shown = "" if command == above else f"`ldpstream {command}`"
                 lines.append(f"| {'; '.join(what)} | {shown} | {said} |")
                 above = command
     lines.append(_SENT_HEADING)
@@ -109,7 +108,7 @@ def _make(mistake: Mistake, url: str) -> str:
     if run.exit_code not in (1, 2) or not said or printed or "Traceback" in said:
         said = f"EXIT {run.exit_code}, {run.exception!r}, {run.stdout} {said}"
     parts = _LONG_LIST.sub(r"\1...", said).replace("|", "\\|").splitlines()
-    # That nobody is asked here goes without saying where something else is wrong.
+    # There is no broker either, which only matters where nothing else is wrong.
     others = [part for part in parts if not part.startswith(_NO_BROKER)]
     return "<br>".join(others or parts)
 
