@@ -37,6 +37,7 @@ _SPACING: Final = (
         re.compile(r"<(m[io])[^>]*>([A-Za-z]{2,})</\1>"),
         r'<mo lspace="0.1em" rspace="0.17em">\2</mo>',
     ),
+    (re.compile(r'<mo lspace="[^>]*>mod<'), r'<mo lspace="0.27em" rspace="0.27em">mod<'),
 )
 """Where the converter leaves it to a browser to guess, which guesses wrong."""
 _FONT: Final = Path(ziamath.__file__).parent / "fonts" / "STIXTwoMath-Regular.ttf"

@@ -30,7 +30,6 @@ RUN_BY: Final = {
     "README.md#A device, in three lines": README,
     "README.md#Inside your own Faust app": README,
     "docs/devices.md#Python": DEVICES,
-    "docs/devices.md#JavaScript": DEVICES,
     "docs/devices.md#The ledger": DEVICES,
     "docs/devices.md#A file that is sent once": DEVICES,
     "docs/http.md#Estimates": README,

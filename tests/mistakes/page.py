@@ -24,6 +24,7 @@ from tests.mistakes.cases import MISTAKES, OTHERS, URL, Mistake
 from tests.stream.querying import five_minutes
 
 PATIENCE_SECONDS: Final = 120.0
+_NO_BROKER: Final = "no broker answers at "
 _LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
 _HEADING: Final = """# Mistakes and their messages
 
@@ -49,12 +50,15 @@ def page() -> str:
         for heading, mistakes in MISTAKES.items():
             lines += ["", f"## {heading}", "", "| mistake | command | message |"]
             lines.append("| --- | --- | --- |")
-            above = ""
+            # Those of one command that are told the same share a row.
+            rows: dict[tuple[str, str], list[str]] = {}
             for mistake in mistakes:
-                said = _make(mistake, url)
-                command = "" if mistake.command == above else f"`ldpstream {mistake.command}`"
-                lines.append(f"| {mistake.what} | {command} | {said} |")
-                above = mistake.command
+                rows.setdefault((mistake.command, _make(mistake, url)), []).append(mistake.what)
+            above = ""
+            for (command, said), what in rows.items():
+                shown = "" if command == above else f"`ldpstream {command}`"
+                lines.append(f"| {'; '.join(what)} | {shown} | {said} |")
+                above = command
     lines.append(_SENT_HEADING)
     lines += [f"| {what} | {numbers} |" for what, numbers in _sent()]
     return "\n".join(lines) + "\n"
@@ -105,8 +109,10 @@ def _make(mistake: Mistake, url: str) -> str:
     printed = "" if mistake.command.startswith("check") else run.stdout
     if run.exit_code not in (1, 2) or not said or printed or "Traceback" in said:
         said = f"EXIT {run.exit_code}, {run.exception!r}, {run.stdout} {said}"
-    said = _LONG_LIST.sub(r"\1...", said)
-    return "<br>".join(said.replace("|", "\\|").splitlines())
+    parts = _LONG_LIST.sub(r"\1...", said).replace("|", "\\|").splitlines()
+    # There is no broker either, which only matters where nothing else is wrong.
+    others = [part for part in parts if not part.startswith(_NO_BROKER)]
+    return "<br>".join(others or parts)
 
 
 def _sent() -> Iterator[tuple[str, str]]:

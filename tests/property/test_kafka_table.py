@@ -76,7 +76,7 @@ def test_files_are_relative_to_the_configuration(tmp_path: Path) -> None:
 
 
 def test_the_page_has_examples() -> None:
-    assert len(EXAMPLES) == 3
+    assert len(EXAMPLES) == 2
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -12,13 +12,10 @@ import pytest
 
 from ldpstream.mechanisms import decode_frame
 from tests.broker.conftest import on_kafka
-from tests.javascript.accepting import accepting
-from tests.javascript.test_node import CLIENT, skip_without_node
 from tests.lab import Lab
 from tests.stream.cli import invoke
 
 _PAGE: Final = (Path(__file__).resolve().parents[3] / "docs" / "devices.md").read_text()
-_GATEWAY: Final = "http://127.0.0.1:8080"
 
 
 def programs(language: str) -> list[str]:
@@ -48,30 +45,6 @@ async def test_the_python_programs_send_each_report_once(lab: Lab) -> None:
 def run(program: str, folder: Path) -> None:
     command = [sys.executable, "-W", "error", "-c", program]
     assert subprocess.run(command, cwd=folder, timeout=180).returncode == 0
-
-
-def test_the_javascript_programs_upload_what_they_report(tmp_path: Path) -> None:
-    skip_without_node()
-    file = tmp_path / "ldpstream.toml"
-    file.write_text(
-        '[collection.trips]\nmechanism = "block-hadamard"\nepsilon = 1.0\n'
-        'domain = { size = 12, blocks = 4 }\nwindow = { size = "1h" }\n'
-    )
-    document = invoke("spec", "-c", str(file), "trips").stdout
-    (tmp_path / "trips.json").write_text(document)
-    with accepting({}, tmp_path) as (url, uploads):
-        program = "\n".join(programs("js")).replace(_GATEWAY, url)
-        program = program.replace('"ldpstream-device"', json.dumps(f"file://{CLIENT}/index.js"))
-        ended = subprocess.run(
-            ["node", "--input-type=module", "-e", program],
-            cwd=tmp_path, capture_output=True, text=True, timeout=180,
-        )  # fmt: skip
-    assert ended.returncode == 0, ended.stderr
-    assert ended.stdout.split() == ["25", "1"]
-    (upload,) = uploads
-    assert upload.path == "/v1/collections/trips/reports"
-    fingerprint = bytes.fromhex(json.loads(document)["fingerprint"])
-    assert decode_frame(upload.body, fingerprint=fingerprint, report_bytes=1).counts.tolist() == [1]
 
 
 def test_the_shell_commands_spend_once_a_window(tmp_path: Path) -> None:
