@@ -29,7 +29,6 @@ class TimeParameter(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """Return epoch milliseconds, or fail with usage help."""
         text = str(value)
         try:
             time_ms = parse_time(text)

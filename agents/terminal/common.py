@@ -54,7 +54,6 @@ class ShardParameter(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Shard:
-        """Return the shard, or fail with usage help."""
         try:
             return Shard.parse(str(value))
         except ValueError as error:
@@ -89,7 +88,6 @@ class AddressParameter(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Return the address, or fail with usage help."""
         host, _, port = str(value).rpartition(":")
         if not host or not port.isdecimal() or int(port) > 0xFFFF:
             self.fail(f"expected HOST:PORT, such as 127.0.0.1:6067, got {value}", param, ctx)

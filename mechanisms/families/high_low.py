@@ -67,7 +67,6 @@ class HighLow(SymbolMechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
         settings.only(cls.id, "epsilon", "sensitive")
         epsilon = settings.read_epsilon()
         sensitive = settings.read_sensitive()
@@ -78,7 +77,6 @@ class HighLow(SymbolMechanism):
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return self.values
 
     @property
@@ -119,7 +117,6 @@ class HighLow(SymbolMechanism):
         return np.where(self.row == 0, self.positions + rank, -1)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold and the digest of the sensitive values."""
         return {
             "epsilon": float(self.epsilon),
             "threshold": hex(self.threshold),
@@ -207,7 +204,6 @@ class HighLow(SymbolMechanism):
         return np.where(chosen & ~hidden, self.plain[values], move_to_sign(rows, drawn, chosen))
 
     def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries."""
         return self._decoder
 
     @cached_property

@@ -89,21 +89,17 @@ class Optimal(SymbolMechanism):
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return self.design.policy.size
 
     @property
     def outputs(self) -> int:
-        """Number of reports: the channel's columns."""
         return self.design.outputs
 
     @property
     def policy(self) -> Policy:
-        """The policy of the file."""
         return self.design.policy
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the number of reports, and the digest of policy, design prior and table."""
         return {"outputs": self.outputs, "channel": {"sha256": self.design.digest}}
 
     def tables(self) -> Mapping[str, Json]:
@@ -111,7 +107,6 @@ class Optimal(SymbolMechanism):
         return text_table("channel", canonical_json(self.design.content()))
 
     def channel(self) -> Channel:
-        """Return the channel in exact rationals."""
         return self.design.channel
 
     def certify(self) -> Certificate:
@@ -146,7 +141,6 @@ class Optimal(SymbolMechanism):
         return tuple(intervals)
 
     def chain(self, epsilon: object) -> "tuple[Optimal, SharedChain]":
-        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         design, share, chain = held_channel(self.design, epsilon)
         return Permanent(design, self, read_epsilon(epsilon, "hold.epsilon"), share), chain
 

@@ -31,12 +31,10 @@ class DisclosedBlocks(CountDecoder):
         return None if blocks.count == 1 else blocks.of_value
 
     def output_groups(self) -> Indices | None:
-        """Return the block of each report; None if there is one block."""
         layout = self.reports
         if layout.blocks.count == 1:
             return None
         return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
 
     def group_reports(self, statistic: Statistic) -> Indices:
-        """Return the number of reports of each block."""
         return np.add.reduceat(statistic, self.reports.starts)

@@ -57,7 +57,6 @@ class GraphPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values k."""
         return self.values
 
     @cached_property
@@ -84,12 +83,10 @@ class GraphPolicy(Policy):
 
     @cached_property
     def unprotected_pairs(self) -> int:
-        """Number of ordered pairs without a path."""
         return self.size**2 - reachable_pairs(self._successors)
 
     @property
     def unprotected(self) -> str | None:
-        """That values without a path are unprotected, or None."""
         return "values that no path of edges joins" if self.unprotected_pairs else None
 
     @cached_property
@@ -104,7 +101,6 @@ class GraphPolicy(Policy):
         return canonical_json([self.size, arcs])
 
     def describe(self) -> dict[str, Json]:
-        """Return the number of edges, the extremes of their budgets, and the digest."""
         return {
             "kind": "metric",
             "metric": "graph",

@@ -80,7 +80,6 @@ class BlockDecoder(DisclosedBlocks):
         return np.where(alone, 0.0, self._own_noise), np.where(alone, 0.0, self._c**2)
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return what bounds are computed from, for some values."""
         alone = self._layout.mask[at] == 0
         scale = np.where(alone, 1.0, self._c)
         in_block = decoded.reports[self._layout.blocks.of_value[at]]

@@ -61,7 +61,6 @@ class BlockMechanism(Mechanism):
 
     @cached_property
     def size(self) -> int:
-        """Number of values."""
         return self.blocks.size
 
     @property
@@ -129,7 +128,6 @@ class BlockSymbols(BlockMechanism, SymbolMechanism):
 
     @cached_property
     def outputs(self) -> int:
-        """Number of reports of all blocks together."""
         return self.layout.outputs
 
     def channel(self) -> Channel:

@@ -46,7 +46,6 @@ class ProjectiveGeometry(DesignMechanism):
         return realise(budget(self.epsilon), self.geometry(size))
 
     def stronger(self, epsilon: float) -> "Stronger":
-        """Return the mechanism with another budget and the spaces of this one."""
         return Stronger(epsilon, self.blocks, self)
 
     def incidence(self, size: int, /) -> Incidence:
@@ -54,7 +53,6 @@ class ProjectiveGeometry(DesignMechanism):
         return OWN if size == 1 else Hyperplanes(self.geometry(size), size)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the space and threshold of each size of block, and the digest."""
         spaces: list[Json] = [
             {
                 "size": size,

@@ -199,7 +199,6 @@ class L1Bits(StepMechanism):
         return used
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Return reports as they are: uint8 of shape `(n, report_bytes)`."""
         return np.ascontiguousarray(reports, dtype=np.uint8)
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:

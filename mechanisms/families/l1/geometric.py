@@ -132,7 +132,6 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         return TwoSidedGeometric((self.threshold,), max(self.extents))
 
     def chain(self, epsilon: object) -> tuple[Self, GeometricChain]:
-        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
         if permanent.threshold >= self.threshold:
             raise too_near()

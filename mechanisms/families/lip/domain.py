@@ -44,7 +44,6 @@ class PriorDomain(Domain):
 
     @cached_property
     def estimated(self) -> Domain:
-        """The collection's own domain."""
         return self.values
 
     @cached_property
@@ -54,7 +53,6 @@ class PriorDomain(Domain):
 
     @property
     def expected(self) -> str:
-        """What a label must hold, for error messages."""
         others = [_PRIOR_EXPECTED] * self.prior.local
         others += [self._epsilon_expected] * (len(self.epsilons) > 1)
         return f"{self.values.expected}, with {' and '.join(others)}"

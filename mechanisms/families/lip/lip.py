@@ -68,7 +68,6 @@ class Lip(SymbolMechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
         settings.only(cls.id, "epsilon", "prior")
         if settings.domain.size != 2:
             raise SpecError(
@@ -89,12 +88,10 @@ class Lip(SymbolMechanism):
 
     @property
     def size(self) -> int:
-        """Number of values: two for each level."""
         return 2 * (len(self.prior.edges) - 1) * len(self.epsilons)
 
     @property
     def outputs(self) -> int:
-        """Number of reports: two for each level."""
         return self.size
 
     @cached_property
@@ -113,7 +110,6 @@ class Lip(SymbolMechanism):
         return LipPolicy(self.levels, self.thresholds)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the prior or its levels' edges, the budgets, and the realised thresholds."""
         prior: Json = self.prior.value
         if self.prior.local:
             prior = {"edges": list(self.prior.edges)}

@@ -85,12 +85,10 @@ class Matrix(Mechanism):
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return self.strategy.size
 
     @property
     def policy(self) -> Policy:
-        """The policy that the noise keeps."""
         return self.target
 
     @cached_property
@@ -134,7 +132,6 @@ class Matrix(Mechanism):
         return self._groups * (self.rows.count + 1)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the strategy, its realised noise and the disclosed groups, and the policy."""
         rows = self.rows
         kept: dict[str, Json] = {"name": self.strategy.name}
         if self.strategy.name not in STRATEGIES:
@@ -154,7 +151,6 @@ class Matrix(Mechanism):
         return out
 
     def tables(self) -> Mapping[str, Json]:
-        """Return the tables of the policy and of a strategy from a file."""
         return policy_tables(self.target) | strategy_tables(self.strategy)
 
     def channel(self) -> Channel:
@@ -209,7 +205,6 @@ class Matrix(Mechanism):
         return np.concatenate([self._realised.group[values][:, None], noisy], axis=1)
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Encode n reports as uint8 of shape `(n, report_bytes)`."""
         return self._codec.encode(reports)
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:

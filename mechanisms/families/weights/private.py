@@ -47,7 +47,6 @@ class WeightedDomain(Domain):
 
     @cached_property
     def estimated(self) -> Domain:
-        """The collection's own domain."""
         return self.values
 
     @cached_property
@@ -57,7 +56,6 @@ class WeightedDomain(Domain):
 
     @property
     def expected(self) -> str:
-        """What a label must hold, for error messages."""
         return f"{self.values.expected}, with {self._weight_expected} after it"
 
     @property
@@ -65,7 +63,6 @@ class WeightedDomain(Domain):
         return f"a weight, a whole number in 0..{self.largest},"
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return the indices of n labels, int64 of shape `(n,)`."""
         rows, weights = self._split(labels)
         return self._joined(self.values.index(rows), weights, len(labels))
 
@@ -95,7 +92,6 @@ class WeightedDomain(Domain):
         return [label, weight]
 
     def canonical(self) -> Json:
-        """Return the values' domain and the largest weight."""
         values = self.values.canonical()
         assert isinstance(values, dict)
         return {**values, "weights": {"public" if self.public else "private": self.largest}}

@@ -63,7 +63,6 @@ class PublicWeights(Mechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
         path = f"{settings.path}.weights"
         table = check_keys(settings.keys.get("weights"), frozenset({"public"}), path)
         keys = {key: given for key, given in settings.keys.items() if key != "weights"}
@@ -105,7 +104,6 @@ class PublicWeights(Mechanism):
 
     @property
     def size(self) -> int:
-        """Number of pairs of value and weight."""
         return self.values.size * self.weights
 
     @property
@@ -120,7 +118,6 @@ class PublicWeights(Mechanism):
 
     @property
     def report_bits(self) -> int:
-        """Number of bits of a value's report and of a weight."""
         return self.values.report_bits + self.largest.bit_length()
 
     @property
@@ -134,7 +131,6 @@ class PublicWeights(Mechanism):
         return PublicWeightPolicy(self.values.policy, self.weights)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the parameters of the values' mechanism, and the largest weight."""
         return {**self.values.parameters(), "weights": self.largest}
 
     def possible_reports(self) -> Reports:
@@ -202,7 +198,6 @@ class PublicWeights(Mechanism):
         return self.values.decode(np.ascontiguousarray(reports[:, : self.values.report_bytes]))
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Return reports as they are: uint8 of shape `(n, report_bytes)`."""
         return np.asarray(reports, dtype=np.uint8).reshape(-1, self.report_bytes)
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
@@ -221,7 +216,6 @@ class PublicWeights(Mechanism):
         self.values.accumulate_times(squared, own, weights**2)
 
     def count(self, statistic: Statistic) -> int:
-        """Return the number of reports, whatever their weights."""
         return self.values.count(self.powers(statistic)[0])
 
     def decoder(self) -> PairDecoder:
