@@ -13,7 +13,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_csv
-from ldpstream.agents.http.formats import Format
+from ldpstream.agents.http.parameters import Format
 from ldpstream.agents.state.context import WindowTotals
 
 

@@ -8,9 +8,8 @@ from aiohttp import web
 from ldpstream.agents.document.answers import WindowList, WindowState
 from ldpstream.agents.document.flat import Cell, to_csv
 from ldpstream.agents.http.describe import describe_window
-from ldpstream.agents.http.formats import CONTENT_TYPES, wanted_format
 from ldpstream.agents.http.lookup import kept_windows, readable_collection
-from ldpstream.agents.http.parameters import read_page, read_time
+from ldpstream.agents.http.parameters import CONTENT_TYPES, read_page, read_time, wanted_format
 from ldpstream.agents.state.view import WindowInfo
 
 HEADER: Final = ("start", "end", "n", "late", "final", "published")
