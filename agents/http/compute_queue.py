@@ -10,8 +10,8 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.apart import AnswerProcess, EndedError
 from ldpstream.agents.http.job import Answer, Job, MakeJob, answered
-from ldpstream.agents.http.limits import CHEAP_BYTES, WAITING_LIMIT
 from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.question import CHEAP_BYTES, WAITING_LIMIT
 
 _IDLE_SECONDS: Final = 60.0
 """How long the process for costly answers stays without work."""
