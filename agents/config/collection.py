@@ -1,7 +1,7 @@
 """One collection as configured, with all defaults filled in."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -22,6 +22,7 @@ from ldpstream.agents.privacy import (
     central,
     hold_sentences,
     minimum_sentences,
+    nominal_warning,
     privacy_statement,
     words_sentence,
 )
@@ -119,6 +120,14 @@ class CollectionConfig:
             return None
         found = central(self.spec.mechanism, reports=self.smallest_part)
         return found if found and any(one.bound != "report" for one in found.losses) else None
+
+
+def nominal_warnings(collections: Iterable[CollectionConfig]) -> Iterator[str]:
+    """Yield a warning for each collection, and each spec it accepts, that protects in name only."""
+    for collection in collections:
+        for one in (collection, *collection.accept):
+            if warning := nominal_warning(one.name, one.spec.mechanism.policy):
+                yield warning
 
 
 def read_collection(

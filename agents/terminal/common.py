@@ -6,8 +6,8 @@ from typing import Any, Final, TypeVar
 import click
 
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
+from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.config.shard import Shard
-from ldpstream.agents.config.warnings import nominal_warnings
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.words import Words
