@@ -29,8 +29,8 @@ from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.interface.tables import text_table
+from ldpstream.mechanisms.policies.keys import refuse_rounding
 from ldpstream.mechanisms.policies.policy import Policy
-from ldpstream.mechanisms.policies.step_epsilon import refuse_rounding
 
 
 class TableDecoder(DenseDecoder):

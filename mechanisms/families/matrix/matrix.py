@@ -24,11 +24,15 @@ from ldpstream.mechanisms.channels.certificate import (
 )
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.entropy import Entropy
-from ldpstream.mechanisms.families.matrix.channel import channel_of_rows, refuse_many
 from ldpstream.mechanisms.families.matrix.decoder import MatrixDecoder
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
 from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
-from ldpstream.mechanisms.families.matrix.proof import told_apart, worst_ratios
+from ldpstream.mechanisms.families.matrix.proof import (
+    channel_of_rows,
+    refuse_many,
+    told_apart,
+    worst_ratios,
+)
 from ldpstream.mechanisms.families.matrix.row_codec import RowCodec
 from ldpstream.mechanisms.families.matrix.rows import RealisedRows, realise
 from ldpstream.mechanisms.families.matrix.settings import read_matrix_settings
