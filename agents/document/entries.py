@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from ldpstream.agents.document.part import Number, Part
-from ldpstream.estimators.bounds.options import Form, Method
-from ldpstream.estimators.lip.methods import CredibleMethod, Suspicion
+from ldpstream.estimators.bounds.options import CredibleMethod, Form, Method, Suspicion
 
 Share = Annotated[Number, Field(description="Estimated share; unbiased, so possibly below 0")]
 Count = Annotated[Number, Field(description="The share times n")]

@@ -14,9 +14,8 @@ import numpy as np
 
 from ldpstream.agents.document.model import MergedBlocks
 from ldpstream.agents.document.part import Number
-from ldpstream.estimators.bounds.bounded import Estimate
+from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
 from ldpstream.estimators.bounds.options import Form
-from ldpstream.estimators.forged import forged_reports
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 LISTED: Final = 1_000

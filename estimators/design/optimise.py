@@ -13,8 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from ldpstream.estimators.design.cone import Cone, scaled
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import Cone, DesignError, scaled
 from ldpstream.estimators.design.lip_cone import LipCone
 from ldpstream.estimators.design.master import Master, solve
 from ldpstream.estimators.design.pair_cone import PairCone, closed
