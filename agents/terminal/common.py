@@ -8,7 +8,7 @@ import click
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
 from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.config.shard import Shard
-from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.words import Words
 
@@ -168,3 +168,18 @@ def count(number: int, what: str) -> str:
     if number != 1:
         what += "es" if what.endswith("x") else "s"
     return f"{number} {what}"
+
+
+def confirm(question: str) -> None:
+    """Ask on standard error, and return after a yes.
+
+    Raises:
+        Failed: after a no, or where standard input has no answer.
+    """
+    try:
+        confirmed = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise Failed("nothing was changed: nobody answered; give --yes to not be asked") from None
+    if not confirmed:
+        raise Failed("nothing was changed")
