@@ -273,7 +273,6 @@ def settings(rules: Iterable[Rule]) -> list[Setting]:
 
 
 def main() -> int:
-    """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy.life", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=1_000)
     parser.add_argument("--devices", type=int, default=400)
