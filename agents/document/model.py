@@ -17,11 +17,12 @@ from ldpstream.agents.document.entries import (
     Calibration,
     LinearEstimate,
     MmseEstimate,
+    Number,
+    Part,
     QuantileEstimate,
     RangeEstimate,
     ValueEstimate,
 )
-from ldpstream.agents.document.part import Number, Part
 from ldpstream.agents.document.picture import draw_entries, new_axes
 from ldpstream.agents.query.options import Projection
 from ldpstream.estimators.bounds.options import Estimand, Method

@@ -12,8 +12,8 @@ from typing import Final, TypedDict, cast
 
 import numpy as np
 
+from ldpstream.agents.document.entries import Number
 from ldpstream.agents.document.model import MergedBlocks
-from ldpstream.agents.document.part import Number
 from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
 from ldpstream.estimators.bounds.options import Form
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers

@@ -3,8 +3,7 @@
 import math
 from typing import Final
 
-from ldpstream.agents.document.entries import Calibration, LevelCalibration, MmseEstimate
-from ldpstream.agents.document.part import Part
+from ldpstream.agents.document.entries import Calibration, LevelCalibration, MmseEstimate, Part
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import CredibleMethod, Method
