@@ -83,7 +83,6 @@ class Attributes(Domain):
 
     @property
     def expected(self) -> str:
-        """What a record must hold, for error messages."""
         return f"a record with a value for each of {', '.join(self.given)}"
 
     @cached_property

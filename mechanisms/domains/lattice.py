@@ -64,7 +64,6 @@ class Lattice(Domain):
         return table
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Return the row-major indices of rows of decimal integers."""
         dimensions = len(self.shape)
         table = np.full((len(rows), dimensions), -1, dtype=np.int64)
         for position, row in enumerate(rows):

@@ -158,7 +158,6 @@ class Binary(SymbolMechanism):
         return DenseDecoder(h, np.array([[(WORD - t) / WORD, t / WORD] for t in (q, r)]))
 
     def disclosed(self) -> list[str]:
-        """Return which value a report may reveal, if one budget is infinite."""
         unprotected = self.policy.unprotected
         return [] if unprotected is None else [unprotected]
 

@@ -124,7 +124,6 @@ class HighLow(SymbolMechanism):
         }
 
     def tables(self) -> Mapping[str, Json]:
-        """Return the indices of the sensitive values, ascending."""
         numbers: list[Json] = [*sorted(self.sensitive)]
         return {"sensitive": numbers}
 
@@ -211,7 +210,6 @@ class HighLow(SymbolMechanism):
         return HighLowDecoder(self.row, self.plain, self.positions, self.threshold)
 
     def disclosed(self) -> list[str]:
-        """Return that values that are not sensitive may be reported in the clear."""
         exposed = self.values - len(self.sensitive)
         if not exposed:
             return []

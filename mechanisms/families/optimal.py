@@ -103,7 +103,6 @@ class Optimal(SymbolMechanism):
         return {"outputs": self.outputs, "channel": {"sha256": self.design.digest}}
 
     def tables(self) -> Mapping[str, Json]:
-        """Return policy, design prior and table as the text that is hashed."""
         return text_table("channel", canonical_json(self.design.content()))
 
     def channel(self) -> Channel:
@@ -153,7 +152,6 @@ class Optimal(SymbolMechanism):
         return TableDecoder(self.design)
 
     def disclosed(self) -> list[str]:
-        """Return what the policy leaves unprotected."""
         unprotected = self.policy.unprotected
         return [] if unprotected is None else [unprotected]
 

@@ -53,7 +53,6 @@ class AttributesPolicy(Policy):
 
     @property
     def unprotected(self) -> str:
-        """That the drawn attribute is public, and which values the attributes leave unprotected."""
         own = [
             f"{name}: {part.unprotected}"
             for name, part in zip(self.names, self.parts, strict=True)

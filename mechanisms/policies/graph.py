@@ -69,7 +69,6 @@ class GraphPolicy(Policy):
         return dict(sorted(found.items()))
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if no path leads there; 0 on the diagonal."""
         length = self._lengths(value).get(other)
         return None if length is None else Fraction(length, self._unit)
 

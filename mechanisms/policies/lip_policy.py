@@ -33,7 +33,6 @@ class LipPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values: two for each level."""
         return 2 * len(self.levels)
 
     def _ratios(self, level: int) -> tuple[Fraction, Fraction]:

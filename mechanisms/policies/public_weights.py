@@ -28,7 +28,6 @@ class PublicWeightPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of unprotected ordered pairs, under each weight and between different weights."""
         across = self.values.size**2 * self.weights * (self.weights - 1)
         return across + self.weights * self.values.unprotected_pairs
 

@@ -51,7 +51,6 @@ class BlockHadamard(BlockSymbols):
 
     @cached_property
     def layout(self) -> BlockLayout:
-        """The numbering of each block's positions among the reports."""
         return BlockLayout(self.blocks)
 
     def parameters(self) -> Mapping[str, Json]:

@@ -104,7 +104,6 @@ class BlockMechanism(Mechanism):
         return [any_channel(self.worst_ratio())]
 
     def disclosed(self) -> list[str]:
-        """Return that the block is disclosed, and which values are alone in theirs."""
         if self.blocks.count == 1:
             return []
         phrases = [f"the value's block, one of {self.blocks.count}"]

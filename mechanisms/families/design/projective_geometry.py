@@ -42,7 +42,6 @@ class ProjectiveGeometry(DesignMechanism):
         return choose(budget(self.epsilon), size)
 
     def design(self, size: int) -> SymmetricDesign:
-        """Return the design of points and hyperplanes."""
         return realise(budget(self.epsilon), self.geometry(size))
 
     def stronger(self, epsilon: float) -> "Stronger":
@@ -95,7 +94,6 @@ class Stronger(ProjectiveGeometry):
     like: ProjectiveGeometry
 
     def geometry(self, size: int) -> Geometry:
-        """Return the space of `like`."""
         return self.like.geometry(size)
 
 

@@ -71,7 +71,6 @@ class L1Bits(StepMechanism):
 
     @classmethod
     def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
-        """Refuse domains whose reports or statistics are too large."""
         extents = tuple(extent for extent in shape if extent > 1)
         longest = 8 * LONGEST_REPORT_BYTES
         bits = sum(extents) - len(extents)
@@ -219,7 +218,6 @@ class L1Bits(StepMechanism):
         add_products(statistic, reports, self.extents, times)
 
     def decoder(self) -> LinearDecoder:
-        """Return the decoder of linear queries, by differences along each dimension."""
         return self._decoder
 
     @cached_property
@@ -245,11 +243,9 @@ class BitChain(Chain):
         return (1 + self.blend.keep) / 2
 
     def again(self, reports: Bytes, entropy: Entropy) -> Bytes:
-        """Return the reports that are sent for permanent ones, uint8 `(n, report_bytes)` both."""
         return flip(reports, self.stay, self.used, entropy)
 
     def canonical(self) -> Sequence[Json]:
-        """Return the probability that a bit stays, as an exact fraction."""
         return [str(self.stay)]
 
     def ratio(self, reports: int) -> Fraction:

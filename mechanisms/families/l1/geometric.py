@@ -69,7 +69,6 @@ class L1Geometric(StepMechanism, SymbolMechanism):
 
     @property
     def outputs(self) -> int:
-        """Number of reports: one for each value."""
         return self.size
 
     @cached_property
@@ -140,7 +139,6 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         return permanent, GeometricChain(alpha, larger, self.extents, self._noise, steps)
 
     def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries, by tridiagonal inverses."""
         return self._decoder
 
     @cached_property

@@ -80,7 +80,6 @@ class StepMechanism(Mechanism):
             raise error.within(settings.path) from None
 
     def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain, followed by the weights if there are any."""
         return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain
 
     def marginal(self, statistic: Statistic) -> tuple[Self, Statistic] | None:

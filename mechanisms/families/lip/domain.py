@@ -48,7 +48,6 @@ class PriorDomain(Domain):
 
     @cached_property
     def estimated_indices(self) -> Indices:
-        """The value's index of each pair, int64 `(k,)`."""
         return np.tile(np.arange(self.values.size), self._levels)
 
     @property

@@ -81,7 +81,6 @@ class Lip(SymbolMechanism):
             raise error.within(settings.path) from None
 
     def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain, with prior and budget if devices give them."""
         if not self.prior.local and len(self.epsilons) == 1:
             return domain
         return PriorDomain(domain, self.prior, self.epsilons)
@@ -129,7 +128,6 @@ class Lip(SymbolMechanism):
         return Channel(rows, self.outputs)
 
     def certify(self) -> Certificate:
-        """Prove LIP at every prior of every level, in exact arithmetic."""
         return certify_lip(self.id, self.policy, self.disclosed())
 
     @cached_property
@@ -152,7 +150,6 @@ class Lip(SymbolMechanism):
         return LipDecoder(self.thresholds)
 
     def disclosed(self) -> list[str]:
-        """Return what a report sends in the clear: the level."""
         said = []
         if self.prior.local and len(self.prior.edges) > 2:
             said.append(f"the level of the device's prior, one of {len(self.prior.edges) - 1}")

@@ -75,7 +75,6 @@ class Matrix(Mechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys; see `settings`."""
         settings.only(cls.id, "epsilon", "policy", "strategy", "workload", "scales")
         read = read_matrix_settings(settings)
         try:
@@ -226,7 +225,6 @@ class Matrix(Mechanism):
         table[:, -1] += np.bincount(reports[:, 0], minlength=self._groups)
 
     def decoder(self) -> MatrixDecoder:
-        """Return the decoder of linear queries, by weighted least squares."""
         return self._decoder
 
     @cached_property
@@ -234,7 +232,6 @@ class Matrix(Mechanism):
         return MatrixDecoder(self.rows, self._realised.group, self._groups)
 
     def disclosed(self) -> list[str]:
-        """Return that the group of the value is disclosed, if exact rows distinguish groups."""
         if self._groups == 1:
             return []
         return [f"which of {self._groups} groups the value is in: the policy does not hide it"]

@@ -72,7 +72,6 @@ class Sampled(Mechanism):
 
     @property
     def report_bits(self) -> int:
-        """Number of bits that are not always 0."""
         return (len(self.parts) - 1).bit_length() + max(part.report_bits for part in self.parts)
 
     @cached_property
@@ -108,7 +107,6 @@ class Sampled(Mechanism):
         return {"attributes": parts}
 
     def tables(self) -> Mapping[str, Json]:
-        """Return the tables of each attribute that has any, by its name."""
         tables: dict[str, Json] = {
             name: dict(part.tables()) for name, _, part in self._attributes() if part.tables()
         }
@@ -189,7 +187,6 @@ class Sampled(Mechanism):
         return rows
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Encode n reports, which are their own bytes, as uint8 of shape `(n, report_bytes)`."""
         encoded: NDArray[np.uint8] = reports.reshape(len(reports), self.report_bytes)
         return encoded
 
@@ -257,7 +254,6 @@ class Sampled(Mechanism):
         return SampledDecoder([part.decoder() for part in self.parts], self.slices)
 
     def disclosed(self) -> list[str]:
-        """Return that the attribute is disclosed, and what each attribute's mechanism discloses."""
         said = f"which of {len(self.parts)} attributes it is about, drawn before values are seen"
         own = [f"{name}: {one}" for name, _, part in self._attributes() for one in part.disclosed()]
         return [said, *own]

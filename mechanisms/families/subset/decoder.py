@@ -127,7 +127,6 @@ class SubsetDecoder(LinearDecoder):
         return float(least.min()), float(largest.max())
 
     def groups(self) -> Indices | None:
-        """Return the block of each value; None if there is one block."""
         return None if self._blocks.count == 1 else self._blocks.of_value
 
     def group_reports(self, statistic: Statistic) -> Indices:

@@ -185,7 +185,6 @@ class SubsetSelection(BlockMechanism):
         return layout.write(block, masks)
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Encode n reports, which are their own bytes, as uint8 of shape `(n, report_bytes)`."""
         encoded: NDArray[np.uint8] = reports
         return encoded
 

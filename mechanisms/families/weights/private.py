@@ -42,7 +42,6 @@ class WeightedDomain(Domain):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the values, and the number of weights."""
         return (*self.values.shape, self.largest + 1)
 
     @cached_property
@@ -51,7 +50,6 @@ class WeightedDomain(Domain):
 
     @cached_property
     def estimated_indices(self) -> Indices:
-        """The value's index of each pair, int64 `(k,)`."""
         return np.repeat(np.arange(self.values.size), self.largest + 1)
 
     @property
@@ -67,7 +65,6 @@ class WeightedDomain(Domain):
         return self._joined(self.values.index(rows), weights, len(labels))
 
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
-        """Return the indices of n labels, placed by the values' domain."""
         rows, weights = self._split(labels)
         return self._joined(self.values.place(rows, entropy=entropy), weights, len(labels))
 

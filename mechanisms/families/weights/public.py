@@ -70,7 +70,6 @@ class PublicWeights(Mechanism):
         return cls(values, _check_largest(table.get("public"), f"{path}.public"))
 
     def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain with the weights after the values."""
         return WeightedDomain(self.values.report_domain(domain), self.largest, public=True)
 
     def marginal(self, statistic: Statistic) -> tuple[Mechanism, Statistic]:
@@ -113,7 +112,6 @@ class PublicWeights(Mechanism):
 
     @property
     def report_bytes(self) -> int:
-        """Length of a value's report and a weight."""
         return self.values.report_bytes + self.weight_bytes
 
     @property
@@ -122,7 +120,6 @@ class PublicWeights(Mechanism):
 
     @property
     def statistic_size(self) -> int:
-        """Length of three statistics of the values."""
         return 3 * self.values.statistic_size
 
     @cached_property
@@ -235,7 +232,6 @@ class PublicWeights(Mechanism):
         return PairDecoder(self.values.decoder(), self.weights)
 
     def disclosed(self) -> list[str]:
-        """Return what the values' mechanism discloses, and the weight."""
         return [*self.values.disclosed(), "the weight"]
 
 
