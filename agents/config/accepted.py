@@ -15,9 +15,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from ldpstream.agents.config.collection import CollectionConfig, read_collection
-from ldpstream.agents.config.errors import ConfigError, expected, from_validation, key_path
+from ldpstream.agents.config.errors import ConfigError, from_validation, key_path
 from ldpstream.agents.config.files import read_tables
 from ldpstream.agents.config.tables import CollectionTable, FileTable, known_keys
+from ldpstream.agents.query.errors import expected
 
 
 def with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) -> CollectionConfig:

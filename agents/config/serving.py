@@ -23,9 +23,9 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from ldpstream.agents.config.errors import ConfigError, refused
+from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
-from ldpstream.agents.query.errors import REFUSED
+from ldpstream.agents.query.errors import REFUSED, refused
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
