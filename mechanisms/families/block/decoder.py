@@ -6,9 +6,8 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.walsh import Number, walsh_hadamard
-from ldpstream.mechanisms.families.block.layout import BlockLayout
+from ldpstream.mechanisms.families.block.layout import BlockLayout, DisclosedBlocks
 from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic, parts
-from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 
 class BlockDecoder(DisclosedBlocks):

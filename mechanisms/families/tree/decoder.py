@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices
+from ldpstream.mechanisms.families.block.layout import DisclosedBlocks
 from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder, Singles
 from ldpstream.mechanisms.families.tree.layout import TreeLayout
 from ldpstream.mechanisms.interface.decoder import Statistic
-from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 
 class TreeDecoder(DisclosedBlocks):
