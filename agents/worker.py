@@ -19,7 +19,7 @@ import faust
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import Config, Shard, WorkerConfig
-from ldpstream.agents.config.warnings import nominal_warnings
+from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp, add_agent
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve

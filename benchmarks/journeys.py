@@ -22,7 +22,6 @@ from tests.checkouts import HERE, extract
 
 
 def main() -> None:
-    """Count, and print."""
     parser = argparse.ArgumentParser(description="Count what there is to follow.")
     parser.add_argument("--before", help="a commit to count as well")
     parser.add_argument("--calls", metavar="WORD", help="list a journey's calls")

@@ -59,8 +59,7 @@ class Calls:
 class Taking:
     """A producer whose broker has everything at once."""
 
-    async def send(self, *_: object, **__: object) -> None:
-        """Have it."""
+    async def send(self, *_: object, **__: object) -> None: ...
 
 
 async def once(calls: Calls, told: dict[str, list[str]]) -> None:
@@ -129,7 +128,6 @@ def longest_chain(files: dict[str, Path]) -> int:
 
 
 def main() -> None:
-    """Print the counts as JSON."""
     files = {
         ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
         for room in ROOMS

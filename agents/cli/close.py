@@ -13,8 +13,7 @@ from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.control import encode_control
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.common import config_option, count, load_collection
-from ldpstream.agents.terminal.confirming import confirm
+from ldpstream.agents.terminal.common import config_option, confirm, count, load_collection
 from ldpstream.agents.terminal.errors import Failed
 from ldpstream.mechanisms.base.times import format_duration, format_time, parse_time
 
@@ -29,7 +28,6 @@ class TimeParameter(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> int:
-        """Return epoch milliseconds, or fail with usage help."""
         text = str(value)
         try:
             time_ms = parse_time(text)

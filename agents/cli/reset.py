@@ -13,8 +13,7 @@ from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka.groups import count_members, worker_groups
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.common import config_option, load_collection
-from ldpstream.agents.terminal.confirming import confirm
+from ldpstream.agents.terminal.common import config_option, confirm, load_collection
 from ldpstream.agents.terminal.errors import Failed
 
 _PATIENCE_SECONDS: Final = 30.0
@@ -33,19 +32,15 @@ def reset(config_file: str, name: str, *, yes: bool) -> None:
     """
     config, collection = load_collection(config_file, name)
     if not yes:
-        _confirm(collection)
+        confirm(
+            f"Delete all state of {name}? Workers then count {collection.topics.source} from its "
+            "beginning."
+        )
     deleted = broker.run(_reset(config, collection), config.kafka, config_file)
     if deleted:
         click.echo(f"{name} starts over: deleted {' and '.join(deleted)}")
     else:
         click.echo(f"{name} had no state")
-
-
-def _confirm(collection: CollectionConfig) -> None:
-    confirm(
-        f"Delete all state of {collection.name}? Workers then count {collection.topics.source} "
-        "from its beginning."
-    )
 
 
 async def _reset(config: Config, collection: CollectionConfig) -> Sequence[str]:

@@ -33,7 +33,6 @@ from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.interrupting import interruptibly
 from ldpstream.agents.terminal.ledgers import Spending, ledger_options, opened
 from ldpstream.agents.terminal.reading import AskedReading, Reading, reading_options
-from ldpstream.agents.terminal.source import source_partitions
 from ldpstream.mechanisms.domains.words import Words
 
 LARGEST_BATCH: Final = 50_000  # even if all times differ, such a frame is below 1 MB
@@ -146,7 +145,7 @@ async def _send(
     arrived: Callable[[], None] | None,
 ) -> Acknowledged:
     topic = collection.topics.source
-    partitions = await source_partitions(kafka, collection)
+    partitions = await broker.source_partitions(kafka, collection)
     async with broker.producer(kafka) as producer:
         await producer.partitions_for(topic)
         delivery = Delivery(producer, topic, partitions, precision_ms=collection.spec.precision_ms)

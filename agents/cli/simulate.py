@@ -21,7 +21,6 @@ from ldpstream.agents.terminal.common import (
     number_option,
     refuse_words,
 )
-from ldpstream.agents.terminal.source import source_partitions
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
@@ -76,7 +75,7 @@ async def _run(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await source_partitions(config.kafka, collection)
+    await broker.source_partitions(config.kafka, collection)
     async with Sender(
         collection.spec, config.kafka.bootstrap, options=config.kafka.options
     ) as sender:

@@ -1,7 +1,7 @@
 """One collection as configured, with all defaults filled in."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -20,8 +20,9 @@ from ldpstream.agents.privacy import (
     Central,
     PrivacyStatement,
     central,
-    hold_sentences,
-    minimum_sentences,
+    hold_sentence,
+    minimum_sentence,
+    nominal_warning,
     privacy_statement,
     words_sentence,
 )
@@ -83,14 +84,18 @@ class CollectionConfig:
         said = privacy_statement(self.spec)
         of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
         records = bool(self.spec.attributes)
-        promised = minimum_sentences(self.minimum, of_blocks, attributes=records)
-        life = () if self.spread is None else self.spread.sentences(self.spec)
-        if self.spec.hold is not None:
-            life = hold_sentences(self.spec, self.spec.hold, self.window.pane_ms)
+        further: list[str] = []
         if isinstance(self.spec.domain, Words):
-            life = (words_sentence(self.spec, self.spec.domain),)
-        published = () if self.central is None else self.central.sentences()
-        return replace(said, protected=(*said.protected, *life, *promised, *published))
+            further.append(words_sentence(self.spec, self.spec.domain))
+        elif self.spec.hold is not None:
+            further.append(hold_sentence(self.spec, self.spec.hold, self.window.pane_ms))
+        elif self.spread is not None:
+            further.append(self.spread.sentence(self.spec))
+        if self.minimum > 1:
+            further.append(minimum_sentence(self.minimum, of_blocks, attributes=records))
+        if self.central is not None:
+            further.append(self.central.sentence())
+        return replace(said, protected=(*said.protected, *further))
 
     @property
     def publish_every_seconds(self) -> float:
@@ -119,6 +124,14 @@ class CollectionConfig:
             return None
         found = central(self.spec.mechanism, reports=self.smallest_part)
         return found if found and any(one.bound != "report" for one in found.losses) else None
+
+
+def nominal_warnings(collections: Iterable[CollectionConfig]) -> Iterator[str]:
+    """Yield a warning for each collection, and each spec it accepts, that protects in name only."""
+    for collection in collections:
+        for one in (collection, *collection.accept):
+            if warning := nominal_warning(one.name, one.spec.mechanism.policy):
+                yield warning
 
 
 def read_collection(

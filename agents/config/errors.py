@@ -9,19 +9,8 @@ from typing import Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ldpstream.agents.query.errors import REFUSED, expected, refused, shown
+from ldpstream.agents.query.errors import REFUSED, expected
 from ldpstream.mechanisms.base.checks import unknown
-
-__all__ = [
-    "ConfigError",
-    "Problems",
-    "expected",
-    "from_validation",
-    "key_path",
-    "refused",
-    "shown",
-    "unknown_key",
-]
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")
 _TYPES: Final = {

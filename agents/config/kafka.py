@@ -7,7 +7,7 @@ from typing import Any
 
 from ldpstream.agents.config.client_options import FILES, OPTIONS, SECRETS
 from ldpstream.agents.config.errors import ConfigError, key_path, unknown_key
-from ldpstream.agents.config.secrets import read_secret
+from ldpstream.agents.config.serving import read_secret
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,25 +1,27 @@
-"""Read a configuration file, and check the conditions between its tables."""
+"""Read a configuration file, those that it accepts, and check the conditions between tables."""
 
 import os
-from collections.abc import Mapping
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from ldpstream.agents.config.accepted import with_accepted
 from ldpstream.agents.config.collection import CollectionConfig, read_collection, read_spec
-from ldpstream.agents.config.errors import ConfigError, Problems, from_validation
-from ldpstream.agents.config.files import read_tables
+from ldpstream.agents.config.errors import ConfigError, Problems, from_validation, key_path
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.kafka import KafkaConfig, read_options
 from ldpstream.agents.config.shard import Shard
-from ldpstream.agents.config.tables import FileTable, KafkaTable, known_keys
+from ldpstream.agents.config.tables import CollectionTable, FileTable, KafkaTable, known_keys
 from ldpstream.agents.config.topic_names import check_topics
 from ldpstream.agents.config.worker import WorkerConfig
+from ldpstream.agents.query.errors import expected
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"
+_TOML_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column \d+|(end of document))\)")
 _WORKER_VARIABLES: Final = {"advertise": "LDPSTREAM_ADVERTISE", "instance": "LDPSTREAM_INSTANCE"}
 
 
@@ -52,7 +54,7 @@ def load_config(path: str | Path, *, environment: Mapping[str, str] = os.environ
         ConfigError: naming the file, the key or line, and what was expected.
     """
     file = Path(path)
-    tables = read_tables(file, str(path))
+    tables = _read_tables(file, str(path))
     try:
         return read_config(tables, base=file.parent, environment=environment)
     except ConfigError as error:
@@ -79,7 +81,7 @@ def read_config(
         with problems.gathered():
             raw = tables["collection"][name]
             own = read_collection(name, table, raw, base=base, worker_id=worker.id)
-            collections[name] = with_accepted(own, table.accept, base=base)
+            collections[name] = _with_accepted(own, table.accept, base=base)
     for path, serving in (("worker", worker), ("gateway", file.gateway)):
         with problems.gathered():
             serving.check_together(path)
@@ -144,3 +146,102 @@ def _given(environment: Mapping[str, str], variable: str, table: type[BaseModel]
         return getattr(table.model_validate({key: given}), key)
     except ValidationError as error:
         raise ConfigError(variable, from_validation(error, {}).problem) from error
+
+
+def _with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) -> CollectionConfig:
+    """Return a collection with those in its `accept`; paths are relative to `base`.
+
+    Each earlier file must have a collection of the same name. It keeps everything that determines
+    what its reports mean and how they are published: domain, mechanism, precision, `window`,
+    `spread`, `minimum`, `minimum_block`, `confidence`, `estimand`, `method`, `sharpest` and
+    `publish`. Topics, partitions and the handling of rejected messages are those of the new
+    collection. The earlier file's own `accept` is not followed.
+
+    Raises:
+        ConfigError: naming the place in `accept`, the file, and what was expected.
+    """
+    found: list[CollectionConfig] = []
+    for place, file in enumerate(files):
+        path = key_path(["collection", own.name, "accept", place])
+        try:
+            one = _read_accepted(own.name, base / file, file)
+        except ConfigError as error:
+            raise ConfigError(path, "; ".join(str(error).splitlines())) from error
+        _check_accepted(path, file, own, [own, *found], one)
+        # `pack` writes the messages of all specs to one topic; only the new spec's state reads it.
+        topics, kept = replace(own.topics, frames=None), own.retention_ms
+        found.append(
+            replace(
+                one,
+                topics=topics,
+                partitions=own.partitions,
+                format=own.format,
+                retention_ms=kept,
+                rejected=own.rejected,
+            )
+        )
+    return replace(own, accept=tuple(found))
+
+
+def _read_accepted(name: str, file: Path, shown: str) -> CollectionConfig:
+    tables = _read_tables(file, shown)
+    try:
+        table = _accepted_table(tables, name)
+        raw = tables["collection"][name]
+        return read_collection(name, table, raw, base=file.parent, worker_id="")
+    except ConfigError as error:
+        raise error.in_file(shown) from error
+
+
+def _accepted_table(tables: Mapping[str, Any], name: str) -> CollectionTable:
+    try:
+        known = FileTable.model_validate(tables).collection
+    except ValidationError as error:
+        raise from_validation(error, known_keys()) from error
+    if name not in known:
+        what = f"a collection of the same name, {name}"
+        raise ConfigError("collection", expected(what, ", ".join(known)))
+    return known[name]
+
+
+def _check_accepted(
+    path: str,
+    file: str,
+    own: CollectionConfig,
+    taken: Sequence[CollectionConfig],
+    one: CollectionConfig,
+) -> None:
+    if one.topics.source != own.topics.source:
+        what = f"the topic of [{key_path(['collection', own.name])}], {own.topics.source}"
+        raise ConfigError(path, f"{file}: {expected(what, one.topics.source)}")
+    if any(one.spec.fingerprint == other.spec.fingerprint for other in taken):
+        whose = "this collection's" if one.spec.fingerprint == own.spec.fingerprint else "another's"
+        raise ConfigError(
+            path,
+            f"{file}: expected a spec of its own, got {whose}, {one.spec.fingerprint.hex()}; "
+            "reports with the same fingerprint are counted without accept",
+        )
+
+
+def _read_tables(file: Path, shown: str) -> dict[str, Any]:
+    """Return the tables of a TOML file, called `shown` in messages.
+
+    Raises:
+        ConfigError: if it cannot be read, naming file and line.
+    """
+    try:
+        return tomllib.loads(file.read_text("utf-8-sig"))
+    except OSError as error:
+        raise ConfigError("", f"cannot read it: {error.strerror}", file=shown) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError("", "expected UTF-8", file=shown) from error
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(str(error), shown) from error
+
+
+def _syntax_error(message: str, file: str) -> ConfigError:
+    match = _TOML_POSITION.fullmatch(message)
+    if match is None:
+        return ConfigError("", f"expected TOML: {message}", file=file)
+    where = f"line {match[2]}" if match[2] else "at its end"
+    return ConfigError(where, f"expected TOML: {match[1]}", file=file)

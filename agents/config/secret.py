@@ -35,11 +35,6 @@ class GivenSecret(Secret):
     text: str = field(repr=False)
 
     def reveal(self) -> str:
-        """Return the secret.
-
-        Raises:
-            SecretError: if it is empty.
-        """
         if not self.text:
             raise SecretError("expected a text, got an empty one")
         return self.text
@@ -53,11 +48,6 @@ class EnvironmentSecret(Secret):
     environment: Mapping[str, str] = field(default_factory=lambda: os.environ, repr=False)
 
     def reveal(self) -> str:
-        """Return the variable's value.
-
-        Raises:
-            SecretError: if there is no such variable, or it is empty.
-        """
         found = self.environment.get(self.variable)
         if not found:
             raise SecretError(f"expected the environment variable {self.variable} to be set")
@@ -71,11 +61,6 @@ class FileSecret(Secret):
     path: Path
 
     def reveal(self) -> str:
-        """Return the file's current contents.
-
-        Raises:
-            SecretError: if it cannot be read, or is empty.
-        """
         try:
             found = self.path.read_text("utf-8")
         except OSError as error:

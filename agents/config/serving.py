@@ -6,6 +6,7 @@ validation holds `base` and `environment`.
 
 import ipaddress
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
 
@@ -22,12 +23,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError, core_schema
 
-from ldpstream.agents.config.errors import ConfigError, refused
-from ldpstream.agents.config.secret import Secret
-from ldpstream.agents.config.secrets import read_secret
-from ldpstream.agents.query.errors import REFUSED
+from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
+from ldpstream.agents.query.errors import REFUSED, refused
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+_SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
 
 
 def is_port(text: str) -> bool:
@@ -51,6 +53,24 @@ def _network(value: str) -> Network:
 
 def _place(value: str, info: ValidationInfo) -> Path:
     return Path((info.context or {}).get("base", "")) / value
+
+
+def read_secret(path: str, value: object, *, base: Path, environment: Mapping[str, str]) -> Secret:
+    """Return the secret that a key's value refers to; paths are relative to `base`.
+
+    Raises:
+        ConfigError: for an unknown form, naming the key's path.
+    """
+    match value:
+        case str():
+            return GivenSecret(value)
+        case {"env": str(name), **others} if name and not others:
+            return EnvironmentSecret(name, environment)
+        case {"file": str(file), **others} if file and not others:
+            return FileSecret(base / file)
+        case _:
+            # The value may be the secret itself, so it is not shown.
+            raise ConfigError(path, f"expected a string, {_SOURCES}")
 
 
 def _secret(value: object, info: ValidationInfo) -> Secret:

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.tables import SpreadTable
-from ldpstream.agents.privacy import spread_sentences
+from ldpstream.agents.privacy import YEAR_MS, factor_text, round_up
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling, sampling_of
 from ldpstream.mechanisms.base.errors import SpecError
@@ -47,14 +47,25 @@ class SpreadConfig:
             for first in range(min(self.reports, windows) + 1)
         )
 
-    def sentences(self, spec: CollectionSpec) -> tuple[str, ...]:
-        """Return sentences that say what a device loses."""
-        return spread_sentences(
-            reports=self.reports,
-            windows=self.windows,
-            horizon_ms=self.horizon_ms,
-            rolling=self.rolling,
-            loss=largest_loss(spec.mechanism.policy),
+    def sentence(self, spec: CollectionSpec) -> str:
+        """Return what a device loses over time.
+
+        A year may touch one period more than it contains, unless the windows are the same in every
+        period.
+        """
+        most = -(-YEAR_MS * self.windows // self.horizon_ms)
+        periods = -(-YEAR_MS // self.horizon_ms) + (not self.rolling)
+        period = self.budget(spec)
+        year = min(periods * self.reports, most) * largest_loss(spec.mechanism.policy)
+        each = format_duration(self.horizon_ms)
+        several = f"{self.reports:,} of the {self.windows:,} windows"
+        among = several if self.windows > 1 else "the one window"
+        return (
+            f"A device whose ledger spreads its budget reports in {among} of each {each}, drawn "
+            "from its secret, whatever its values are. Against whoever reads the topic "
+            f"and knows which reports are its own, those of one {each} lose at most "
+            f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of a "
+            f"year {round_up(year, 2)}."
         )
 
 

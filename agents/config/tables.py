@@ -25,11 +25,11 @@ from ldpstream.agents.config.durations import (
     DurationOrOff,
     PositiveDuration,
 )
-from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.examples import DOMAIN_SCHEMA, EXAMPLES
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.serving import Table, is_port
 from ldpstream.agents.config.worker import Name, WorkerConfig
+from ldpstream.agents.query.errors import refused
 from ldpstream.agents.query.options import KEYS, SETTINGS
 from ldpstream.agents.state.formats import NEWEST
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS

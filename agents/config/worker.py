@@ -5,9 +5,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
-from ldpstream.agents.config.errors import refused
 from ldpstream.agents.config.serving import PlacedFile, ServingTable
 from ldpstream.agents.config.shard import is_advertised
+from ldpstream.agents.query.errors import refused
 
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 _NAME_LENGTH: Final = 200  # Kafka allows 249 characters in a topic, and suffixes are added to this

@@ -92,9 +92,9 @@ def build_city(seed: int) -> City:
 class Population:
     """People of a city, each at one place at any time."""
 
-    def __init__(self, city: City, *, people: int, seed: int, hour: float = 7.0) -> None:
+    def __init__(self, city: City, *, people: int, seed: int) -> None:
         self.city = city
-        self.hour = hour
+        self.hour = 7.0
         self._rng = np.random.default_rng([seed, 1])
         self._starts = np.searchsorted(
             city.district_of_place, np.arange(len(city.districts) + 1), side="left"

@@ -5,13 +5,13 @@ own module, so that programs that only read documents do not load them.
 """
 
 from ldpstream.agents.document.entries import (
+    Calibration,
     LinearEstimate,
     QuantileEstimate,
     RangeEstimate,
     ValueEstimate,
 )
 from ldpstream.agents.document.model import EstimateDocument, Window
-from ldpstream.agents.document.prior_fields import Calibration
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range
 

@@ -1,15 +1,20 @@
-"""The common input of all estimates in a document, prepared once."""
+"""The input of all estimates in a document, prepared once; of records, that about one attribute."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
+from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import OptionKeywords
+from ldpstream.estimators.bounds.sampling import sampling_among
 from ldpstream.estimators.likelihood.curve import Curve, curve
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.mechanisms.base.arrays import Bools, Integers
 from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -65,3 +70,29 @@ class Basis:
             merged_reports,
             fitted,
         )
+
+
+def of_attribute(
+    collection: CollectionConfig, name: str, totals: WindowTotals, options: EstimateOptions
+) -> tuple[WindowTotals, EstimateOptions]:
+    """Return the totals of the reports about an attribute, and the options for them.
+
+    These reports are a random sample of all, so estimates for "respondents" are computed with the
+    estimand `active`.
+    """
+    mechanism = collection.spec.mechanism
+    assert isinstance(mechanism, Sampled)
+    number = mechanism.names.index(name)
+    statistic = totals.statistic[mechanism.slices[number]]
+    n = mechanism.parts[number].count(statistic)
+    sampling = sampling_between(
+        collection.spread,
+        collection.window,
+        totals.start_ms,
+        totals.end_ms,
+        part=mechanism.probabilities[number] / WORD,
+    )
+    if options.estimand == "respondents":
+        sampling = sampling_among(sampling, n, totals.n)
+        options = replace(options, estimand="active")
+    return replace(totals, statistic=statistic, n=n), replace(options, sampling=sampling)

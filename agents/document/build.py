@@ -13,17 +13,20 @@ from typing import Any, Final
 import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.config.spread import sampling_between
+from ldpstream.agents.config.spread import SpreadConfig, sampling_between
 from ldpstream.agents.document.areas import find_areas
-from ldpstream.agents.document.attributes import of_attribute
-from ldpstream.agents.document.basis import Basis
-from ldpstream.agents.document.devices import of_devices
+from ldpstream.agents.document.basis import Basis, of_attribute
 from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.linear import linear_estimates
 from ldpstream.agents.document.listed import Listed, list_values
-from ldpstream.agents.document.merged import merged_blocks, whole_sets
-from ldpstream.agents.document.model import EstimateDocument, LostMessages, Window
-from ldpstream.agents.document.numbers import Numbers, numbers
+from ldpstream.agents.document.model import (
+    ActiveEstimate,
+    CentralLoss,
+    EstimateDocument,
+    LostMessages,
+    Window,
+)
+from ldpstream.agents.document.numbers import Numbers, merged_blocks, numbers, whole_sets
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.weights import weigh_ranges, weigh_values
 from ldpstream.agents.query.options import EstimateOptions
@@ -87,7 +90,7 @@ def build_document(
         "rejected": totals.rejected,
         "estimand": chosen.estimand,
     }
-    devices = of_devices(collection, totals, published=final and window is not None)
+    devices = _of_devices(collection, totals, published=final and window is not None)
     if not collection.attributes:
         span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
         held = 1 if hold is None else hold.windows
@@ -113,6 +116,34 @@ def build_document(
     return EstimateDocument.model_construct(
         **fields, **told, **said, **devices, attributes=sections
     )
+
+
+def _of_devices(
+    collection: CollectionConfig, totals: WindowTotals, *, published: bool
+) -> dict[str, Any]:
+    """Return the fields about devices; `published`: of a closed window."""
+    fields: dict[str, Any] = {}
+    if collection.spread is not None:
+        panes = (totals.end_ms - totals.start_ms) // collection.window.pane_ms
+        fields["active"] = active_devices(collection.spread, totals.n, panes=panes)
+    if published and (loss := collection.central) is not None:
+        fields["central"] = CentralLoss(
+            epsilon=loss.epsilon, delta=loss.delta, reports=loss.reports
+        )
+    return fields
+
+
+def active_devices(spread: SpreadConfig, n: int, *, panes: int) -> ActiveEstimate:
+    """Estimate the active devices from n reports: each represents `windows / reports` of its pane.
+
+    Each active device takes part in a pane with probability `reports / windows`, so the number of
+    reports is binomial, whatever the values are. Draws for panes of one period are at worst
+    independent; a rolling draw is the same in all periods that the span touches.
+    """
+    apart = spread.windows / spread.reports
+    repeats = -(-panes // spread.windows) if spread.rolling else 1
+    variance = n * apart * (apart - 1.0) * max(1, repeats)
+    return ActiveEstimate(count=n * apart, se=math.sqrt(variance))
 
 
 def _estimates(

@@ -4,8 +4,7 @@ import numpy as np
 
 from ldpstream.agents.document.basis import Basis
 from ldpstream.agents.document.entries import LinearEstimate
-from ldpstream.agents.document.merged import whole_queries
-from ldpstream.agents.document.numbers import numbers
+from ldpstream.agents.document.numbers import numbers, whole_queries
 from ldpstream.estimators.estimate import estimate_linear
 from ldpstream.mechanisms.base.arrays import Floats
 

@@ -14,14 +14,16 @@ from ldpstream.agents.document.columns import Part as EntryPart
 from ldpstream.agents.document.columns import to_columns, to_frame
 from ldpstream.agents.document.entries import (
     Areas,
+    Calibration,
     LinearEstimate,
+    MmseEstimate,
+    Number,
+    Part,
     QuantileEstimate,
     RangeEstimate,
     ValueEstimate,
 )
-from ldpstream.agents.document.part import Number, Part
 from ldpstream.agents.document.picture import draw_entries, new_axes
-from ldpstream.agents.document.prior_fields import Calibration, MmseEstimate
 from ldpstream.agents.query.options import Projection
 from ldpstream.estimators.bounds.options import Estimand, Method
 

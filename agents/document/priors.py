@@ -3,13 +3,11 @@
 import math
 from typing import Final
 
-from ldpstream.agents.document.part import Part
-from ldpstream.agents.document.prior_fields import Calibration, LevelCalibration, MmseEstimate
+from ldpstream.agents.document.entries import Calibration, LevelCalibration, MmseEstimate, Part
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.estimators.bounds.options import Method
+from ldpstream.estimators.bounds.options import CredibleMethod, Method
 from ldpstream.estimators.lip.calibration import SIGNIFICANCE, calibrate
-from ldpstream.estimators.lip.methods import CredibleMethod
 from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.wire.spec import CollectionSpec

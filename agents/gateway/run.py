@@ -52,22 +52,21 @@ def run_gateway(config: Config, *, verbose: bool = False) -> int:
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Checked:
+class Checked:
+    """Access to uploads and to metrics, None if nobody may read these; the TLS context, if any."""
+
     tls: ssl.SSLContext | None
     uploads: Access
     metrics: Access | None
 
 
-def check_gateway(config: Config) -> None:
-    """Refuse invalid tokens and files, and an impossible `shuffle`.
+def check_gateway(config: Config) -> Checked:
+    """Return who may do what, and how it is encrypted.
 
     Raises:
-        HttpUnavailableError: naming the key.
+        HttpUnavailableError: naming the key, for an invalid token or file, and for an impossible
+            `shuffle`.
     """
-    _check(config)
-
-
-def _check(config: Config) -> _Checked:
     own, worker = config.gateway, config.worker
     if own.shuffle > 1:
         _check_shuffle(config)
@@ -83,7 +82,7 @@ def _check(config: Config) -> _Checked:
     elif worker.open_to_everybody or access.local:
         metrics = access
     uploads = access if own.token is None else _with_token(access, "gateway.token", own.token)
-    return _Checked(tls=tls, uploads=uploads, metrics=metrics)
+    return Checked(tls=tls, uploads=uploads, metrics=metrics)
 
 
 def _check_shuffle(config: Config) -> None:
@@ -148,7 +147,7 @@ async def serve_gateway(
         RememberedError: if the file of keys cannot be used.
         KafkaError: if the broker does not answer, or refuses.
     """
-    checked, own = _check(config), config.gateway
+    checked, own = check_gateway(config), config.gateway
     collections = _fitting(config)
     connections = Connections(config.kafka)
     metrics = GatewayMetrics(list(collections))

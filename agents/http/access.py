@@ -79,16 +79,14 @@ class Access:
         """
         if not self.local or self.token is not None:
             return
-        if _is_own(request.headers.get("Host", "")) or self._is_forwarded(request):
+        own = _is_own(request.headers.get("Host", ""))
+        if own or is_trusted(request.remote or "", self.trusted_proxies):
             return
         raise AnswerError(
             421,
             "host: expected localhost or an IP address; other names need a token, or one of "
             "trusted_proxies",
         )
-
-    def _is_forwarded(self, request: web.Request) -> bool:
-        return is_trusted(request.remote or "", self.trusted_proxies)
 
 
 def is_loopback(host: str) -> bool:

@@ -34,7 +34,7 @@ class AnswerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._told: dict[int, CollectionConfig] = {}
 
-    def body(self, config: CollectionConfig, job: Job) -> bytes:
+    def body(self, job: Job, config: CollectionConfig) -> bytes:
         """Return an answer computed by the process; start it if it is not running.
 
         Raises:

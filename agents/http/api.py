@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from aiohttp import web
 from pydantic import BaseModel
 
-from ldpstream.agents.document.answers import CollectionList, Health
+from ldpstream.agents.document.answers import CollectionList, DeviceDocument, Health
 from ldpstream.agents.http import describe
 from ldpstream.agents.http.keys import ACCESS, METRICS, PIPELINE, SHARDS
 from ldpstream.agents.http.lookup import named_collection
@@ -49,7 +49,8 @@ async def collection(request: web.Request) -> web.Response:
 
 async def device_spec(request: web.Request) -> web.Response:
     """Answer what devices need, without the tables that the mechanism does not have."""
-    document = describe.describe_spec(named_collection(request))
+    spec = named_collection(request).config.spec
+    document = DeviceDocument.model_validate(spec.device_document())
     return web.Response(
         text=document.model_dump_json(exclude_none=True), content_type="application/json"
     )

@@ -13,10 +13,10 @@ from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.forwarding import FORWARDING, add_forwarding
 from ldpstream.agents.http.keys import ACCESS, BODIES, FEEDS, METRICS, PIPELINE, QUEUES, SHARDS
-from ldpstream.agents.http.limits import BODY_BYTES
 from ldpstream.agents.http.openapi import describe_api
 from ldpstream.agents.http.operations import OPERATIONS, Handler, Operation
 from ldpstream.agents.http.parameters import AnswerError, check_names
+from ldpstream.agents.http.question import BODY_BYTES
 from ldpstream.agents.http.receiving import (
     Bodies,
     BodyRefusedError,

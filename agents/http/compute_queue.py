@@ -9,9 +9,9 @@ from typing import Final, TypeAlias
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.apart import AnswerProcess, EndedError
-from ldpstream.agents.http.job import Answer, MakeJob, answered, tagged
-from ldpstream.agents.http.limits import CHEAP_BYTES, WAITING_LIMIT
+from ldpstream.agents.http.job import Answer, Job, MakeJob, answered
 from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.question import CHEAP_BYTES, WAITING_LIMIT
 
 _IDLE_SECONDS: Final = 60.0
 """How long the process for costly answers stays without work."""
@@ -74,8 +74,16 @@ class ComputeQueues:
             queue.waiting -= 1
         if not cheap and self._ending is not None:
             self._ending.cancel()
+        body = Job.body if cheap else self._process.body
+
+        async def compute(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Answer:
+            try:
+                return await asyncio.to_thread(answered, config, make, known, body)
+            except EndedError as error:
+                raise AnswerError(503, "the computation was aborted: ask for less") from error
+
         try:
-            yield (lambda *job: asyncio.to_thread(answered, *job)) if cheap else self._in_process
+            yield compute
         finally:
             queue.lock.release()
             if not cheap:
@@ -87,14 +95,3 @@ class ComputeQueues:
         if self._ending is not None:
             self._ending.cancel()
         await asyncio.to_thread(self._process.end)
-
-    async def _in_process(
-        self, config: CollectionConfig, make: MakeJob, known: frozenset[str]
-    ) -> Answer:
-        job, tag = await asyncio.to_thread(tagged, config, make)
-        if known & {tag, "*"}:
-            return Answer(tag, None)
-        try:
-            return Answer(tag, await asyncio.to_thread(self._process.body, config, job))
-        except EndedError as error:
-            raise AnswerError(503, "the computation was aborted: ask for less") from error

@@ -11,7 +11,6 @@ from ldpstream.agents.document.answers import (
     Attribute,
     Collection,
     CollectionStatus,
-    DeviceDocument,
     DomainShape,
     PartitionStatus,
     Privacy,
@@ -149,11 +148,6 @@ def _privacy(said: PrivacyStatement) -> Privacy:
         unprotected=said.unprotected,
         disclosed=list(said.disclosed),
     )
-
-
-def describe_spec(served: ServedCollection) -> DeviceDocument:
-    """Return what devices of a collection need."""
-    return DeviceDocument.model_validate(served.config.spec.device_document())
 
 
 def describe_window(info: WindowInfo) -> WindowState:

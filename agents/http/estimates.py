@@ -14,10 +14,8 @@ from aiohttp import ETag, web
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.document.flat import document_csv
-from ldpstream.agents.http.formats import CONTENT_TYPES, Format, wanted_format
 from ldpstream.agents.http.job import Answer, Job
 from ldpstream.agents.http.keys import BODIES, METRICS, QUEUES
-from ldpstream.agents.http.limits import BODY_BYTES, check_cost
 from ldpstream.agents.http.lookup import (
     being_read,
     check_span,
@@ -25,8 +23,20 @@ from ldpstream.agents.http.lookup import (
     kept_windows,
     readable_collection,
 )
-from ldpstream.agents.http.parameters import AnswerError, read_time
-from ldpstream.agents.http.question import address_options, body_options, read_body
+from ldpstream.agents.http.parameters import (
+    CONTENT_TYPES,
+    AnswerError,
+    Format,
+    read_time,
+    wanted_format,
+)
+from ldpstream.agents.http.question import (
+    BODY_BYTES,
+    address_options,
+    body_options,
+    check_cost,
+    read_body,
+)
 from ldpstream.agents.partition.answers import answer as snapshot_of
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cells import decode_final

@@ -12,9 +12,9 @@ from aiohttp import web
 from yarl import URL
 
 from ldpstream.agents.http.keys import BODIES, SHARDS
-from ldpstream.agents.http.limits import BODY_BYTES
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.peers import FORWARDED as ASKED_BY
+from ldpstream.agents.http.question import BODY_BYTES
 from ldpstream.agents.served.shards import Shards
 
 FORWARDED: Final = "Ldpstream-Forwarded"

@@ -13,7 +13,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_csv
-from ldpstream.agents.http.formats import Format
+from ldpstream.agents.http.parameters import Format
 from ldpstream.agents.state.context import WindowTotals
 
 
@@ -73,14 +73,13 @@ MakeJob: TypeAlias = Callable[[], Job]
 """Adds up the totals of a job, which takes too long for the event loop."""
 
 
-def tagged(config: CollectionConfig, make: MakeJob) -> tuple[Job, str]:
-    """Return a job with its tag."""
-    job = make()
-    return job, job.tag(config)
-
-
-def answered(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Answer:
-    """Return the answer to a job, computed unless its tag is known; a star stands for any tag."""
+def answered(
+    config: CollectionConfig,
+    make: MakeJob,
+    known: frozenset[str],
+    body: Callable[[Job, CollectionConfig], bytes],
+) -> Answer:
+    """Return the answer to a job, whose `body` is computed unless its tag, or a star, is known."""
     job = make()
     tag = job.tag(config)
-    return Answer(tag, None if known & {tag, "*"} else job.body(config))
+    return Answer(tag, None if known & {tag, "*"} else body(job, config))

@@ -173,7 +173,6 @@ class _Quiet(logging.Filter):
     """Drops errors of clients, which they are told, and removes addresses from the rest."""
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether to keep a record."""
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError):
             return False

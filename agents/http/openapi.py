@@ -8,8 +8,8 @@ from pydantic.json_schema import models_json_schema
 
 from ldpstream import __version__
 from ldpstream.agents.document.answers import Problem
-from ldpstream.agents.http.limits import BODY_BYTES
 from ldpstream.agents.http.operations import OPERATIONS, Operation
+from ldpstream.agents.http.question import BODY_BYTES
 
 OPENAPI_VERSION: Final = "3.1.0"
 _REFERENCE: Final = "#/components/schemas/{model}"

@@ -8,9 +8,8 @@ from aiohttp import web
 from ldpstream.agents.document.answers import WindowList, WindowState
 from ldpstream.agents.document.flat import Cell, to_csv
 from ldpstream.agents.http.describe import describe_window
-from ldpstream.agents.http.formats import CONTENT_TYPES, wanted_format
 from ldpstream.agents.http.lookup import kept_windows, readable_collection
-from ldpstream.agents.http.parameters import read_page, read_time
+from ldpstream.agents.http.parameters import CONTENT_TYPES, read_page, read_time, wanted_format
 from ldpstream.agents.state.view import WindowInfo
 
 HEADER: Final = ("start", "end", "n", "late", "final", "published")
@@ -36,8 +35,10 @@ async def window_list(request: web.Request) -> web.Response:
     )
     headers = {"Vary": "Accept"}
     if answer.more:
-        follow = _next if page.forward else _previous
-        headers["Link"] = follow(request, shown)
+        # Windows have distinct ends, so "to" leaves exactly those before the first shown one.
+        after, to = ("after", shown[-1].start_ms), ("to", shown[0].end_ms - 1)
+        link = _link(request, "next", after) if page.forward else _link(request, "prev", to)
+        headers["Link"] = link
     if form == "csv":
         body = to_csv((_row(one) for one in answer.windows), HEADER)
         return web.Response(
@@ -50,15 +51,6 @@ async def window_list(request: web.Request) -> web.Response:
 
 def _within(info: WindowInfo, from_ms: int | None, to_ms: int | None) -> bool:
     return (from_ms is None or info.start_ms >= from_ms) and (to_ms is None or info.end_ms <= to_ms)
-
-
-def _next(request: web.Request, shown: list[WindowInfo]) -> str:
-    return _link(request, "next", ("after", shown[-1].start_ms))
-
-
-def _previous(request: web.Request, shown: list[WindowInfo]) -> str:
-    # Windows have distinct ends, so this leaves exactly those before the first shown one.
-    return _link(request, "prev", ("to", shown[0].end_ms - 1))
 
 
 def _link(request: web.Request, relation: str, moved: tuple[str, int]) -> str:

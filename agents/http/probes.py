@@ -1,19 +1,13 @@
 """Answers for monitoring, the same from worker, packer and gateway."""
 
 from collections.abc import Sequence
-from typing import Protocol
 
 from aiohttp import web
 
-
-class Exposed(Protocol):
-    """Metrics that can be shown."""
-
-    def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics and their media type, in the format that an Accept header requests."""
+from ldpstream.agents.metrics.exposition import ProcessMetrics
 
 
-def answer_metrics(request: web.Request, metrics: Exposed) -> web.Response:
+def answer_metrics(request: web.Request, metrics: ProcessMetrics) -> web.Response:
     """Answer metrics, in the format that the request's Accept header asks for."""
     body, content_type = metrics.exposition(accept=request.headers.get("Accept", ""))
     return web.Response(body=body, headers={"Content-Type": content_type})

@@ -18,6 +18,7 @@ from ldpstream.agents.kafka.guarded import Guarded, start_guarded
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError
 
 _ATTEMPTS = 3
+_START_SECONDS = 15.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class EmbeddedBroker:
         self.guarded.stop()
 
 
-def start_broker(*, port: int = 0, timeout_seconds: float = 15.0) -> EmbeddedBroker:
+def start_broker(*, port: int = 0) -> EmbeddedBroker:
     """Start a broker on the loopback interface, on a free port unless one is given.
 
     It ends with this process, even if this process is killed.
@@ -53,7 +54,7 @@ def start_broker(*, port: int = 0, timeout_seconds: float = 15.0) -> EmbeddedBro
     # Another process may take the port between our probe and the broker's bind: try another port.
     for _ in range(1 if port else _ATTEMPTS):
         broker = _launch(binary, port or _free_port())
-        if _serves(broker, timeout_seconds):
+        if _serves(broker):
             return broker
         error = broker.guarded.output()
         broker.stop()
@@ -95,9 +96,9 @@ def _launch(binary: str, port: int) -> EmbeddedBroker:
     return EmbeddedBroker(bootstrap, start_guarded(command, environment={"RUST_LOG": "warn"}))
 
 
-def _serves(broker: EmbeddedBroker, timeout_seconds: float) -> bool:
+def _serves(broker: EmbeddedBroker) -> bool:
     host, _, port = broker.bootstrap.partition(":")
-    deadline = time.monotonic() + timeout_seconds
+    deadline = time.monotonic() + _START_SECONDS
     while broker.running and time.monotonic() < deadline:
         try:
             with socket.create_connection((host, int(port)), timeout=1.0):

@@ -12,13 +12,11 @@ from contextlib import AbstractContextManager, suppress
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
 
 from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.delays import DelayCollector
-from ldpstream.agents.metrics.exposition import expose
+from ldpstream.agents.metrics.exposition import ProcessMetrics
 from ldpstream.agents.metrics.gauges import PipelineCollector
 from ldpstream.agents.partition.delays import Delays
 from ldpstream.agents.partition.flushes import Outcome
@@ -33,20 +31,12 @@ FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
 
 
-class Metrics:
-    """The metrics of one worker, and the registry that holds them.
-
-    A given `registry` gets only these metrics, because an application that embeds the pipeline has
-    its own process metrics. A new one also has the process's memory and CPU time. The global
-    registry of `prometheus_client` is never touched.
-    """
+class Metrics(ProcessMetrics):
+    """The metrics of one worker."""
 
     def __init__(self, *, registry: CollectorRegistry | None = None) -> None:
-        if registry is None:
-            registry = CollectorRegistry()
-            ProcessCollector(registry=registry)
-            PlatformCollector(registry=registry)
-        self.registry = registry
+        super().__init__(registry)
+        registry = self.registry
         self._documents: dict[str, EstimateDocument] = {}
         self._reports = Counter(
             "ldpstream_reports",
@@ -225,10 +215,6 @@ class Metrics:
         before = self._documents.get(collection)
         if before is None or _start_ms(document) >= _start_ms(before):
             self._documents[collection] = document
-
-    def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics and their media type, in the format that an Accept header requests."""
-        return expose(self.registry, accept=accept)
 
 
 def _start_ms(document: EstimateDocument) -> int:

@@ -2,10 +2,9 @@
 
 from collections.abc import Collection
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
+from prometheus_client import Counter, Gauge, Histogram
+
+from ldpstream.agents.metrics.exposition import ProcessMetrics
 
 RESULTS = (
     "accepted",
@@ -29,13 +28,11 @@ RESULTS = (
 _BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class GatewayMetrics:
+class GatewayMetrics(ProcessMetrics):
     """The metrics of a gateway."""
 
     def __init__(self, collections: Collection[str]) -> None:
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
-        PlatformCollector(registry=self.registry)
+        super().__init__()
         self._uploads = Counter(
             "ldpstream_gateway_uploads",
             "Uploads answered, by what became of them",
@@ -78,8 +75,3 @@ class GatewayMetrics:
     def accepted(self, collection: str, reports: int) -> None:
         """Count reports that the broker has."""
         self._reports.labels(collection).inc(reports)
-
-    def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
-        """Return the metrics as text, and their content type."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type

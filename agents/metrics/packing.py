@@ -3,19 +3,16 @@
 from collections.abc import Collection
 from contextlib import suppress
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
-from prometheus_client.exposition import choose_encoder
-from prometheus_client.platform_collector import PlatformCollector
-from prometheus_client.process_collector import ProcessCollector
+from prometheus_client import Counter, Gauge
+
+from ldpstream.agents.metrics.exposition import ProcessMetrics
 
 
-class PackMetrics:
+class PackMetrics(ProcessMetrics):
     """The metrics of a packer."""
 
     def __init__(self, collections: Collection[str]) -> None:
-        self.registry = CollectorRegistry()
-        ProcessCollector(registry=self.registry)
-        PlatformCollector(registry=self.registry)
+        super().__init__()
         self._records, self._messages, self._bytes, self._left_out, self._failures = (
             Counter(f"ldpstream_pack_{name}", text, ["collection"], registry=self.registry)
             for name, text in (
@@ -59,8 +56,3 @@ class PackMetrics:
         else:
             with suppress(KeyError):
                 self._lag.remove(collection, str(partition))
-
-    def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics and their media type, in the format that an Accept header requests."""
-        encode, content_type = choose_encoder(accept)
-        return encode(self.registry), content_type

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document.part import Part
+from ldpstream.agents.document.entries import Part
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.registry.attributes import default_weights, worst_variance

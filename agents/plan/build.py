@@ -5,7 +5,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from ldpstream.agents.document.part import Number
+from ldpstream.agents.document.entries import Number
 from ldpstream.agents.plan.ask import PlanRequest
 from ldpstream.agents.plan.model import (
     CostPart,

@@ -22,7 +22,7 @@ from ldpstream.agents.plan.table import show_plan
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.labels import Labels
 from ldpstream.agents.terminal.tables import table_console
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.realise import write_channel
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.optimum import Optimum

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field, JsonValue
 
-from ldpstream.agents.document.part import Number, Part
+from ldpstream.agents.document.entries import Number, Part
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
 

@@ -8,7 +8,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.plan.ask import UNIFORM, PlanRequest, ask
 from ldpstream.agents.plan.build import build_plan
 from ldpstream.agents.plan.model import PlanDocument
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.planning.choices import (
     LIMIT_SECONDS,
     SEARCH_SECONDS,

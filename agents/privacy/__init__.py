@@ -5,26 +5,27 @@ smaller than it is.
 """
 
 from ldpstream.agents.privacy.central import Central, central
-from ldpstream.agents.privacy.factors import factor_text
+from ldpstream.agents.privacy.factors import factor_text, round_up
 from ldpstream.agents.privacy.nominal import nominal_warning
 from ldpstream.agents.privacy.statement import (
+    YEAR_MS,
     PrivacyStatement,
-    hold_sentences,
-    minimum_sentences,
+    hold_sentence,
+    minimum_sentence,
     privacy_statement,
-    spread_sentences,
     words_sentence,
 )
 
 __all__ = [
+    "YEAR_MS",
     "Central",
     "PrivacyStatement",
     "central",
     "factor_text",
-    "hold_sentences",
-    "minimum_sentences",
+    "hold_sentence",
+    "minimum_sentence",
     "nominal_warning",
     "privacy_statement",
-    "spread_sentences",
+    "round_up",
     "words_sentence",
 ]

@@ -44,18 +44,15 @@ class Central:
         ]
         return {"reports": self.reports, "delta": self.delta, "losses": losses, "trust": TRUST}
 
-    def sentences(self) -> tuple[str, ...]:
-        """Return the loss in words, a sentence each."""
+    def sentence(self) -> str:
+        """Return the loss in words."""
         budget = max(one.budget for one in self.losses)
         exponent = Fraction(self.epsilon)
         return (
-            (
-                f"Published documents are about {self.reports:,} or more reports together, so they "
-                "tell less about each: two values that a report hides up to a factor of "
-                f"{factor_text(budget)} are hidden up to a factor of {factor_text(exponent)} "
-                f"(epsilon {round_up(exponent, 4)}), except with probability {self.delta:g}. "
-                f"{TRUST}"
-            ),
+            f"Published documents are about {self.reports:,} or more reports together, so they "
+            "tell less about each: two values that a report hides up to a factor of "
+            f"{factor_text(budget)} are hidden up to a factor of {factor_text(exponent)} "
+            f"(epsilon {round_up(exponent, 4)}), except with probability {self.delta:g}. {TRUST}"
         )
 
 

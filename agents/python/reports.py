@@ -42,7 +42,6 @@ class ReportSet:
     clamped: int = 0
 
     def __len__(self) -> int:
-        """Return the number of reports."""
         return len(self.reports)
 
     def __add__(self, other: "ReportSet") -> "ReportSet":
@@ -68,7 +67,6 @@ class ReportSet:
         )
 
     def __repr__(self) -> str:
-        """Return the collection's name and how many reports there are."""
         return f"<{len(self):,} reports of {self.collection.name}>"
 
     def to_lines(self) -> bytes:

@@ -32,17 +32,14 @@ class _Spans(Mapping[int, WindowTotals]):
     replicas: Sequence[Replica]
 
     def __getitem__(self, start_ms: int) -> WindowTotals:
-        """Return the totals of the span that starts at `start_ms`."""
         if start_ms not in self._starts():
             raise KeyError(start_ms)
         return totals(self.context, self.replicas, start_ms, start_ms + self.size_ms)
 
     def __iter__(self) -> Iterator[int]:
-        """Return the starts of the spans."""
         return iter(self._starts())
 
     def __len__(self) -> int:
-        """Return how many spans there are."""
         return len(self._starts())
 
     @property
@@ -72,7 +69,6 @@ class WindowedTable(_Spans):
     """
 
     def __repr__(self) -> str:
-        """Return the numbers of reports, by start."""
         try:
             counts = ", ".join(f"{format_time(start)}: {one.n:,}" for start, one in self.items())
         except NotReadyError as error:

@@ -31,11 +31,6 @@ class Counts:
         self._arrays: dict[tuple[int, int], int] = {}
         self._array_bytes = 0
 
-    @property
-    def array_bytes(self) -> int:
-        """Size of all arrays."""
-        return self._array_bytes
-
     def load(self, pane: int, chunk: int, value: bytes) -> None:
         """Load a chunk from its stored value."""
         self._panes.setdefault(pane, {})[chunk] = value

@@ -12,10 +12,11 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.config import KafkaConfig
+from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.connections import telling_of_waits
-from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.declare import TopicError, declare_topics, lacking_partitions
+from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.terminal.errors import Failed, Refused
 
@@ -79,6 +80,25 @@ async def reader(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaConsumer]:
         client = clients.reader(kafka.bootstrap, kafka.options, committed_only=False)
     async with _started(client.start, client.stop, kafka):
         yield client
+
+
+async def source_partitions(kafka: KafkaConfig, collection: CollectionConfig) -> int:
+    """Return how many partitions the source has; create it as configured if it is missing.
+
+    Raises:
+        Failed: where `one_report` needs more partitions than there are.
+    """
+    topic = collection.topics.source
+    async with admin(kafka) as client:
+        found = await describe(client, [topic])
+        if topic not in found:
+            factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
+            found = await declare_topics(client, [collection], replication_factor=factor)
+            click.echo(f"created the topics of {collection.name}", err=True)
+    there = found[topic].partitions
+    if lacking := lacking_partitions(there, collection):
+        raise Failed(lacking)
+    return there
 
 
 @asynccontextmanager

@@ -6,9 +6,9 @@ from typing import Any, Final, TypeVar
 import click
 
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
+from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.config.shard import Shard
-from ldpstream.agents.config.warnings import nominal_warnings
-from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.words import Words
 
@@ -54,7 +54,6 @@ class ShardParameter(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> Shard:
-        """Return the shard, or fail with usage help."""
         try:
             return Shard.parse(str(value))
         except ValueError as error:
@@ -89,7 +88,6 @@ class AddressParameter(click.ParamType):
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
     ) -> str:
-        """Return the address, or fail with usage help."""
         host, _, port = str(value).rpartition(":")
         if not host or not port.isdecimal() or int(port) > 0xFFFF:
             self.fail(f"expected HOST:PORT, such as 127.0.0.1:6067, got {value}", param, ctx)
@@ -170,3 +168,18 @@ def count(number: int, what: str) -> str:
     if number != 1:
         what += "es" if what.endswith("x") else "s"
     return f"{number} {what}"
+
+
+def confirm(question: str) -> None:
+    """Ask on standard error, and return after a yes.
+
+    Raises:
+        Failed: after a no, or where standard input has no answer.
+    """
+    try:
+        confirmed = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise Failed("nothing was changed: nobody answered; give --yes to not be asked") from None
+    if not confirmed:
+        raise Failed("nothing was changed")

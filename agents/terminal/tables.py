@@ -10,10 +10,9 @@ from rich.text import Text
 
 from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
-from ldpstream.agents.document.entries import Areas
+from ldpstream.agents.document.entries import Areas, MmseEstimate
 from ldpstream.agents.document.flat import runs_text
 from ldpstream.agents.document.model import LostMessages, MergedBlocks
-from ldpstream.agents.document.prior_fields import MmseEstimate
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.labels import PLAIN, Labels, label_text
 

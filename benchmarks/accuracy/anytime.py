@@ -220,7 +220,6 @@ def seed_of(setting: Setting) -> int:
 
 
 def main() -> int:
-    """Print the table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy.anytime", description=__doc__
     )

@@ -201,7 +201,6 @@ TABLES = {"all": (small_cases, small_rows), "top": (large_cases, top_rows)}
 
 
 def main() -> int:
-    """Print both tables and the worst cases."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy.coverage", description=__doc__
     )

@@ -207,7 +207,6 @@ def print_table(cells: list[Cell], repetitions: int) -> None:
 
 
 def main() -> int:
-    """Print the cells that fail, and the table of widths."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy.coverage_grid", description=__doc__
     )

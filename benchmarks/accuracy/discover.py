@@ -26,7 +26,6 @@ _WINDOW_MS = 3_600_000
 
 
 def main() -> None:
-    """Print a row for each distribution."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--devices", type=int, default=1_000_000)
     parser.add_argument("--words", type=int, default=1_000_000, help="distinct ones")

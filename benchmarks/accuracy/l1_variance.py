@@ -108,7 +108,6 @@ def measured_ratio(mechanism: Mechanism, shape: tuple[int, ...], repetitions: in
 
 
 def main() -> int:
-    """Print both tables."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy.l1_variance", description=__doc__
     )

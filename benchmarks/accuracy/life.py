@@ -41,8 +41,8 @@ from benchmarks.accuracy.life_table import LEVEL, Cell, print_table
 from benchmarks.accuracy.repeated import AffineSums
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.spread import SpreadConfig, sampling_between
-from ldpstream.agents.document.attributes import of_attribute
-from ldpstream.agents.document.devices import active_devices
+from ldpstream.agents.document.basis import of_attribute
+from ldpstream.agents.document.build import active_devices
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import bound
@@ -273,7 +273,6 @@ def settings(rules: Iterable[Rule]) -> list[Setting]:
 
 
 def main() -> int:
-    """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy.life", description=__doc__)
     parser.add_argument("--repetitions", type=int, default=1_000)
     parser.add_argument("--devices", type=int, default=400)

@@ -184,7 +184,6 @@ def show(name: str, setting: Setting, repetitions: int, seconds: float) -> bool:
 
 
 def main() -> None:
-    """Print the cases."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.accuracy.optimal")
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"some of {', '.join(CASES)}")
     parser.add_argument("--repetitions", type=int, default=200)

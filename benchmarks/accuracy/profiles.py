@@ -190,7 +190,6 @@ def cell(name: str, size: int, epsilon: float, n: int, repetitions: int, method:
 
 
 def main() -> int:
-    """Print a line for each cell."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy.profiles", description=__doc__
     )

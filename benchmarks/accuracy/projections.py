@@ -142,7 +142,6 @@ def print_group(title: str, rows: dict[str, dict[str, Errors]], *, each: bool) -
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.accuracy.projections", description=__doc__
     )

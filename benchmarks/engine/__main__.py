@@ -75,7 +75,6 @@ def _arguments() -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure, print the tables, and judge."""
     given = _arguments()
     begun = time.monotonic()
     run = Run(given)

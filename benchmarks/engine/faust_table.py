@@ -19,7 +19,6 @@ _HEAD_BYTES = 24
 
 
 def main() -> None:
-    """Run the app."""
     bootstrap, topic, partitions, messages, folder = sys.argv[1:]
     asyncio.run(_agent(bootstrap, topic, int(partitions), int(messages), folder))
 

@@ -25,7 +25,6 @@ _FEW = 2_000
 
 
 def main() -> None:
-    """Measure all of them."""
     file, values, epsilon = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     reports = np.load(file).tolist()
     rng = np.random.default_rng(1)

@@ -22,7 +22,6 @@ _HEAD_BYTES = 24
 
 
 def main() -> None:
-    """Run the app."""
     bootstrap, name, messages, folder = sys.argv[1:]
     seen, begun, cpu = 0, 0.0, 0.0
 

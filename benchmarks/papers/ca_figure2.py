@@ -119,7 +119,6 @@ def draw(axes: Axes, name: str, numbers: tuple[int, ...], found: Floats) -> None
 
 
 def main() -> None:
-    """Print the tables and write the picture."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.ca_figure2")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--points", type=int, default=len(NUMBERS), help="how many values of n")

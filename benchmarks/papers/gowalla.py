@@ -110,7 +110,6 @@ def shares(document: dict[str, Any], shape: tuple[int, int]) -> NDArray[np.float
 
 
 def main() -> None:
-    """Run the pipeline and print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.gowalla")
     parser.add_argument("path", type=Path, help="an .npz file with the array counts (125, 350)")
     parser.add_argument("--broker", choices=KINDS, default="embedded")

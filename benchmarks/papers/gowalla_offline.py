@@ -76,7 +76,6 @@ def load(path: Path) -> Integers:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.gowalla_offline")
     parser.add_argument("path", type=Path, help="an .npz file with the array counts (125, 350)")
     parser.add_argument("--repetitions", type=int, default=10)

@@ -162,7 +162,6 @@ def check_priors(users: Users, epsilon: float) -> None:
 
 
 def main() -> None:
-    """Print the tables and write the picture."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.lip_figures")
     parser.add_argument("data", type=Path, nargs="?", help=f"folder with {KOSARAK} and {GOWALLA}")
     parser.add_argument("--picture", type=Path, default=Path("build/lip_figures.png"))

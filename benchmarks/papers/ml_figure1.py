@@ -157,7 +157,6 @@ def draw_expressions(axes: Axes, dimensions: int, inside: float, *, over_users: 
 
 
 def main() -> None:
-    """Print the tables and write the picture."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.ml_figure1")
     parser.add_argument("--repetitions", type=int, default=REPETITIONS)
     parser.add_argument("--picture", type=Path, default=Path("build/ml_figure1.png"))

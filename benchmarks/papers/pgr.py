@@ -169,7 +169,6 @@ def measure(figure: Published, *, seed: int, most: int) -> Floats:
 
 
 def main() -> None:
-    """Print the table, and the rows that differ by more than 5%."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.pgr")
     parser.add_argument("path", type=Path, help="the published figures, JSON")
     parser.add_argument("--only", nargs="*", help="data sets, such as spike1 zipf1.0")

@@ -122,7 +122,6 @@ def figure() -> Figure:
 
 
 def main() -> None:
-    """Write the figure and print its vertices."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.papers.test_region")
     parser.add_argument("file", type=Path, help="the PNG to write")
     options = parser.parse_args()

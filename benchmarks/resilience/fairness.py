@@ -27,7 +27,6 @@ QUIET_WINDOWS = 20
 
 
 def main() -> None:
-    """Measure and print the table."""
     parser = argparse.ArgumentParser(description="Measure a trickle beside a backlog.")
     parser.add_argument("--broker", choices=KINDS, default="embedded")
     parser.add_argument("--reports", type=int, default=5_000_000, help="in single messages")

@@ -26,7 +26,6 @@ SECONDS_A_FAULT = 8.0
 
 
 def main() -> None:
-    """Run, print the tables, and exit."""
     parser = argparse.ArgumentParser(description="Disturb a stream, and compare all counts.")
     parser.add_argument("--broker", choices=("embedded", "kafka", "cluster"), default="kafka")
     parser.add_argument("--faults", type=int, default=100)

@@ -247,7 +247,6 @@ def run(
 
 
 def main() -> int:
-    """Run it once."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.resilience.fleet", description=__doc__
     )

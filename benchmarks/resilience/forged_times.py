@@ -118,7 +118,6 @@ def _batches(
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.resilience.forged_times")
     parser.add_argument("--seconds", type=int, default=600, help="of simulated or real time")
     parser.add_argument(

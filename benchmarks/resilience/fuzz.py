@@ -32,7 +32,6 @@ from tests.processes import Worker
 
 
 def main() -> None:
-    """Run the fuzz and print what happened to its messages."""
     parser = argparse.ArgumentParser(description="Fuzz a worker through a broker.")
     parser.add_argument("--broker", choices=KINDS, default="embedded")
     parser.add_argument("--messages", type=int, default=100_000)

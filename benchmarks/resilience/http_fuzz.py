@@ -14,7 +14,6 @@ from tests.fuzz.http import fuzz
 
 
 def main() -> int:
-    """Make the calls and print the outcome."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=1)

@@ -22,7 +22,6 @@ from tests.lab import Lab
 
 
 def main() -> None:
-    """Print a line per run, and exit."""
     parser = argparse.ArgumentParser(description="Close windows by idleness under faults.")
     parser.add_argument("--runs", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=90.0, help="of each run")

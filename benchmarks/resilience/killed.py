@@ -44,7 +44,6 @@ class Kill:
 
 
 def main() -> None:
-    """Measure, print, and exit."""
     parser = argparse.ArgumentParser(description="Time how soon a killed worker is replaced.")
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--partitions", type=int, default=12)

@@ -141,7 +141,6 @@ async def run(seconds: float, kind: str, folder: Path) -> int:
 
 
 def main() -> None:
-    """Read the options, and run."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--broker", choices=("embedded", "kafka"), default="embedded")

@@ -31,7 +31,6 @@ def _world(seed: int) -> type[CuriousWorld]:
 
 
 def main() -> int:
-    """Run the attacker and print what it learned."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="the first seed")

@@ -235,7 +235,6 @@ async def _one_frame(config: CollectionConfig, bootstrap: str) -> None:
 
 
 def main() -> int:
-    """Run the siege and print the outcome."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--checkout", type=Path, default=HERE, help="its commands are attacked")

@@ -207,7 +207,6 @@ async def attack(target: Target) -> NoReturn:
 
 
 def main() -> None:
-    """Attack what standard input names."""
     # Attackers elsewhere would not compete for the processors of what they attack.
     os.nice(_NICE)
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -114,7 +114,6 @@ def _seconds(call: Callable[[], object]) -> float:
 
 
 def main(names: list[str]) -> None:
-    """Measure each in a process of its own."""
     if len(names) == 1:
         measure(*names)
         return

@@ -57,7 +57,6 @@ CASES: dict[str, list[tuple[str, dict[str, object]]]] = {
 
 
 def main() -> None:
-    """Print bytes and microseconds a report for every mechanism."""
     head = (
         f"{'mechanism':22}{'domain':32}{'bytes':>6}{'median us':>11}{'99% us':>9}{'worst us':>10}"
     )

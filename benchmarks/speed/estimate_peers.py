@@ -24,7 +24,6 @@ _PROJECTED = {0: "unbiased", 2: "simplex"}
 
 
 def main() -> None:
-    """Measure all of them."""
     file, values, epsilon = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
     given = np.load(file)
 

@@ -160,7 +160,6 @@ def peer_table(ldp_python: str) -> None:
 
 
 def main() -> None:
-    """Print the tables."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.speed.estimates", description=__doc__
     )

@@ -62,7 +62,6 @@ class Measured:
 
 
 def main() -> None:
-    """Measure and print the table."""
     parser = argparse.ArgumentParser(description="Measure uploads through the gateway.")
     parser.add_argument("--broker", choices=KINDS, default="embedded")
     parser.add_argument("--seconds", type=float, default=5.0, help="for each of the four")

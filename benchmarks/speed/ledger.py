@@ -23,7 +23,6 @@ _TABLE = {
 
 
 def main() -> None:
-    """Print microseconds and bytes of the file per window."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("windows", type=int, nargs="?", default=1_000)
     windows = parser.parse_args().windows

@@ -119,7 +119,6 @@ def measure(values: int, grace_ms: int, make: Callable[[Context], list[bytes]]) 
 
 
 def main() -> None:
-    """Print the table."""
     print(
         f"{'messages':<13} {'number':>8} {'MB':>6} {'values':>10} {'grace s':>7} {'ingest ms':>9} "
         f"{'flush ms':>8} {'peak MB':>8} {'cells MB':>8} {'copies MB':>8}"

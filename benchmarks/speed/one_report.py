@@ -112,7 +112,6 @@ def measure(millions: float) -> str:
 
 
 def main() -> None:
-    """Print the table."""
     parser = argparse.ArgumentParser(description="What one_report costs.")
     parser.add_argument("--millions", default="0.1,1,10", help="reports in the window")
     print(

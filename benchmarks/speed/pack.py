@@ -49,7 +49,6 @@ class Measured:
 
 
 def main() -> None:
-    """Measure and print the table."""
     parser = argparse.ArgumentParser(description="Measure single reports through pack.")
     parser.add_argument("--broker", choices=KINDS, default="embedded")
     parser.add_argument("--singles", type=int, default=2_000_000, help="messages of one report")

@@ -181,7 +181,6 @@ async def run(path: str, seconds: float) -> int:
 
 
 def main() -> None:
-    """Read the options, and measure."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--seconds", type=float, default=600.0)
     path = find_chromium()

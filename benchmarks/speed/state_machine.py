@@ -72,7 +72,6 @@ def measure(values: int, *, reports: int, times: int) -> str:
 
 
 def main() -> None:
-    """Print the table."""
     print(
         f"{'values':>7} {'reports':>7} {'seconds':>7} {'messages/s':>12} {'reports/s':>12} "
         f"{'flush ms':>9} {'read ms':>9} {'records':>8} {'bytes':>10}"

@@ -65,7 +65,6 @@ class Taken:
 
 
 def main() -> None:
-    """Measure and print the table."""
     parser = argparse.ArgumentParser(description="Measure the memory of cells.")
     parser.add_argument(
         "--panes", default="10000,100000", help="closed panes, each a multiple of 100"

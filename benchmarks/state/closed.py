@@ -147,7 +147,6 @@ def taken(partitions: int, panes: int, values: int) -> Taken:
 
 
 def main() -> None:
-    """Measure and print the table."""
     parser = argparse.ArgumentParser(description="Measure what closed panes take.")
     parser.add_argument("--partitions", default="1,4,16,64")
     parser.add_argument("--panes", type=int, default=200)

@@ -57,7 +57,6 @@ class Scrape:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Measure a worker of many collections.")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     parser.add_argument("--collections", type=int, default=50)

@@ -64,7 +64,6 @@ class Taken:
 
 
 def main() -> None:
-    """Measure and print the table."""
     parser = argparse.ArgumentParser(description="Measure a worker's memory.")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     parser.add_argument("--reports", default="", help="millions of reports")

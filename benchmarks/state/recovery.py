@@ -42,7 +42,6 @@ class Recovered:
 
 
 def main() -> None:
-    """Measure and print the table."""
     parser = argparse.ArgumentParser(description="Measure the recovery of state.")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     parser.add_argument("--panes", default="1000,3000,10000", help="open panes a partition")

@@ -111,7 +111,6 @@ class Model:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description="Compare a worker's memory with the model.")
     parser.add_argument("--broker", choices=KINDS, default="kafka")
     parser.add_argument("--partitions", default="4,16,64")

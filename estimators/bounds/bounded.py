@@ -1,18 +1,23 @@
 """Estimates with bounds from sums over reports, for every estimand and sampling of devices."""
 
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import numpy as np
 
 from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
-from ldpstream.estimators.bounds.clustered import stretched, thinned, with_sampling
 from ldpstream.estimators.bounds.options import OTHERWISE, Estimand, Method, Options
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH
 from ldpstream.estimators.bounds.variance import variance
 from ldpstream.estimators.queries.distinct import taken
 from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Floats, Integers
+
+_EXTENSIVE: Final = (
+    *("total", "squares", "offset", "floor", "ceiling", "noisy", "moment"),
+    *("fewest", "most", "tossed"),
+)
+"""The sums that a factor fewer reports divide."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +96,25 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     )
 
 
+def forged_reports(estimate: Estimate) -> Floats:
+    """Return, for each estimate, the least number of forged reports among the n that can move it.
+
+    Moving an estimate means changing it by more than the distance to its nearer bound, before
+    bounds are cut to the range of shares. Among n reports, m forged ones change `sum h(y_i) / n` by
+    at most `m (max h - min h) / n`, which is m times the influence, whether they replace honest
+    reports or come in addition to n - m of them. They attain this if the honest reports would have
+    had the other extreme. Fewer therefore never suffice, and this many can.
+
+    float64 of shape `(q,)`, integers from 1 to n; NaN if the value or a bound is undefined, or if
+    all n reports would not suffice.
+    """
+    distance = np.minimum(estimate.value - estimate.lowest, estimate.highest - estimate.value)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        number = np.floor(np.maximum(distance, 0.0) / estimate.influence) + 1.0
+    possible = np.isfinite(number) & (number <= estimate.n)
+    return np.where(possible, number, np.nan)
+
+
 def _held(sums: Sums, n: int, options: Options) -> Estimate:
     """Return the estimate for reports that share their noise, by counting devices.
 
@@ -100,7 +124,7 @@ def _held(sums: Sums, n: int, options: Options) -> Estimate:
     devices = max(1, int(n / options.sampling.noise))
     method = "bernstein" if options.method == "exact" else options.method
     alone = replace(options, method=method, sampling=options.sampling.of_one())
-    few = bound(thinned(sums, n / devices), devices, alone)
+    few = bound(_thinned(sums, n / devices), devices, alone)
     return replace(few, influence=sums.spread / n, n=n, method=options.method)
 
 
@@ -123,10 +147,10 @@ def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Opti
     they are.
     """
     squared = plain.se**2
-    se = np.sqrt(with_sampling(sums, n, squared, factor))
+    se = np.sqrt(_with_sampling(sums, n, squared, factor))
     if options.method in {"normal", "padded"}:
         distances = plain.value - plain.lowest, plain.highest - plain.value
-        below, above = stretched(sums, n, squared, distances, factor)
+        below, above = _stretched(sums, n, squared, distances, factor)
         lowest, highest = plain.value - below, plain.value + above
         low, high = lowest, highest
         if options.method == "padded":
@@ -136,7 +160,47 @@ def _resampled(sums: Sums, n: int, plain: Estimate, factor: float, options: Opti
         devices = max(1, int(n / factor))
         if options.method == "exact":
             options = replace(options, method="bernstein")
-        few = bound(thinned(sums, n / devices), devices, options)
+        few = bound(_thinned(sums, n / devices), devices, options)
         ends = ("low", "high", "lowest", "highest", "form")
         return replace(plain, se=se, **{name: getattr(few, name) for name in ends})
     return replace(plain, se=se)
+
+
+def _with_sampling(sums: Sums, n: int, plain: Floats, factor: float) -> Floats:
+    """Return the population's variance `(q,)` with its sampling part times a factor; n >= 1."""
+    if factor == 1.0:
+        return plain
+    sampled = np.maximum(plain - variance(sums, n, "respondents"), 0.0)
+    return np.maximum(plain + (factor - 1.0) * sampled, 0.0)
+
+
+def _stretched(
+    sums: Sums, n: int, plain: Floats, distances: tuple[Floats, Floats], factor: float
+) -> tuple[Floats, Floats]:
+    """Return distances of population bounds, scaled to the variance of `_with_sampling`.
+
+    With more than one report for each device, the sampling part for indicators is that of the share
+    within the bounds that is closest to 1/2, since a rare value may have hardly any report.
+    """
+    changed = _with_sampling(sums, n, plain, factor)
+    if factor > 1.0 and sums.indicators:
+        value = sums.total / n
+        near = np.clip(0.5, value - distances[0], value + distances[1])
+        near = np.clip(near, 0.0, 1.0)
+        changed = np.maximum(changed, plain + (factor - 1.0) * near * (1.0 - near) / n)
+    # Few reports may show no variance; their bounds then grow as if all of it were sampling.
+    unknown = np.full_like(plain, max(factor, 1.0))
+    ratio = np.sqrt(np.divide(changed, plain, out=unknown, where=plain > 0.0))
+    below, above = (np.maximum(distance, 0.0) * ratio for distance in distances)
+    return below, above
+
+
+def _thinned(sums: Sums, factor: float) -> Sums:
+    """Return the sums of a factor fewer reports with the same means.
+
+    Bounds that hold for every number n of independent reports also hold for n/m devices with m
+    reports each: their means are independent, lie in the same interval, and vary no more than one
+    report.
+    """
+    fields = {name: getattr(sums, name) / factor for name in _EXTENSIVE}
+    return replace(sums, **fields)

@@ -22,6 +22,12 @@ Method = Literal["padded", "exact", _Named]
 - `anytime-exact`: the same, at every n.
 """
 
+CredibleMethod = Literal["normal", "bernstein", "anytime"]
+"""The same for credible bounds, of shares estimated with priors."""
+
+Suspicion = Literal["too low", "too high", "too far from 1/2", "too near 1/2", "wrong in a level"]
+"""How priors that the reports contradict are wrong, in the words of documents."""
+
 Form = Literal[
     "known",
     "range",

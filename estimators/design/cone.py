@@ -9,6 +9,10 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats
 
 
+class DesignError(ValueError):
+    """There is no design; the message says what did not converge or what is impossible."""
+
+
 class Cone(ABC):
     """The vectors `v >= 0` that may be a column of a channel over k values.
 

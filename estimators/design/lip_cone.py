@@ -53,7 +53,6 @@ class LipCone(Cone):
         return np.concatenate([np.array(columns), sets])
 
     def contains(self, column: Floats) -> bool:
-        """Return whether a column of any scale is within the ends."""
         low, high = self.ends
         mean = float(self.prior @ column)
         return bool((column >= low * mean).all() and (column <= high * mean).all())

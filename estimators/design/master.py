@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import DesignError
 from ldpstream.mechanisms.base.arrays import Floats
 
 _MOST_STEPS = 150

@@ -13,8 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from ldpstream.estimators.design.cone import Cone, scaled
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import Cone, DesignError, scaled
 from ldpstream.estimators.design.lip_cone import LipCone
 from ldpstream.estimators.design.master import Master, solve
 from ldpstream.estimators.design.pair_cone import PairCone, closed
@@ -28,7 +27,7 @@ from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 Status = Literal["proved", "searched", "unfinished"]
 
-TOLERANCE = 1e-6
+_TOLERANCE = 1e-6
 _LOOSE = 1e-3
 _NEGLIGIBLE = 1e-5
 _QUIET_ROUNDS = 3
@@ -64,16 +63,14 @@ def optimise(
     workload: Workload,
     prior: Floats | None = None,
     *,
-    tolerance: float = TOLERANCE,
     seconds: float = 100.0,
-    seed: int = 0,
 ) -> Design:
     """Return the best channel for a policy, a workload and a design prior, by default uniform.
 
     The decoder of the channel is unbiased for every distribution of values; only its variance is
-    tuned to the prior. `tolerance` is the largest gain, relative to f, that ends the search.
-    `seconds` is the computing time of this thread after which no round starts, so that a busy
-    machine makes no difference. The same seed gives the same design unless time ends the search.
+    tuned to the prior. `seconds` is the computing time of this thread after which no round starts,
+    so that a busy machine makes no difference. The same arguments give the same design unless time
+    ends the search.
 
     Raises:
         DesignError: if the prior is not a distribution above 0, the workload has another size, a
@@ -83,10 +80,10 @@ def optimise(
     if workload.size != policy.size:
         raise DesignError(f"workload: expected {policy.size} values, got {workload.size}")
     scale = float(np.trace(workload.gram)) / policy.size
-    run = _Run(cone_of(policy), workload.gram / scale, p, tolerance, seconds, seed)
+    run = _Run(cone_of(policy), workload.gram / scale, p, seconds)
     best, status, largest, starts = run.run()
     bound = best.trace**2 / max(float(best.multipliers.sum()) + largest, best.trace)
-    master = thin(run.gram, best, tolerance)
+    master = thin(run.gram, best, _TOLERANCE)
     trace = scale * master.trace
     mean, square = p @ workload.gram @ p, p @ np.diag(workload.gram)
     return Design(
@@ -142,14 +139,12 @@ class _Run:
     cone: Cone
     gram: Floats
     prior: Floats
-    tolerance: float
     seconds: float
-    seed: int
 
     def run(self) -> tuple[Master, Status, float, int]:
         """Return the last master, the status, the largest gain, and the number of starts."""
         deadline = time.thread_time() + self.seconds
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(0)
         most = 2 * self.prior.size
         columns, weights = self._begin()
         multipliers, accuracy = None, _LOOSE
@@ -160,20 +155,20 @@ class _Run:
             found = search(self.cone, self.prior, master, rng, effort=effort, most=most)
             starts += effort * (self.cone.climbs + self.cone.kicks)
             gain = max(found.largest / master.trace, 0.0)
-            finest = accuracy <= self.tolerance
-            if finest and gain < self.tolerance:
+            finest = accuracy <= _TOLERANCE
+            if finest and gain < _TOLERANCE:
                 every = search_all(self.cone, self.prior, master, most=most)
                 if every is not None:
                     found, gain = every, max(every.largest / master.trace, 0.0)
                 quiet += 1
-                if gain < self.tolerance and (every is not None or quiet == _QUIET_ROUNDS):
+                if gain < _TOLERANCE and (every is not None or quiet == _QUIET_ROUNDS):
                     status: Status = "searched" if every is None else "proved"
                     return master, status, max(found.largest, 0.0), starts
-            elif gain >= self.tolerance:
+            elif gain >= _TOLERANCE:
                 quiet = 0
             if time.thread_time() > deadline:
                 return master, "unfinished", max(found.largest, 0.0), starts
-            accuracy = min(accuracy, max(0.03 * gain, 0.5 * self.tolerance))
+            accuracy = min(accuracy, max(0.03 * gain, 0.5 * _TOLERANCE))
             kept = master.slacks < 0.03 * gain * master.trace
             kept |= master.weights * len(columns) > _NEGLIGIBLE
             columns = np.concatenate([master.columns[kept], found.columns])

@@ -9,8 +9,7 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from ldpstream.estimators.design.cone import Cone, scaled
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import Cone, DesignError, scaled
 from ldpstream.estimators.design.pivots import Pairs, ascend, moved, moves_at
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 

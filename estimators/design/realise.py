@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.optimise import Design
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json

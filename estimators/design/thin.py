@@ -9,7 +9,7 @@ of the linear program over all weights with the same I.
 import numpy as np
 from scipy.optimize import linprog
 
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.master import Master, solve
 from ldpstream.mechanisms.base.arrays import Floats
 

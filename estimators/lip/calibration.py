@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 from scipy.special import betainc
 
+from ldpstream.estimators.bounds.options import Suspicion
 from ldpstream.estimators.lip.binomial_sums import MAX_WEIGHT, tail_at_least
-from ldpstream.estimators.lip.methods import Suspicion
 from ldpstream.estimators.lip.mmse import report_probabilities
 from ldpstream.estimators.queries.sums import check_counts
 from ldpstream.mechanisms.base.arrays import Floats, Integers

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from ldpstream.estimators.bounds.confidence_sequences import mixture_half_width
-from ldpstream.estimators.bounds.options import SHARPEST
-from ldpstream.estimators.lip.methods import CredibleMethod
+from ldpstream.estimators.bounds.options import SHARPEST, CredibleMethod
 from ldpstream.estimators.queries.sums import check_counts
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.exact.entropy import WORD

@@ -20,6 +20,8 @@ from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
 
 _DIGITS = 9
 """Errors that agree in this many digits are equal; the shorter report then comes first."""
+_NEARLY = 1.1
+"""Errors up to this many times the best one are nearly as good."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -160,10 +162,10 @@ def _rank(candidate: Candidate) -> tuple[float, float, int, str]:
     return rounded, others, candidate.cost.report_bits, candidate.mechanism.id
 
 
-def cheaper_rivals(candidates: Sequence[Candidate], *, within: float = 1.1) -> Iterator[Candidate]:
+def cheaper_rivals(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
     """Yield candidates with nearly the best error and at most half the bits in a report."""
     best = candidates[0]
     for rival in candidates[1:]:
-        near = rival.variance <= best.variance * within**2
+        near = rival.variance <= best.variance * _NEARLY**2
         if near and 2 * rival.cost.report_bits <= best.cost.report_bits:
             yield rival

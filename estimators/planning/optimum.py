@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.optimise import Design, optimise
 from ldpstream.estimators.design.workloads import sets
 from ldpstream.estimators.planning.choices import SEARCH_SECONDS, Objective

@@ -16,12 +16,12 @@ def uniform_shares(size: int) -> Floats:
     return np.full(size, 1.0 / size)
 
 
-def zipf_shares(shape: Sequence[int], exponent: float = ZIPF_EXPONENT) -> Floats:
-    """Return `p(x) ~ prod_d (x_d + 1)^-exponent` over a domain's values in row-major order.
+def zipf_shares(shape: Sequence[int]) -> Floats:
+    """Return `p(x) ~ prod_d (x_d + 1)^-1.1` over a domain's values in row-major order.
 
     In every dimension, the first values are the most frequent ones.
     """
-    axes = [np.arange(1, extent + 1, dtype=np.float64) ** -exponent for extent in shape]
+    axes = [np.arange(1, extent + 1, dtype=np.float64) ** -ZIPF_EXPONENT for extent in shape]
     table = reduce(np.multiply.outer, [axis / axis.sum() for axis in axes])
     return np.array(table).reshape(-1)
 

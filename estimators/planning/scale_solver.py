@@ -18,6 +18,7 @@ _GROWTH = 20.0
 _STEPS = 400
 _CENTRED = 1e-6
 _SHRINKS = 60
+_TOLERANCE = 1e-6
 
 
 class ConvergenceError(RuntimeError):
@@ -43,10 +44,9 @@ def solve_rates(
     budgets: Floats,
     start: Floats,
     *,
-    tolerance: float = 1e-6,
     steps: int = _STEPS,
 ) -> ScaleSolution:
-    """Return the rates of least `sum_j b_j / u_j^2`, up to a relative gap of `tolerance`.
+    """Return the rates of least `sum_j b_j / u_j^2`, up to a relative gap of 1e-6.
 
     `weights` is b, `(m,)`, > 0; `constraints` C, `(P, m)`, >= 0, without a column of zeros;
     `budgets` e, `(P,)`, > 0; `start` any u > 0 with `C u < e`.
@@ -65,12 +65,12 @@ def solve_rates(
                 break
         else:
             raise ConvergenceError(
-                f"scales: expected a relative gap of {tolerance:g} within {steps} Newton steps, "
+                f"scales: expected a relative gap of {_TOLERANCE:g} within {steps} Newton steps, "
                 f"got {_gap(weights, constraints, budgets, rates, sharpness):.3g}"
             )
         objective = _objective(weights, rates)
         gap = objective * _gap(weights, constraints, budgets, rates, sharpness)
-        if gap <= tolerance * objective:
+        if gap <= _TOLERANCE * objective:
             return ScaleSolution(rates, objective, gap, taken)
         sharpness *= _GROWTH
 

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ldpstream.estimators.quantiles.cuts import Cuts
 from ldpstream.estimators.queries.counts import TOGETHER, SetDecoder
+from ldpstream.estimators.queries.groups import Groups
 from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import remove_rounding
@@ -21,6 +22,57 @@ from ldpstream.mechanisms.interface.mechanism import Statistic
 
 _KEPT: Final = 1 << 21
 """Most decoder entries that are kept, 16 MiB: those of a thousand values in one group."""
+
+
+@dataclass(frozen=True)
+class _Cuts:
+    """A cut is a group with one of its distinct positions, and holds the group's values up to it.
+
+    Cuts are ordered by group, then position. For each cut, `(cuts,)`: `group`, `rank` (0-based in
+    the group) and `position` are int64, and `whole` (the cut holds all of its group) is bool.
+    `rank_of_value` is int64 `(k,)`. `length` is the number m of positions, and `ranks` the largest
+    number of cuts in a group.
+    """
+
+    group: Integers
+    rank: Integers
+    position: Integers
+    whole: NDArray[np.bool_]
+    rank_of_value: Integers
+    length: int
+    ranks: int
+
+    @classmethod
+    def of(cls, groups: Groups, positions: Integers) -> Self:
+        """Cut groups at each of their values' positions, int64 `(k,)` >= 0."""
+        pairs = np.stack([groups.of_place, positions])
+        (group, position), cut_of_value = np.unique(pairs, axis=1, return_inverse=True)
+        sizes = np.bincount(group, minlength=groups.count)
+        starts = np.cumsum(sizes) - sizes
+        rank = np.arange(group.size) - starts[group]
+        return cls(
+            group=group,
+            rank=rank,
+            position=position,
+            whole=rank == sizes[group] - 1,
+            rank_of_value=rank[cut_of_value.reshape(-1)],
+            length=int(positions.max()) + 1,
+            ranks=int(sizes.max()),
+        )
+
+    def whole_groups(self, rank: int, groups: int) -> NDArray[np.bool_]:
+        """Return which groups are whole after the cuts of a rank, bool of shape `(groups,)`."""
+        out = np.zeros(groups, dtype=np.bool_)
+        out[self.group[self.whole & (self.rank <= rank)]] = True
+        return out
+
+    def accumulate(self, state: Floats) -> Floats:
+        """Return, for each position, the sum over groups of the state at their last cut: `(m,)`.
+
+        `state` is float64 `(cuts,)`; a group before its first cut counts as 0.
+        """
+        before = np.where(self.rank > 0, np.concatenate([[0.0], state[:-1]]), 0.0)
+        return np.cumsum(np.bincount(self.position, state - before, self.length))
 
 
 @dataclass(frozen=True)
@@ -36,7 +88,7 @@ class CountPrefixes:
     """
 
     decoder: SetDecoder
-    cuts: Cuts
+    cuts: _Cuts
     held: Floats
     kept: Floats | None
     anchors: Floats
@@ -50,7 +102,7 @@ class CountPrefixes:
     def of(cls, decoder: SetDecoder, positions: Integers) -> Self:
         """Prepare an order, given by the position of each value, int64 `(k,)`, >= 0."""
         groups = decoder.groups
-        cuts = Cuts.of(groups, positions)
+        cuts = _Cuts.of(groups, positions)
         table = np.zeros((6, cuts.group.size))
         shape = cuts.ranks, decoder.outputs.of_place.size
         kept = np.empty(shape) if shape[0] * shape[1] <= _KEPT else None
@@ -162,7 +214,7 @@ class CountPrefixes:
         return np.array(extreme.accumulate(out), dtype=np.float64)
 
 
-def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[range, Floats]]:
+def _plain(decoder: SetDecoder, cuts: _Cuts) -> Iterator[tuple[range, Floats]]:
     """Yield several ranks at a time, with the plain decoders of their cuts, `(r, outputs)`.
 
     The decoder of a rank is that of the rank before it plus that of the values it adds.
@@ -178,7 +230,9 @@ def _plain(decoder: SetDecoder, cuts: Cuts) -> Iterator[tuple[range, Floats]]:
         yield ranks, plain
 
 
-def _anchored(decoder: SetDecoder, cuts: Cuts, rank: int, plain: Floats, anchors: Floats) -> Floats:
+def _anchored(
+    decoder: SetDecoder, cuts: _Cuts, rank: int, plain: Floats, anchors: Floats
+) -> Floats:
     of_output = decoder.outputs.of_place
     h = plain + anchors[of_output] * decoder.slack
     h[cuts.whole_groups(rank, decoder.groups.count)[of_output]] = 1.0

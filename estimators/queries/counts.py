@@ -119,7 +119,6 @@ class SetDecoder(Queries):
         return cls(decoder, groups, outputs, slack, noise, sizes)
 
     def set_query(self, indicator: Floats) -> Query:
-        """Prepare a set of values, given by its indicator, float64 `(k,)`."""
         (h,) = self.decode_sets(indicator[None], self.decoder.decode(indicator)[None])
         return _set_query(indicator, h, self.decoder.noise_of(h, indicator))
 

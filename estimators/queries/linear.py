@@ -45,7 +45,6 @@ class LinearQueries(Queries):
         return self.linear_query(indicator)
 
     def linear_query(self, weights: Floats) -> Query:
-        """Prepare any weights, float64 `(k,)`."""
         noise = self.decoder.noise(weights)
         least, largest = self.decoder.span(weights)
         deviation = self.decoder.deviation(weights) if noise.any() else 0.0

@@ -113,14 +113,14 @@ def read_budget(value: object, path: str, *, infinite: bool = True) -> Fraction 
     return budget(number)
 
 
-def unknown(key: str, known: Iterable[str], *, kind: str = "key") -> str:
-    """Return `unknown KIND`, with the name from `known` that was probably meant, if any.
+def unknown(key: str, known: Iterable[str]) -> str:
+    """Return `unknown key`, with the name from `known` that was probably meant, if any.
 
     >>> unknown("epsilom", ["mechanism", "epsilon"]), unknown("colour", ["epsilon"])
     ('unknown key (did you mean epsilon?)', 'unknown key')
     """
     meant = get_close_matches(key, list(known), n=1, cutoff=0.65)
-    return f"unknown {kind} (did you mean {meant[0]}?)" if meant else f"unknown {kind}"
+    return f"unknown key (did you mean {meant[0]}?)" if meant else "unknown key"
 
 
 def check_keys(given: object, allowed: frozenset[str], path: str) -> dict[str, object]:

@@ -39,7 +39,6 @@ class Violation:
     budget: Fraction
 
     def __str__(self) -> str:
-        """Name the pair, the output, the realised loss and the budget."""
         loss = math.inf if self.ratio is None else log_estimate(self.ratio)
         return (
             f"values {self.value} and {self.other} at output {self.output}: "

@@ -38,7 +38,6 @@ class Columns(Sequence[Mapping[str, Any]]):
             raise ValueError("expected columns of one length, one for each attribute")
 
     def __len__(self) -> int:
-        """Return the number of records."""
         return len(next(iter(self.columns.values())))
 
     @overload
@@ -80,12 +79,10 @@ class Attributes(Domain):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of values of all attributes together, as one dimension."""
         return (sum(domain.size for domain in self.domains),)
 
     @property
     def expected(self) -> str:
-        """What a record must hold, for error messages."""
         return f"a record with a value for each of {', '.join(self.given)}"
 
     @cached_property

@@ -60,7 +60,6 @@ class Interval(Domain):
 
     @property
     def expected(self) -> str:
-        """The interval of each coordinate, for error messages."""
         ranges = [f"[{number_text(low)}, {number_text(high)}]" for low, high in self.bounds]
         if len(ranges) == 1:
             return f"a number in {ranges[0]}"
@@ -107,7 +106,6 @@ class Interval(Domain):
         return [real_number(v) for v in numbers]
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Return the bins of rows of decimal numbers."""
         table = self.parse_points(rows)
         return self.index(table if len(self.bins) > 1 else table[:, 0])
 
@@ -130,7 +128,6 @@ class Interval(Domain):
         return bins[0] if len(bins) == 1 else bins
 
     def canonical(self) -> Json:
-        """Return bounds and bins."""
         bounds: list[Json] = [[float(low), float(high)] for low, high in self.bounds]
         return {"interval": bounds, "bins": list(self.bins)}
 

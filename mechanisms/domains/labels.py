@@ -34,12 +34,10 @@ class Labels(Domain):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Number of values, as one dimension."""
         return (len(self.values),)
 
     @property
     def expected(self) -> str:
-        """The number of labels and the first as an example, for error messages."""
         example = describe(self.values[0])
         return f"one of the {len(self.values)} labels of the domain, such as {example}"
 
@@ -60,7 +58,6 @@ class Labels(Domain):
         return self._find([v if isinstance(v, str) else _integer_text(v) for v in listed])
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Return the indices of rows of one column each."""
         return self._find([row[0] if len(row) == 1 else "" for row in rows])
 
     def _find(self, texts: list[str]) -> Indices:
@@ -71,11 +68,9 @@ class Labels(Domain):
         return indices
 
     def label(self, index: int) -> Json:
-        """Return the label of an index."""
         return self.values[index]
 
     def canonical(self) -> Json:
-        """Return the labels in their order."""
         return {"values": list(self.values)}
 
 

@@ -22,7 +22,6 @@ class Lattice(Domain):
 
     @property
     def expected(self) -> str:
-        """The range of each coordinate, for error messages."""
         ranges = [f"0..{extent - 1}" for extent in self.shape]
         if len(ranges) == 1:
             return f"an integer in {ranges[0]}"
@@ -65,7 +64,6 @@ class Lattice(Domain):
         return table
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Return the row-major indices of rows of decimal integers."""
         dimensions = len(self.shape)
         table = np.full((len(rows), dimensions), -1, dtype=np.int64)
         for position, row in enumerate(rows):
@@ -80,7 +78,6 @@ class Lattice(Domain):
         return numbers[0] if len(numbers) == 1 else numbers
 
     def labels(self, indices: Indices) -> list[Json]:
-        """Return the coordinates of indices `(n,)`."""
         if len(self.shape) == 1:
             labels: list[Json] = indices.tolist()
             return labels
@@ -107,11 +104,9 @@ class Size(Lattice):
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Number of values, as one dimension."""
         return (self.values,)
 
     def canonical(self) -> Json:
-        """Return the size."""
         return {"size": self.values}
 
 
@@ -127,11 +122,9 @@ class Grid(Lattice):
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """Rows and columns."""
         return (self.rows, self.columns)
 
     def canonical(self) -> Json:
-        """Return rows and columns."""
         return {"grid": [self.rows, self.columns]}
 
 
@@ -148,9 +141,7 @@ class Sizes(Lattice):
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The sizes."""
         return self.sizes
 
     def canonical(self) -> Json:
-        """Return the sizes."""
         return {"sizes": list(self.sizes)}

@@ -35,12 +35,10 @@ class Pair(Domain):
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Number of values of each attribute."""
         return self.parts[0].size, self.parts[1].size
 
     @property
     def expected(self) -> str:
-        """What both values must be, for error messages."""
         return " with ".join(part.expected for part in self.parts)
 
     def joined(self, first: Indices, second: Indices) -> Indices:
@@ -48,7 +46,6 @@ class Pair(Domain):
         return first * self.shape[1] + second
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return the indices of n labels `[first, second]`."""
         for position, label in enumerate(labels):
             if not isinstance(label, list | tuple) or len(label) != len(self.parts):
                 self.index(labels[:position])  # an earlier bad label is named first
@@ -70,7 +67,6 @@ class Pair(Domain):
             raise self.outside(error.position) from None
 
     def label(self, index: int) -> Json:
-        """Return the labels of both values."""
         places = np.unravel_index(index, self.shape)
         return [part.label(int(place)) for part, place in zip(self.parts, places, strict=True)]
 

@@ -56,7 +56,6 @@ class RoundedInterval(Domain):
 
     @property
     def expected(self) -> str:
-        """The interval of each coordinate, for error messages."""
         return self.interval.expected
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
@@ -74,11 +73,9 @@ class RoundedInterval(Domain):
         return self._round(self.interval.points(labels), entropy)
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
-        """Do the same for rows of decimal numbers."""
         return self._round(self.interval.parse_points(rows), entropy)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        """Return the nearest edges of rows of decimal numbers."""
         points = self.interval.parse_points(rows)
         return self.index(points if len(self.shape) > 1 else points[:, 0])
 
@@ -89,7 +86,6 @@ class RoundedInterval(Domain):
         return edges[0] if len(edges) == 1 else edges
 
     def canonical(self) -> Json:
-        """Return bounds, bins, and the key that says that numbers are rounded."""
         inner = self.interval.canonical()
         assert isinstance(inner, dict)
         return {**inner, "rounding": "random"}

@@ -164,7 +164,6 @@ class Words(Lattice):
         return found
 
     def check(self, labels: Sequence[Any] | NDArray[Any]) -> None:
-        """Refuse what `place` would refuse."""
         self._places(labels)
 
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:

@@ -56,7 +56,6 @@ class Binary(SymbolMechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
         settings.only(cls.id, "epsilon")
         path = f"{settings.path}.epsilon"
         if settings.domain.size != 2:
@@ -71,17 +70,14 @@ class Binary(SymbolMechanism):
 
     @property
     def size(self) -> int:
-        """Number of values: 2."""
         return 2
 
     @property
     def outputs(self) -> int:
-        """Number of reports: 2."""
         return 2
 
     @property
     def policy(self) -> BinaryPolicy:
-        """The two budgets."""
         return BinaryPolicy(self.first, self.second)
 
     @cached_property
@@ -91,12 +87,10 @@ class Binary(SymbolMechanism):
         return binary_thresholds(first, second)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the budgets and the realised thresholds."""
         budgets: list[Json] = [json_number(self.first), json_number(self.second)]
         return {"epsilon": budgets, "thresholds": [hex(t) for t in self.thresholds]}
 
     def channel(self) -> Channel:
-        """Return the realised channel in exact rationals."""
         rows = tuple(
             {
                 output: Fraction(weight, WORD)
@@ -108,7 +102,6 @@ class Binary(SymbolMechanism):
         return Channel(rows=rows, outputs=2)
 
     def certify(self) -> Certificate:
-        """Return a certificate of both realised losses, in exact arithmetic."""
         return certify_by_enumeration(self.id, self.policy, self.channel(), self.disclosed())
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
@@ -165,7 +158,6 @@ class Binary(SymbolMechanism):
         return DenseDecoder(h, np.array([[(WORD - t) / WORD, t / WORD] for t in (q, r)]))
 
     def disclosed(self) -> list[str]:
-        """Return which value a report may reveal, if one budget is infinite."""
         unprotected = self.policy.unprotected
         return [] if unprotected is None else [unprotected]
 

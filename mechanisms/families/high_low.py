@@ -67,7 +67,6 @@ class HighLow(SymbolMechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
         settings.only(cls.id, "epsilon", "sensitive")
         epsilon = settings.read_epsilon()
         sensitive = settings.read_sensitive()
@@ -78,7 +77,6 @@ class HighLow(SymbolMechanism):
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return self.values
 
     @property
@@ -119,7 +117,6 @@ class HighLow(SymbolMechanism):
         return np.where(self.row == 0, self.positions + rank, -1)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold and the digest of the sensitive values."""
         return {
             "epsilon": float(self.epsilon),
             "threshold": hex(self.threshold),
@@ -127,7 +124,6 @@ class HighLow(SymbolMechanism):
         }
 
     def tables(self) -> Mapping[str, Json]:
-        """Return the indices of the sensitive values, ascending."""
         numbers: list[Json] = [*sorted(self.sensitive)]
         return {"sensitive": numbers}
 
@@ -207,7 +203,6 @@ class HighLow(SymbolMechanism):
         return np.where(chosen & ~hidden, self.plain[values], move_to_sign(rows, drawn, chosen))
 
     def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries."""
         return self._decoder
 
     @cached_property
@@ -215,7 +210,6 @@ class HighLow(SymbolMechanism):
         return HighLowDecoder(self.row, self.plain, self.positions, self.threshold)
 
     def disclosed(self) -> list[str]:
-        """Return that values that are not sensitive may be reported in the clear."""
         exposed = self.values - len(self.sensitive)
         if not exposed:
             return []

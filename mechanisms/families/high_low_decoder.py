@@ -76,7 +76,6 @@ class HighLowDecoder(CountDecoder):
         return np.where(hidden, -self._c, 0.0), np.full(hidden.size, self._c)
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return what bounds are computed from, for some values."""
         moments = self._moments(decoded.statistic, at)
         return SingleValues(moments, *self._extremes(at), *self._noise_extremes(at))
 

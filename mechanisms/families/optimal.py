@@ -29,8 +29,8 @@ from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.interface.tables import text_table
+from ldpstream.mechanisms.policies.keys import refuse_rounding
 from ldpstream.mechanisms.policies.policy import Policy
-from ldpstream.mechanisms.policies.step_epsilon import refuse_rounding
 
 
 class TableDecoder(DenseDecoder):
@@ -89,29 +89,23 @@ class Optimal(SymbolMechanism):
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return self.design.policy.size
 
     @property
     def outputs(self) -> int:
-        """Number of reports: the channel's columns."""
         return self.design.outputs
 
     @property
     def policy(self) -> Policy:
-        """The policy of the file."""
         return self.design.policy
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the number of reports, and the digest of policy, design prior and table."""
         return {"outputs": self.outputs, "channel": {"sha256": self.design.digest}}
 
     def tables(self) -> Mapping[str, Json]:
-        """Return policy, design prior and table as the text that is hashed."""
         return text_table("channel", canonical_json(self.design.content()))
 
     def channel(self) -> Channel:
-        """Return the channel in exact rationals."""
         return self.design.channel
 
     def certify(self) -> Certificate:
@@ -146,7 +140,6 @@ class Optimal(SymbolMechanism):
         return tuple(intervals)
 
     def chain(self, epsilon: object) -> "tuple[Optimal, SharedChain]":
-        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         design, share, chain = held_channel(self.design, epsilon)
         return Permanent(design, self, read_epsilon(epsilon, "hold.epsilon"), share), chain
 
@@ -159,7 +152,6 @@ class Optimal(SymbolMechanism):
         return TableDecoder(self.design)
 
     def disclosed(self) -> list[str]:
-        """Return what the policy leaves unprotected."""
         unprotected = self.policy.unprotected
         return [] if unprotected is None else [unprotected]
 

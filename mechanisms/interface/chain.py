@@ -77,7 +77,6 @@ class BlockChain(Chain):
         return self.blends[order].keep if order > 1 else Fraction(1)
 
     def canonical(self) -> Sequence[Json]:
-        """Return each order with the probability to stay, as an exact fraction."""
         return [[order, str(self.blends[order].keep)] for order in sorted(self.blends)]
 
     def ratio(self, reports: int) -> Fraction:

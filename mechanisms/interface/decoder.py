@@ -179,7 +179,6 @@ class CountDecoder(Decoder):
         return remove_rounding(self.expect(decoded**2), weights)
 
     def group_reports(self, statistic: Statistic) -> Integers:
-        """Return the number of reports of each group: sums of counts."""
         group = self.output_groups()
         if group is None:
             return np.array([statistic.sum()], dtype=np.int64)

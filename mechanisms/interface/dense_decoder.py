@@ -14,22 +14,17 @@ class DenseDecoder(CountDecoder):
         self._q = channel
 
     def totals(self, statistic: Statistic) -> Floats:
-        """Return the sums of the values' decoders, `(k,)`."""
         return self._h @ statistic.astype(np.float64)
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return the sums of the values' squared decoders, `(k,)`."""
         return (self._h**2) @ statistic.astype(np.float64)
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return the least and the largest decoder of each value."""
         return self._h.min(axis=1), self._h.max(axis=1)
 
     def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`, `(outputs,)`."""
         decoded: Floats = np.asarray(weights, dtype=np.float64) @ self._h
         return decoded
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`, `(k,)`."""
         return self._q @ np.asarray(function, dtype=np.float64)

@@ -32,7 +32,6 @@ class MixtureChain(Chain):
     extremes: tuple[tuple[int, Fraction, Fraction], ...]
 
     def again(self, reports: Integers, entropy: Entropy) -> Integers:
-        """Return the reports that are sent for permanent ones, int64 `(n,)` both."""
         chosen = choose_rational(entropy, self._ends, len(reports))
         return np.where(chosen == 0, reports, chosen - 1)
 

@@ -10,9 +10,8 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.policies.config import read_policy
+from ldpstream.mechanisms.policies.keys import read_sensitive, read_step_epsilon, refuse_rounding
 from ldpstream.mechanisms.policies.policy import Policy
-from ldpstream.mechanisms.policies.sensitive import read_sensitive
-from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse_rounding
 
 MECHANISM_KEYS: Final[Mapping[str, str]] = {
     "epsilon": "Budget of one report: a number above 0. With metric mechanisms the budget of one "

@@ -27,7 +27,6 @@ class SymbolMechanism(Mechanism):
         """Number of possible reports; reports are the integers `0..outputs-1`."""
 
     def possible_reports(self) -> Reports:
-        """Return the symbols `0..outputs-1`, int64."""
         return np.arange(self.outputs, dtype=np.int64)
 
     @cached_property
@@ -37,16 +36,13 @@ class SymbolMechanism(Mechanism):
 
     @property
     def report_bits(self) -> int:
-        """Number of bits of the largest symbol, at least 1."""
         return max(1, (self.outputs - 1).bit_length())
 
     @cached_property
     def statistic_size(self) -> int:
-        """Length of the statistic: one count for each symbol."""
         return self.outputs
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Encode reports, shape `(n,)`, as uint8 of shape `(n, report_bytes)`."""
         table = np.ascontiguousarray(reports, dtype="<i8").view(np.uint8).reshape(-1, 8)
         return table[:, : self.report_bytes]
 
@@ -68,7 +64,6 @@ class SymbolMechanism(Mechanism):
         """Return the decoder of linear queries."""
 
     def accumulate(self, statistic: Statistic, reports: Reports) -> None:
-        """Add reports, shape `(n,)`, to the counts in place."""
         statistic += np.bincount(reports, minlength=self.outputs)
 
     def sparse_counts(self, reports: Reports) -> Sequence[tuple[int, int]] | None:
@@ -78,11 +73,9 @@ class SymbolMechanism(Mechanism):
         return list(Counter(reports.tolist()).items())
 
     def count(self, statistic: Statistic) -> int:
-        """Return the sum of the counts."""
         return int(statistic.sum())
 
     def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
-        """Add `times[i]` to the count of report i, in place; `times` is int64 `(n,)`."""
         np.add.at(statistic, reports, times)

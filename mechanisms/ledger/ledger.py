@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports
-from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError, SkippedError
-from ldpstream.mechanisms.ledger.spent import Spent, WindowSpent, read_spent
+from ldpstream.mechanisms.ledger.errors import LedgerError, SkippedError
+from ldpstream.mechanisms.ledger.spent import Spent, read_spent
 from ldpstream.mechanisms.ledger.spread import Spread, drawn_windows
 from ldpstream.mechanisms.ledger.store import DrawnKey, Epoch, LedgerStore
 from ldpstream.mechanisms.ledger.terms import Budget, Share, Terms, whole_ms
@@ -26,16 +26,6 @@ from ldpstream.mechanisms.policies.spending import SumPolicy
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.one_report import SECRET_BYTES
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-
-__all__ = [
-    "BudgetError",
-    "Ledger",
-    "LedgerError",
-    "Release",
-    "SkippedError",
-    "Spent",
-    "WindowSpent",
-]
 
 
 @dataclass(frozen=True, eq=False)

@@ -61,10 +61,7 @@ class Terms:
     """The collections that may report, by fingerprint, and what they may spend together.
 
     Raises:
-        LedgerError: if a window does not divide the horizon or is not that of `one_report`.
-        SpecError: if the budget is neither a finite number above 0 nor a policy over the right
-            values.
-        TypeError: if a length is not an integer.
+        LedgerError, SpecError, TypeError: as `Ledger`.
     """
 
     def __init__(

@@ -31,11 +31,9 @@ class AttributesPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values of all attributes."""
         return sum(part.size for part in self.parts)
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         starts = self._starts
         (i, j) = (int(np.searchsorted(starts, x, side="right")) - 1 for x in (value, other))
         return self.parts[i].entry(value - starts[i], other - starts[i]) if i == j else None
@@ -50,13 +48,11 @@ class AttributesPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of unprotected ordered pairs, within attributes and between different ones."""
         across = self.size**2 - sum(part.size**2 for part in self.parts)
         return across + sum(part.unprotected_pairs for part in self.parts)
 
     @property
     def unprotected(self) -> str:
-        """That the drawn attribute is public, and which values the attributes leave unprotected."""
         own = [
             f"{name}: {part.unprotected}"
             for name, part in zip(self.names, self.parts, strict=True)
@@ -71,7 +67,6 @@ class AttributesPolicy(Policy):
                 yield start + value, start + other
 
     def describe(self) -> dict[str, Json]:
-        """Return the policies of the attributes; records have the largest of their entries."""
         return {
             "kind": "attributes",
             "size": self.size,

@@ -13,12 +13,11 @@ from ldpstream.mechanisms.domains.parse import parse_blocks
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.file import read_edges, read_matrix
+from ldpstream.mechanisms.policies.keys import read_sensitive, read_step_epsilon, refuse_rounding
 from ldpstream.mechanisms.policies.lp_norm import check_p
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.policies.sensitive import read_sensitive
-from ldpstream.mechanisms.policies.step_epsilon import read_step_epsilon, refuse_rounding
 
 
 @dataclass(frozen=True)

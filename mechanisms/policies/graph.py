@@ -57,7 +57,6 @@ class GraphPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values k."""
         return self.values
 
     @cached_property
@@ -70,7 +69,6 @@ class GraphPolicy(Policy):
         return dict(sorted(found.items()))
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if no path leads there; 0 on the diagonal."""
         length = self._lengths(value).get(other)
         return None if length is None else Fraction(length, self._unit)
 
@@ -84,12 +82,10 @@ class GraphPolicy(Policy):
 
     @cached_property
     def unprotected_pairs(self) -> int:
-        """Number of ordered pairs without a path."""
         return self.size**2 - reachable_pairs(self._successors)
 
     @property
     def unprotected(self) -> str | None:
-        """That values without a path are unprotected, or None."""
         return "values that no path of edges joins" if self.unprotected_pairs else None
 
     @cached_property
@@ -104,7 +100,6 @@ class GraphPolicy(Policy):
         return canonical_json([self.size, arcs])
 
     def describe(self) -> dict[str, Json]:
-        """Return the number of edges, the extremes of their budgets, and the digest."""
         return {
             "kind": "metric",
             "metric": "graph",

@@ -39,7 +39,6 @@ class Level:
     epsilon: Fraction
 
     def __str__(self) -> str:
-        """Name the priors and the budget."""
         return (
             f"prior {float(self.low):.6g}..{float(self.high):.6g}, epsilon {float(self.epsilon):g}"
         )

@@ -33,7 +33,6 @@ class LipPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values: two for each level."""
         return 2 * len(self.levels)
 
     def _ratios(self, level: int) -> tuple[Fraction, Fraction]:
@@ -42,7 +41,6 @@ class LipPolicy(Policy):
         return Fraction(WORD - q, WORD - r), Fraction(r, q)
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         if value == other:
             return Fraction(0)
         level, bit = divmod(value, 2)
@@ -56,18 +54,15 @@ class LipPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of ordered pairs of values in different levels."""
         return 4 * len(self.levels) * (len(self.levels) - 1)
 
     @property
     def unprotected(self) -> str | None:
-        """That a report reveals its level, or None if there is only one."""
         if len(self.levels) == 1:
             return None
         return "values in different levels: a report reveals the level of prior and epsilon"
 
     def describe(self) -> dict[str, Json]:
-        """Return the budgets, the priors, the number of levels, and the implied LDP budget."""
         largest = max(ratio for level in range(len(self.levels)) for ratio in self._ratios(level))
         return {
             "kind": "lip",

@@ -107,21 +107,17 @@ class MatrixPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values k."""
         return len(self.entries)
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         return self.entries[value][other]
 
     @cached_property
     def unprotected_pairs(self) -> int:
-        """Number of infinite entries."""
         return sum(row.count(None) for row in self.entries)
 
     @property
     def unprotected(self) -> str | None:
-        """How many ordered pairs have an infinite entry, or None if there are none."""
         if not self.unprotected_pairs:
             return None
         pairs = self.size * (self.size - 1)
@@ -144,7 +140,6 @@ class MatrixPolicy(Policy):
         return canonical_json(rows)
 
     def describe(self) -> dict[str, Json]:
-        """Return the extremes of the finite entries off the diagonal, and the digest."""
         finite = [e for x, o in self.pairs() if (e := self.entries[x][o]) is not None]
         return {
             "kind": "matrix",

@@ -60,11 +60,9 @@ class MetricPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values k."""
         return prod(self.shape)
 
     def entry(self, value: int, other: int) -> Fraction:
-        """Return `E[value, other]`, which is never infinite; 0 on the diagonal."""
         return self.budget_of(self.steps(value, other))
 
     def budget_of(self, steps: tuple[int, ...]) -> Fraction:
@@ -139,16 +137,13 @@ class MetricPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of pairs with an infinite budget: none."""
         return 0
 
     @property
     def unprotected(self) -> None:
-        """Return None: every pair has a finite budget."""
         return
 
     def describe(self) -> dict[str, Json]:
-        """Return the metric, epsilon per step, the shape, and the guarantee in words."""
         document: dict[str, Json] = {
             "kind": "metric",
             "metric": self.metric,

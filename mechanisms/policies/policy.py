@@ -79,11 +79,9 @@ class BinaryPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values: 2."""
         return 2
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         if value == other:
             return Fraction(0)
         epsilon = self.first if value == 0 else self.second
@@ -91,12 +89,10 @@ class BinaryPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of infinite budgets."""
         return math.isinf(self.first) + math.isinf(self.second)
 
     @property
     def unprotected(self) -> str | None:
-        """Return which direction has an infinite budget."""
         if math.isinf(self.first):
             return "the first value against the second: a report may reveal the first"
         if math.isinf(self.second):
@@ -104,7 +100,6 @@ class BinaryPolicy(Policy):
         return None
 
     def describe(self) -> dict[str, Json]:
-        """Return the two budgets."""
         budgets: list[Json] = [json_number(self.first), json_number(self.second)]
         return {"kind": "binary", "size": 2, "epsilon": budgets}
 
@@ -123,23 +118,19 @@ class HighLowPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values k."""
         return self.values
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         if value == other:
             return Fraction(0)
         return budget(self.epsilon) if value in self.sensitive else None
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of ordered pairs whose first value is not sensitive."""
         return (self.values - len(self.sensitive)) * (self.values - 1)
 
     @property
     def unprotected(self) -> str | None:
-        """That values that are not sensitive are unprotected, or None if all are sensitive."""
         if len(self.sensitive) == self.values:
             return None
         return "a value that is not sensitive against any other: a report may reveal it"
@@ -151,7 +142,6 @@ class HighLowPolicy(Policy):
         return hashlib.sha256(listed.tobytes()).hexdigest()
 
     def describe(self) -> dict[str, Json]:
-        """Return epsilon, the number of sensitive values, and their digest."""
         return {
             "kind": "high-low",
             "size": self.values,
@@ -173,11 +163,9 @@ class BlockPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values k."""
         return self.blocks.size
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         if value == other:
             return Fraction(0)
         of = self.blocks.of_value
@@ -185,18 +173,15 @@ class BlockPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of ordered pairs of values in different blocks."""
         return self.size**2 - sum(int(n) ** 2 for n in self.blocks.sizes)
 
     @property
     def unprotected(self) -> str | None:
-        """That values in different blocks are unprotected, or None if there is one block."""
         if self.blocks.count == 1:
             return None
         return "values in different blocks: a report reveals the block"
 
     def describe(self) -> dict[str, Json]:
-        """Return epsilon, the number and the extreme sizes of blocks, and the digest of several."""
         sizes, several = self.blocks.sizes, self.blocks.count > 1
         return {
             "kind": "block" if several else "classical",

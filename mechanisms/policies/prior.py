@@ -38,7 +38,6 @@ class PriorPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values k."""
         return len(self.prior)
 
     @property
@@ -52,12 +51,10 @@ class PriorPolicy(Policy):
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of pairs with an infinite entry: none."""
         return 0
 
     @property
     def unprotected(self) -> None:
-        """Return None: every pair has a finite entry."""
         return
 
     def worst_ratio(self, column: Sequence[int]) -> tuple[Fraction | None, int]:
@@ -83,7 +80,6 @@ class PriorPolicy(Policy):
         return [int(share * unit) for share in self.prior]
 
     def describe(self) -> dict[str, Json]:
-        """Return epsilon, the extremes of the prior, and the guarantee in words."""
         return {
             "kind": "lip",
             "size": self.size,

@@ -20,23 +20,19 @@ class PublicWeightPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of pairs."""
         return self.values.size * self.weights
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         (x, weight), (z, another) = divmod(value, self.weights), divmod(other, self.weights)
         return self.values.entry(x, z) if weight == another else None
 
     @property
     def unprotected_pairs(self) -> int:
-        """Number of unprotected ordered pairs, under each weight and between different weights."""
         across = self.values.size**2 * self.weights * (self.weights - 1)
         return across + self.weights * self.values.unprotected_pairs
 
     @property
     def unprotected(self) -> str:
-        """That a report reveals the weight, and which values are unprotected under one weight."""
         own = self.values.unprotected
         across = "values with different weights: a report reveals the weight"
         return across if own is None else f"{across}; {own}"
@@ -48,7 +44,6 @@ class PublicWeightPolicy(Policy):
                 yield value * self.weights + weight, other * self.weights + weight
 
     def describe(self) -> dict[str, Json]:
-        """Return the number of pairs, the largest weight, and the policy under one weight."""
         return {
             "kind": "public weights",
             "size": self.size,

@@ -87,11 +87,9 @@ class SumPolicy(Policy):
 
     @property
     def size(self) -> int:
-        """Number of values k."""
         return self.terms[0][0].size
 
     def entry(self, value: int, other: int) -> Fraction | None:
-        """Return `E[value, other]`, or None if it is infinite; 0 on the diagonal."""
         total = Fraction(0)
         for policy, times in self.terms:
             entry = policy.entry(value, other)
@@ -117,12 +115,10 @@ class SumPolicy(Policy):
 
     @property
     def unprotected(self) -> str | None:
-        """Return which ordered pairs are unprotected, or None if all are protected."""
         said = [text for policy in self._taken if (text := policy.unprotected) is not None]
         return "; ".join(dict.fromkeys(said)) or None
 
     def describe(self) -> dict[str, Json]:
-        """Return the policy of each term and how many times it counts."""
         terms: list[Json] = [
             {"times": times, "policy": policy.describe()} for policy, times in self.terms
         ]

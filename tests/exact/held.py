@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from ldpstream.mechanisms import CollectionSpec
-from ldpstream.mechanisms.families.l1.bit_chain import BitChain
+from ldpstream.mechanisms.families.l1.bits import BitChain
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.geometric_chain import GeometricChain
 from ldpstream.mechanisms.families.subset.chain import SubsetChain

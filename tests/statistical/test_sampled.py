@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom
 
 import ldpstream as ldp
-from ldpstream.agents.document.attributes import of_attribute
+from ldpstream.agents.document.basis import of_attribute
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_values
 from tests.exact.records import sampled

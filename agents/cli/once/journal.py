@@ -47,7 +47,6 @@ class Digested(io.RawIOBase):
         self.name = getattr(stream, "name", None)
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:

@@ -29,7 +29,6 @@ from ldpstream.agents.terminal.chunks import Chunk, frames
 from ldpstream.agents.terminal.common import count
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.interrupting import interruptibly
-from ldpstream.agents.terminal.source import source_partitions
 from ldpstream.agents.terminal.values import source_name, unreadable
 
 FOLDER: Final = "ldpstream-sent"
@@ -100,7 +99,7 @@ class Once:
                 return f"{self._name} has been sent: {_total(drawn)} acknowledged before"
         if self._kafka.options.get("enable_idempotence") is False:
             raise Failed(self._no_transactions("kafka.enable_idempotence = false says so"))
-        partitions = await source_partitions(self._kafka, self._collection)
+        partitions = await broker.source_partitions(self._kafka, self._collection)
         async with broker.admin(self._kafka) as admin:
             topic_id = (await describe(admin, [self._topic]))[self._topic].id
         topic_id_text = None if topic_id is None else str(topic_id)

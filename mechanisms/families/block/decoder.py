@@ -6,9 +6,8 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.walsh import Number, walsh_hadamard
-from ldpstream.mechanisms.families.block.layout import BlockLayout
+from ldpstream.mechanisms.families.block.layout import BlockLayout, DisclosedBlocks
 from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic, parts
-from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 
 class BlockDecoder(DisclosedBlocks):
@@ -80,7 +79,6 @@ class BlockDecoder(DisclosedBlocks):
         return np.where(alone, 0.0, self._own_noise), np.where(alone, 0.0, self._c**2)
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return what bounds are computed from, for some values."""
         alone = self._layout.mask[at] == 0
         scale = np.where(alone, 1.0, self._c)
         in_block = decoded.reports[self._layout.blocks.of_value[at]]

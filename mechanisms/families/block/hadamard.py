@@ -51,11 +51,9 @@ class BlockHadamard(BlockSymbols):
 
     @cached_property
     def layout(self) -> BlockLayout:
-        """The numbering of each block's positions among the reports."""
         return BlockLayout(self.blocks)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold and the partition's digest."""
         return {
             "epsilon": float(self.epsilon),
             "threshold": hex(self.threshold),
@@ -63,7 +61,6 @@ class BlockHadamard(BlockSymbols):
         }
 
     def row(self, value: int) -> dict[int, Fraction]:
-        """Return the probability of each report of a value, exactly."""
         layout = self.layout
         order = int(layout.mask[value]) + 1
         first = int(layout.offset[value])
@@ -100,7 +97,6 @@ class BlockHadamard(BlockSymbols):
         return layout.offset[values] + move_to_sign(layout.row[values], drawn, wanted)
 
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
-        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
         orders = {order for order in self.layout.orders.tolist() if order > 1}
         blends = {
@@ -115,7 +111,6 @@ class BlockHadamard(BlockSymbols):
         return high, low - high
 
     def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries, by fast transforms."""
         return self._decoder
 
     @cached_property

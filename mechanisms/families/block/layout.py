@@ -5,6 +5,7 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.walsh import sign_order
+from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
 
 
 class ReportLayout:
@@ -20,6 +21,26 @@ class ReportLayout:
     def apart(self) -> bool:
         """Whether the tables give no report to two blocks."""
         return bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))
+
+
+class DisclosedBlocks(CountDecoder):
+    """Decoders whose groups are the blocks; `reports` says which reports belong to which block."""
+
+    reports: ReportLayout
+
+    def groups(self) -> Indices | None:
+        """Return the block of each value; None if there is one block."""
+        blocks = self.reports.blocks
+        return None if blocks.count == 1 else blocks.of_value
+
+    def output_groups(self) -> Indices | None:
+        layout = self.reports
+        if layout.blocks.count == 1:
+            return None
+        return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
+
+    def group_reports(self, statistic: Statistic) -> Indices:
+        return np.add.reduceat(statistic, self.reports.starts)
 
 
 class BlockLayout(ReportLayout):

@@ -61,7 +61,6 @@ class BlockMechanism(Mechanism):
 
     @cached_property
     def size(self) -> int:
-        """Number of values."""
         return self.blocks.size
 
     @property
@@ -105,7 +104,6 @@ class BlockMechanism(Mechanism):
         return [any_channel(self.worst_ratio())]
 
     def disclosed(self) -> list[str]:
-        """Return that the block is disclosed, and which values are alone in theirs."""
         if self.blocks.count == 1:
             return []
         phrases = [f"the value's block, one of {self.blocks.count}"]
@@ -129,7 +127,6 @@ class BlockSymbols(BlockMechanism, SymbolMechanism):
 
     @cached_property
     def outputs(self) -> int:
-        """Number of reports of all blocks together."""
         return self.layout.outputs
 
     def channel(self) -> Channel:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.walsh import Number
+from ldpstream.mechanisms.families.block.layout import DisclosedBlocks
 from ldpstream.mechanisms.families.design.design import DesignLayout
 from ldpstream.mechanisms.families.design.incidence import Incidence, Sums
 from ldpstream.mechanisms.families.design.support import SupportTables
@@ -18,7 +19,6 @@ from ldpstream.mechanisms.interface.decoder import (
     Statistic,
     parts,
 )
-from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 _MAX_BATCH = 1 << 22
 _FEW = 1 << 31

@@ -49,12 +49,10 @@ class DesignMechanism(BlockSymbols):
 
     @cached_property
     def layout(self) -> DesignLayout:
-        """The numbering of each block's reports."""
         of_size = {size: self.design(size) if size > 1 else SINGLE for size in self.sizes}
         return DesignLayout(self.blocks, of_size)
 
     def row(self, value: int) -> dict[int, Fraction]:
-        """Return the probability of each report of a value, exactly."""
         first, block = int(self.layout.offset[value]), self.blocks.of_value[value]
         design, size = self.layout.designs[self.layout.kinds[block]], int(self.blocks.sizes[block])
         if size == 1:
@@ -88,13 +86,11 @@ class DesignMechanism(BlockSymbols):
         return replace(self, epsilon=epsilon)
 
     def chain(self, epsilon: object) -> tuple[Self, BlockChain]:
-        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         permanent = self.stronger(read_larger(epsilon, self.epsilon))
         pairs = zip(self.layout.designs, permanent.layout.designs, strict=True)
         return permanent, BlockChain(self.layout.starts, self.layout.orders, blends_of(pairs))
 
     def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries."""
         return self._decoder
 
     @cached_property

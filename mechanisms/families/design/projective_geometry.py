@@ -42,11 +42,9 @@ class ProjectiveGeometry(DesignMechanism):
         return choose(budget(self.epsilon), size)
 
     def design(self, size: int) -> SymmetricDesign:
-        """Return the design of points and hyperplanes."""
         return realise(budget(self.epsilon), self.geometry(size))
 
     def stronger(self, epsilon: float) -> "Stronger":
-        """Return the mechanism with another budget and the spaces of this one."""
         return Stronger(epsilon, self.blocks, self)
 
     def incidence(self, size: int, /) -> Incidence:
@@ -54,7 +52,6 @@ class ProjectiveGeometry(DesignMechanism):
         return OWN if size == 1 else Hyperplanes(self.geometry(size), size)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the space and threshold of each size of block, and the digest."""
         spaces: list[Json] = [
             {
                 "size": size,
@@ -97,7 +94,6 @@ class Stronger(ProjectiveGeometry):
     like: ProjectiveGeometry
 
     def geometry(self, size: int) -> Geometry:
-        """Return the space of `like`."""
         return self.like.geometry(size)
 
 

@@ -40,7 +40,6 @@ class RandomizedResponse(DesignMechanism):
         return OWN
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold of each size of block, and the digest."""
         thresholds: list[Json] = [
             {"size": size, "threshold": hex(design.threshold)}
             for size, design in zip(self.sizes, self.layout.designs, strict=True)

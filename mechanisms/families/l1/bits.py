@@ -8,6 +8,7 @@ for free.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,6 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
@@ -23,15 +25,15 @@ from ldpstream.mechanisms.channels.certificate import (
     certify_by_enumeration,
 )
 from ldpstream.mechanisms.channels.channel import Channel
+from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
-from ldpstream.mechanisms.families.l1.bit_chain import BitChain, flip
-from ldpstream.mechanisms.families.l1.bit_rows import ones_from, row_bytes
+from ldpstream.mechanisms.families.l1.bit_rows import Bytes, ones_from, packed_bernoulli, row_bytes
 from ldpstream.mechanisms.families.l1.bits_decoder import L1BitsDecoder
 from ldpstream.mechanisms.families.l1.sign_sums import add_products
 from ldpstream.mechanisms.families.l1.step import StepMechanism
 from ldpstream.mechanisms.families.l1.step_certificate import certify_steps
-from ldpstream.mechanisms.interface.chain import blend_of, read_larger
+from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
 
@@ -69,7 +71,6 @@ class L1Bits(StepMechanism):
 
     @classmethod
     def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
-        """Refuse domains whose reports or statistics are too large."""
         extents = tuple(extent for extent in shape if extent > 1)
         longest = 8 * LONGEST_REPORT_BYTES
         bits = sum(extents) - len(extents)
@@ -170,7 +171,7 @@ class L1Bits(StepMechanism):
             reports[start : start + step] = flip(plain, keep, self._used, entropy)
         return reports
 
-    def chain(self, epsilon: object) -> tuple[Self, BitChain]:
+    def chain(self, epsilon: object) -> tuple[Self, "BitChain"]:
         """Return the mechanism of a permanent draw, and the chain from it to reports.
 
         Each bit is flipped again independently. A step of one coordinate changes one bit, so that
@@ -199,7 +200,6 @@ class L1Bits(StepMechanism):
         return used
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Return reports as they are: uint8 of shape `(n, report_bytes)`."""
         return np.ascontiguousarray(reports, dtype=np.uint8)
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
@@ -218,9 +218,43 @@ class L1Bits(StepMechanism):
         add_products(statistic, reports, self.extents, times)
 
     def decoder(self) -> LinearDecoder:
-        """Return the decoder of linear queries, by differences along each dimension."""
         return self._decoder
 
     @cached_property
     def _decoder(self) -> L1BitsDecoder:
         return L1BitsDecoder(self.threshold, self.extents)
+
+
+@dataclass(frozen=True, eq=False)
+class BitChain(Chain):
+    """The chain of `l1-bits`: each bit stays, or is replaced by a fair coin.
+
+    `blend` describes one bit, `used` marks the bits of a report, uint8 `(report_bytes,)`, and
+    `steps` is their number: opposite corners differ in all of them.
+    """
+
+    blend: Blend
+    used: Bytes
+    steps: int
+
+    @property
+    def stay(self) -> Fraction:
+        """The probability that a bit equals that of the permanent row."""
+        return (1 + self.blend.keep) / 2
+
+    def again(self, reports: Bytes, entropy: Entropy) -> Bytes:
+        return flip(reports, self.stay, self.used, entropy)
+
+    def canonical(self) -> Sequence[Json]:
+        return [str(self.stay)]
+
+    def ratio(self, reports: int) -> Fraction:
+        """Return the exact largest ratio of two values that differ in one bit."""
+        return self.blend.ratio(reports)
+
+
+def flip(rows: Bytes, keep: Fraction, used: Bytes, entropy: Entropy) -> Bytes:
+    """Return rows, uint8 `(n, size)`, whose used bits stay with probability `keep` < 1 each."""
+    kept = packed_bernoulli(entropy, keep, rows.size).reshape(rows.shape)
+    flipped: Bytes = rows ^ (~kept & used)
+    return flipped

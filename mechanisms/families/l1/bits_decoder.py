@@ -118,7 +118,6 @@ class L1BitsDecoder(ChainDecoder):
         return step * (1.0 + self._inverse) / 2.0
 
     def value_deviations(self) -> Floats | None:
-        """Return `deviation` of every single value on a line."""
         if len(self._shape) != 1:
             return None
         return np.full(self._shape, (1.0 + self._inverse) / 2.0)

@@ -69,7 +69,6 @@ class L1Geometric(StepMechanism, SymbolMechanism):
 
     @property
     def outputs(self) -> int:
-        """Number of reports: one for each value."""
         return self.size
 
     @cached_property
@@ -132,7 +131,6 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         return TwoSidedGeometric((self.threshold,), max(self.extents))
 
     def chain(self, epsilon: object) -> tuple[Self, GeometricChain]:
-        """Return the mechanism of a permanent draw, and the chain from it to reports."""
         permanent = replace(self, epsilon=read_larger(epsilon, self.epsilon))
         if permanent.threshold >= self.threshold:
             raise too_near()
@@ -141,7 +139,6 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         return permanent, GeometricChain(alpha, larger, self.extents, self._noise, steps)
 
     def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries, by tridiagonal inverses."""
         return self._decoder
 
     @cached_property

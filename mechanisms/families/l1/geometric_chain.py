@@ -63,7 +63,6 @@ class GeometricChain(Chain):
         return sent
 
     def canonical(self) -> Sequence[Json]:
-        """Return the two probabilities, as exact fractions."""
         return [str(keep) for keep in self.keep]
 
     def ratio(self, reports: int) -> Fraction:

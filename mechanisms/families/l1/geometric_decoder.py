@@ -50,7 +50,6 @@ class L1GeometricDecoder(CountDecoder):
         return low, high
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return what bounds are computed from, for some values."""
         if isinstance(at, slice):
             return super().single_values(decoded, at)
         places = np.unravel_index(at, self._shape)
@@ -66,7 +65,6 @@ class L1GeometricDecoder(CountDecoder):
         return self._each(weights, GeometricAxis.solve)
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`."""
         return self._each(function, GeometricAxis.expect)
 
     def noise_extremes(self) -> tuple[Floats, Floats]:

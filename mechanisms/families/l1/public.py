@@ -15,7 +15,6 @@ class L1BitsPublicWeights(PublicWeights):
 
     @classmethod
     def configure_values(cls, settings: Settings) -> L1Bits:
-        """Build `l1-bits`."""
         return L1Bits.configure(settings)
 
 
@@ -26,7 +25,6 @@ class L1GeometricPublicWeights(PublicWeights):
 
     @classmethod
     def configure_values(cls, settings: Settings) -> L1Geometric:
-        """Build `l1-geometric`."""
         return L1Geometric.configure(settings)
 
 

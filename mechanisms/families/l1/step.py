@@ -62,7 +62,6 @@ class StepMechanism(Mechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
         settings.only(cls.id, "epsilon", "policy", "weights")
         policy = read_metric(settings, cls.id)
         weighted = weighted_shape(settings, policy)
@@ -81,7 +80,6 @@ class StepMechanism(Mechanism):
             raise error.within(settings.path) from None
 
     def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain, followed by the weights if there are any."""
         return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain
 
     def marginal(self, statistic: Statistic) -> tuple[Self, Statistic] | None:
@@ -97,7 +95,6 @@ class StepMechanism(Mechanism):
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return math.prod(self.shape)
 
     @cached_property
@@ -116,7 +113,6 @@ class StepMechanism(Mechanism):
         return tuple(length for length in self.shape if length > 1)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the realised threshold, the shape, and p if it is not 1."""
         return {
             "epsilon": float(self.epsilon),
             "threshold": hex(self.threshold),

@@ -31,11 +31,9 @@ class LipDecoder(CountDecoder):
         self._quietest, self._noisiest = noise.min(axis=1), noise.max(axis=1)
 
     def totals(self, statistic: Statistic) -> Floats:
-        """Return the sums of the values' decoders, level by level."""
         return self._sum(self._h, statistic)
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return the sums of the values' squared decoders."""
         return self._sum(self._h**2, statistic)
 
     def _sum(self, table: Floats, reports: NDArray[np.float64] | Statistic) -> Floats:
@@ -57,7 +55,6 @@ class LipDecoder(CountDecoder):
         return decoded
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`, of shape `(k,)`."""
         return self._sum(self._q, function)
 
     def groups(self) -> NDArray[np.int64] | None:

@@ -44,17 +44,14 @@ class PriorDomain(Domain):
 
     @cached_property
     def estimated(self) -> Domain:
-        """The collection's own domain."""
         return self.values
 
     @cached_property
     def estimated_indices(self) -> Indices:
-        """The value's index of each pair, int64 `(k,)`."""
         return np.tile(np.arange(self.values.size), self._levels)
 
     @property
     def expected(self) -> str:
-        """What a label must hold, for error messages."""
         others = [_PRIOR_EXPECTED] * self.prior.local
         others += [self._epsilon_expected] * (len(self.epsilons) > 1)
         return f"{self.values.expected}, with {' and '.join(others)}"

@@ -68,7 +68,6 @@ class Lip(SymbolMechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
         settings.only(cls.id, "epsilon", "prior")
         if settings.domain.size != 2:
             raise SpecError(
@@ -82,19 +81,16 @@ class Lip(SymbolMechanism):
             raise error.within(settings.path) from None
 
     def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain, with prior and budget if devices give them."""
         if not self.prior.local and len(self.epsilons) == 1:
             return domain
         return PriorDomain(domain, self.prior, self.epsilons)
 
     @property
     def size(self) -> int:
-        """Number of values: two for each level."""
         return 2 * (len(self.prior.edges) - 1) * len(self.epsilons)
 
     @property
     def outputs(self) -> int:
-        """Number of reports: two for each level."""
         return self.size
 
     @cached_property
@@ -113,7 +109,6 @@ class Lip(SymbolMechanism):
         return LipPolicy(self.levels, self.thresholds)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the prior or its levels' edges, the budgets, and the realised thresholds."""
         prior: Json = self.prior.value
         if self.prior.local:
             prior = {"edges": list(self.prior.edges)}
@@ -133,7 +128,6 @@ class Lip(SymbolMechanism):
         return Channel(rows, self.outputs)
 
     def certify(self) -> Certificate:
-        """Prove LIP at every prior of every level, in exact arithmetic."""
         return certify_lip(self.id, self.policy, self.disclosed())
 
     @cached_property
@@ -156,7 +150,6 @@ class Lip(SymbolMechanism):
         return LipDecoder(self.thresholds)
 
     def disclosed(self) -> list[str]:
-        """Return what a report sends in the clear: the level."""
         said = []
         if self.prior.local and len(self.prior.edges) > 2:
             said.append(f"the level of the device's prior, one of {len(self.prior.edges) - 1}")

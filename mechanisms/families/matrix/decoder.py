@@ -31,7 +31,6 @@ class MatrixDecoder(LinearDecoder):
     count: int
 
     def totals(self, statistic: Statistic) -> Floats:
-        """Return the sums of every single value's decoder."""
         sums, reports = self._parts(statistic)
         out = self.offsets * reports[self.group]
         for members, row in zip(self._members, sums, strict=True):
@@ -71,15 +70,12 @@ class MatrixDecoder(LinearDecoder):
         return self._own_noise.copy(), self._own_noise.copy()
 
     def groups(self) -> Integers | None:
-        """Return the group of each value; None if there is only one."""
         return self.group if self.count > 1 else None
 
     def group_reports(self, statistic: Statistic) -> Integers:
-        """Return the number of reports of each group."""
         return self._parts(statistic)[1]
 
     def total(self, weights: Floats, statistic: Statistic) -> float:
-        """Return `sum_i h_w(y_i)`."""
         coefficients, constants = self._coefficients(weights)
         sums, reports = self._parts(statistic)
         return float((coefficients * sums).sum() + (constants * reports).sum())
@@ -101,7 +97,6 @@ class MatrixDecoder(LinearDecoder):
         return float(moved.max())
 
     def value_deviations(self) -> Floats:
-        """Return `deviation` of every single value, float64 `(k,)`."""
         moved: Floats = (np.abs(self.gains) * self.rows.deviations[:, None]).max(axis=0)
         return moved
 

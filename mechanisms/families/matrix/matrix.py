@@ -24,11 +24,15 @@ from ldpstream.mechanisms.channels.certificate import (
 )
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.entropy import Entropy
-from ldpstream.mechanisms.families.matrix.channel import channel_of_rows, refuse_many
 from ldpstream.mechanisms.families.matrix.decoder import MatrixDecoder
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
 from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
-from ldpstream.mechanisms.families.matrix.proof import told_apart, worst_ratios
+from ldpstream.mechanisms.families.matrix.proof import (
+    channel_of_rows,
+    refuse_many,
+    told_apart,
+    worst_ratios,
+)
 from ldpstream.mechanisms.families.matrix.row_codec import RowCodec
 from ldpstream.mechanisms.families.matrix.rows import RealisedRows, realise
 from ldpstream.mechanisms.families.matrix.settings import read_matrix_settings
@@ -71,7 +75,6 @@ class Matrix(Mechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys; see `settings`."""
         settings.only(cls.id, "epsilon", "policy", "strategy", "workload", "scales")
         read = read_matrix_settings(settings)
         try:
@@ -85,12 +88,10 @@ class Matrix(Mechanism):
 
     @property
     def size(self) -> int:
-        """Number of values."""
         return self.strategy.size
 
     @property
     def policy(self) -> Policy:
-        """The policy that the noise keeps."""
         return self.target
 
     @cached_property
@@ -134,7 +135,6 @@ class Matrix(Mechanism):
         return self._groups * (self.rows.count + 1)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the strategy, its realised noise and the disclosed groups, and the policy."""
         rows = self.rows
         kept: dict[str, Json] = {"name": self.strategy.name}
         if self.strategy.name not in STRATEGIES:
@@ -154,7 +154,6 @@ class Matrix(Mechanism):
         return out
 
     def tables(self) -> Mapping[str, Json]:
-        """Return the tables of the policy and of a strategy from a file."""
         return policy_tables(self.target) | strategy_tables(self.strategy)
 
     def channel(self) -> Channel:
@@ -209,7 +208,6 @@ class Matrix(Mechanism):
         return np.concatenate([self._realised.group[values][:, None], noisy], axis=1)
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Encode n reports as uint8 of shape `(n, report_bytes)`."""
         return self._codec.encode(reports)
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
@@ -227,7 +225,6 @@ class Matrix(Mechanism):
         table[:, -1] += np.bincount(reports[:, 0], minlength=self._groups)
 
     def decoder(self) -> MatrixDecoder:
-        """Return the decoder of linear queries, by weighted least squares."""
         return self._decoder
 
     @cached_property
@@ -235,7 +232,6 @@ class Matrix(Mechanism):
         return MatrixDecoder(self.rows, self._realised.group, self._groups)
 
     def disclosed(self) -> list[str]:
-        """Return that the group of the value is disclosed, if exact rows distinguish groups."""
         if self._groups == 1:
             return []
         return [f"which of {self._groups} groups the value is in: the policy does not hide it"]

@@ -1,4 +1,4 @@
-"""The exact loss of a strategy's realised noise: the largest ratio for each budget.
+"""The channel of noisy rows in exact rationals, and the largest ratio for each budget.
 
 Two columns that differ by d_j in row j give each report, clamped or not, probabilities whose ratio
 is at most `prod_j a_j^-d_j`. A report beyond both columns in every row attains it.
@@ -6,10 +6,13 @@ is at most `prod_j a_j^-d_j`. A report beyond both columns in every row attains 
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import product
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import log_estimate
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
@@ -18,6 +21,36 @@ from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
 _MARGIN = 1e-9
 _LONGEST_BITS = 4096
 _KEPT_BITS = 512
+
+
+def channel_of_rows(rows: LaplaceRows, group: NDArray[np.int64], groups: int) -> Channel:
+    """Return the channel of values in disclosed groups, `group` int64 `(k,)` in `0..groups-1`.
+
+    Outputs are numbered by group, then by the combination of the rows' numbers, the last row
+    varying fastest.
+
+    Raises:
+        ValueError: if its probabilities are too many or too long.
+    """
+    refuse_many(rows, len(group), groups)
+    tables = [rows.row_channel(row) for row in range(rows.count)]
+    outputs = prod(_spans(rows))
+    channel = []
+    for value, own in enumerate(group.tolist()):
+        chances = product(*(table[value].values() for table in tables))
+        row = (prod(factors, start=Fraction(1)) for factors in chances)
+        channel.append(dict(enumerate(row, own * outputs)))
+    return Channel(tuple(channel), groups * outputs)
+
+
+def refuse_many(rows: LaplaceRows, size: int, groups: int) -> None:
+    """Refuse channels of `size` values that are too large.
+
+    Raises:
+        ValueError: as `refuse_large`.
+    """
+    spans = _spans(rows)
+    refuse_large(size, size * groups * prod(spans) * sum(spans))
 
 
 def worst_ratios(rows: LaplaceRows, pairs: ProtectedPairs) -> dict[Fraction, Fraction]:
@@ -59,3 +92,7 @@ def _ratio(thresholds: Sequence[int], counts: Sequence[int]) -> Fraction:
     if top.bit_length() > _LONGEST_BITS:
         return Fraction(-((-top << _KEPT_BITS) // bottom), 1 << _KEPT_BITS)
     return Fraction(top, bottom)
+
+
+def _spans(rows: LaplaceRows) -> list[int]:
+    return [int(span) + 1 for span in (rows.high - rows.low).tolist()]

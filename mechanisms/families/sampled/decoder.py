@@ -26,16 +26,13 @@ class SampledDecoder(Decoder):
         return self._of_values(statistic, lambda part, own: part.totals(own))
 
     def second_moments(self, statistic: Statistic) -> Floats:
-        """Return the sums of the squares of the values' decoders."""
         return self._of_values(statistic, lambda part, own: part.second_moments(own))
 
     def extremes(self) -> tuple[Floats, Floats]:
-        """Return the extremes of the values' decoders."""
         low, high = zip(*(part.extremes() for part in self._parts), strict=True)
         return np.minimum(np.concatenate(low), 0.0), np.maximum(np.concatenate(high), 0.0)
 
     def noise(self, weights: Floats) -> Floats:
-        """Return what a user of each value adds to a query's variance."""
         sizes = [part.extremes()[0].size for part in self._parts]
         cut = np.split(weights, np.cumsum(sizes)[:-1])
         return np.concatenate([part.noise(own) for part, own in zip(self._parts, cut, strict=True)])
@@ -56,6 +53,5 @@ class SampledDecoder(Decoder):
         return np.concatenate(found)
 
     def group_reports(self, statistic: Statistic) -> Integers:
-        """Return the number of reports of each group."""
         pairs = zip(self._parts, self._slices, strict=True)
         return np.concatenate([part.group_reports(statistic[own]) for part, own in pairs])

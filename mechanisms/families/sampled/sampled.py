@@ -63,7 +63,6 @@ class Sampled(Mechanism):
 
     @cached_property
     def size(self) -> int:
-        """Number of values of all attributes."""
         return sum(part.size for part in self.parts)
 
     @cached_property
@@ -73,12 +72,10 @@ class Sampled(Mechanism):
 
     @property
     def report_bits(self) -> int:
-        """Number of bits that are not always 0."""
         return (len(self.parts) - 1).bit_length() + max(part.report_bits for part in self.parts)
 
     @cached_property
     def statistic_size(self) -> int:
-        """Length of the statistics of all attributes."""
         return sum(part.statistic_size for part in self.parts)
 
     @property
@@ -98,7 +95,6 @@ class Sampled(Mechanism):
         return tuple(slice(first, last) for first, last in pairwise(ends))
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the probability, the mechanism and its parameters for each attribute."""
         parts: list[Json] = [
             {
                 "name": name,
@@ -111,7 +107,6 @@ class Sampled(Mechanism):
         return {"attributes": parts}
 
     def tables(self) -> Mapping[str, Json]:
-        """Return the tables of each attribute that has any, by its name."""
         tables: dict[str, Json] = {
             name: dict(part.tables()) for name, _, part in self._attributes() if part.tables()
         }
@@ -135,11 +130,6 @@ class Sampled(Mechanism):
         return Channel(tuple(rows), outputs)
 
     def possible_reports(self) -> Reports:
-        """Return every report of every attribute, as bytes.
-
-        Raises:
-            ValueError: if they are too many to list.
-        """
         return np.concatenate(
             [
                 self._written(number, part.encode(part.possible_reports()))
@@ -197,7 +187,6 @@ class Sampled(Mechanism):
         return rows
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Encode n reports, which are their own bytes, as uint8 of shape `(n, report_bytes)`."""
         encoded: NDArray[np.uint8] = reports.reshape(len(reports), self.report_bytes)
         return encoded
 
@@ -227,7 +216,6 @@ class Sampled(Mechanism):
         return found
 
     def accumulate(self, statistic: Statistic, reports: Reports) -> None:
-        """Add n reports to the statistics of their attributes, in place; exact."""
         for number, _, own in self._by_attribute(reports):
             part = self.parts[number]
             part.accumulate(statistic[self.slices[number]], part.decode(own)[0])
@@ -246,13 +234,11 @@ class Sampled(Mechanism):
     def accumulate_times(
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
-        """Add report i `times[i]` >= 0 times, int64 `(n,)`, in place; exact."""
         for number, here, own in self._by_attribute(reports):
             part = self.parts[number]
             part.accumulate_times(statistic[self.slices[number]], part.decode(own)[0], times[here])
 
     def count(self, statistic: Statistic) -> int:
-        """Return the number of reports of all attributes."""
         return sum(self.counts(statistic))
 
     def counts(self, statistic: Statistic) -> list[int]:
@@ -261,7 +247,6 @@ class Sampled(Mechanism):
         return [part.count(statistic[own]) for part, own in pairs]
 
     def decoder(self) -> Decoder:
-        """Return the decoder of the values of all attributes."""
         return self._decoder
 
     @cached_property
@@ -269,7 +254,6 @@ class Sampled(Mechanism):
         return SampledDecoder([part.decoder() for part in self.parts], self.slices)
 
     def disclosed(self) -> list[str]:
-        """Return that the attribute is disclosed, and what each attribute's mechanism discloses."""
         said = f"which of {len(self.parts)} attributes it is about, drawn before values are seen"
         own = [f"{name}: {one}" for name, _, part in self._attributes() for one in part.disclosed()]
         return [said, *own]

@@ -48,7 +48,6 @@ class SubsetChain(Chain):
         return sent
 
     def canonical(self) -> Sequence[Json]:
-        """Return each size of block with the probability that a report stays, exactly."""
         return [[size, str(blend.keep)] for size, blend in sorted(self.blends.items())]
 
     def ratio(self, reports: int) -> Fraction:

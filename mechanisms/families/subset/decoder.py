@@ -66,7 +66,6 @@ class SubsetDecoder(LinearDecoder):
         return self._single_values(statistic, slice(None)).second_moments
 
     def single_values(self, decoded: Decoded, at: slice | Integers) -> SingleValues:
-        """Return what bounds are computed from, for some values."""
         return self._single_values(decoded.statistic, at)
 
     def _single_values(self, statistic: Statistic, at: slice | Integers) -> SingleValues:
@@ -128,9 +127,7 @@ class SubsetDecoder(LinearDecoder):
         return float(least.min()), float(largest.max())
 
     def groups(self) -> Indices | None:
-        """Return the block of each value; None if there is one block."""
         return None if self._blocks.count == 1 else self._blocks.of_value
 
     def group_reports(self, statistic: Statistic) -> Indices:
-        """Return the reports of each block, which the statistic counts."""
         return self._split(statistic)[1].copy()

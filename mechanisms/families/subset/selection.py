@@ -92,7 +92,6 @@ class SubsetSelection(BlockMechanism):
         return self.size + self.blocks.count
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, subset size and threshold of each size of block, and the digest."""
         subsets: list[Json] = [
             {"size": s.size, "chosen": s.chosen, "threshold": hex(s.threshold)}
             for s in self.subsets
@@ -186,7 +185,6 @@ class SubsetSelection(BlockMechanism):
         return layout.write(block, masks)
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Encode n reports, which are their own bytes, as uint8 of shape `(n, report_bytes)`."""
         encoded: NDArray[np.uint8] = reports
         return encoded
 
@@ -198,7 +196,6 @@ class SubsetSelection(BlockMechanism):
         return payload, self.layout.valid(payload)
 
     def accumulate(self, statistic: Statistic, reports: Reports) -> None:
-        """Add n reports to the counts in place."""
         if len(reports):
             statistic += self.layout.count(reports)
 
@@ -221,7 +218,6 @@ class SubsetSelection(BlockMechanism):
         return permanent, SubsetChain(self.layout, self.subsets, blends)
 
     def decoder(self) -> LinearDecoder:
-        """Return the decoder of linear queries."""
         return self._decoder
 
     @cached_property
@@ -237,5 +233,4 @@ class Stronger(SubsetSelection):
 
     @cached_property
     def subsets(self) -> tuple[Subsets, ...]:
-        """The subsets of each different size of block, by ascending size."""
         return tuple(stronger_subsets(budget(self.epsilon), one) for one in self.like.subsets)

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices
+from ldpstream.mechanisms.families.block.layout import DisclosedBlocks
 from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder, Singles
 from ldpstream.mechanisms.families.tree.layout import TreeLayout
 from ldpstream.mechanisms.interface.decoder import Statistic
-from ldpstream.mechanisms.interface.disclosed_blocks import DisclosedBlocks
 
 
 class TreeDecoder(DisclosedBlocks):
@@ -32,7 +32,6 @@ class TreeDecoder(DisclosedBlocks):
             yield decoder, values, layout.starts[of_kind][:, None] + np.arange(tree.order)
 
     def totals(self, statistic: Statistic) -> Floats:
-        """Return the sums of the values' decoders."""
         return self._of_values(lambda decoder, reports: decoder.totals(statistic[reports]))
 
     def second_moments(self, statistic: Statistic) -> Floats:
@@ -40,12 +39,10 @@ class TreeDecoder(DisclosedBlocks):
         return self._of_values(lambda decoder, reports: decoder.second_moments(statistic[reports]))
 
     def expect(self, function: Floats) -> Floats:
-        """Return `Q f`."""
         (found,) = self.expect_each(np.asarray(function, dtype=np.float64)[None])
         return np.asarray(found)
 
     def expect_each(self, functions: Floats) -> Floats:
-        """Return `expect` of each row."""
         out = np.empty((len(functions), self._layout.blocks.size))
         for decoder, values, reports in self._batches():
             rows = functions[:, reports]
@@ -60,12 +57,10 @@ class TreeDecoder(DisclosedBlocks):
         return out
 
     def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`."""
         (decoded,) = self.decode_each(np.asarray(weights, dtype=np.float64)[None])
         return np.asarray(decoded)
 
     def decode_each(self, weights: Floats) -> Floats:
-        """Return `decode` of each row."""
         decoded = np.empty((len(weights), self._layout.outputs))
         for decoder, values, reports in self._batches():
             rows = weights[:, values]

@@ -98,13 +98,11 @@ class Tree(BlockSymbols):
 
     @cached_property
     def layout(self) -> TreeLayout:
-        """The numbering of each block's reports."""
         sizes, epsilon = np.unique(self.blocks.sizes).tolist(), budget(self.epsilon)
         trees = {s: Hierarchy.of(epsilon, self.extents(s), self.workload) for s in sizes}
         return TreeLayout(self.blocks, trees)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return epsilon, the shape, the levels of each size of block, and the digest."""
         trees: list[Json] = [
             {"shape": list(tree.extents), "levels": [_describe(level) for level in tree.levels]}
             for tree in self.layout.trees
@@ -117,7 +115,6 @@ class Tree(BlockSymbols):
         }
 
     def row(self, value: int) -> dict[int, Fraction]:
-        """Return the probability of each report of a value, exactly."""
         layout, block = self.layout, int(self.blocks.of_value[value])
         first, tree = int(layout.starts[block]), layout.trees[layout.kinds[block]]
         if not tree.extents:
@@ -179,7 +176,6 @@ class Tree(BlockSymbols):
         return permanent, BlockChain(starts, orders, blends_of(pairs))
 
     def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries."""
         return self._decoder
 
     @cached_property
@@ -195,7 +191,6 @@ class Stronger(Tree):
 
     @cached_property
     def layout(self) -> TreeLayout:
-        """The numbering of each block's reports, as in `like`."""
         trees, larger = self.like.layout.trees, budget(self.epsilon)
         return TreeLayout(self.blocks, {tree.size: tree.stronger(larger) for tree in trees})
 

@@ -42,22 +42,18 @@ class WeightedDomain(Domain):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of the values, and the number of weights."""
         return (*self.values.shape, self.largest + 1)
 
     @cached_property
     def estimated(self) -> Domain:
-        """The collection's own domain."""
         return self.values
 
     @cached_property
     def estimated_indices(self) -> Indices:
-        """The value's index of each pair, int64 `(k,)`."""
         return np.repeat(np.arange(self.values.size), self.largest + 1)
 
     @property
     def expected(self) -> str:
-        """What a label must hold, for error messages."""
         return f"{self.values.expected}, with {self._weight_expected} after it"
 
     @property
@@ -65,12 +61,10 @@ class WeightedDomain(Domain):
         return f"a weight, a whole number in 0..{self.largest},"
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
-        """Return the indices of n labels, int64 of shape `(n,)`."""
         rows, weights = self._split(labels)
         return self._joined(self.values.index(rows), weights, len(labels))
 
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
-        """Return the indices of n labels, placed by the values' domain."""
         rows, weights = self._split(labels)
         return self._joined(self.values.place(rows, entropy=entropy), weights, len(labels))
 
@@ -95,7 +89,6 @@ class WeightedDomain(Domain):
         return [label, weight]
 
     def canonical(self) -> Json:
-        """Return the values' domain and the largest weight."""
         values = self.values.canonical()
         assert isinstance(values, dict)
         return {**values, "weights": {"public" if self.public else "private": self.largest}}

@@ -63,7 +63,6 @@ class PublicWeights(Mechanism):
 
     @classmethod
     def configure(cls, settings: Settings) -> Self:
-        """Build the mechanism from a collection's keys."""
         path = f"{settings.path}.weights"
         table = check_keys(settings.keys.get("weights"), frozenset({"public"}), path)
         keys = {key: given for key, given in settings.keys.items() if key != "weights"}
@@ -71,7 +70,6 @@ class PublicWeights(Mechanism):
         return cls(values, _check_largest(table.get("public"), f"{path}.public"))
 
     def report_domain(self, domain: Domain) -> Domain:
-        """Return the domain with the weights after the values."""
         return WeightedDomain(self.values.report_domain(domain), self.largest, public=True)
 
     def marginal(self, statistic: Statistic) -> tuple[Mechanism, Statistic]:
@@ -105,7 +103,6 @@ class PublicWeights(Mechanism):
 
     @property
     def size(self) -> int:
-        """Number of pairs of value and weight."""
         return self.values.size * self.weights
 
     @property
@@ -115,17 +112,14 @@ class PublicWeights(Mechanism):
 
     @property
     def report_bytes(self) -> int:
-        """Length of a value's report and a weight."""
         return self.values.report_bytes + self.weight_bytes
 
     @property
     def report_bits(self) -> int:
-        """Number of bits of a value's report and of a weight."""
         return self.values.report_bits + self.largest.bit_length()
 
     @property
     def statistic_size(self) -> int:
-        """Length of three statistics of the values."""
         return 3 * self.values.statistic_size
 
     @cached_property
@@ -134,7 +128,6 @@ class PublicWeights(Mechanism):
         return PublicWeightPolicy(self.values.policy, self.weights)
 
     def parameters(self) -> Mapping[str, Json]:
-        """Return the parameters of the values' mechanism, and the largest weight."""
         return {**self.values.parameters(), "weights": self.largest}
 
     def possible_reports(self) -> Reports:
@@ -202,7 +195,6 @@ class PublicWeights(Mechanism):
         return self.values.decode(np.ascontiguousarray(reports[:, : self.values.report_bytes]))
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        """Return reports as they are: uint8 of shape `(n, report_bytes)`."""
         return np.asarray(reports, dtype=np.uint8).reshape(-1, self.report_bytes)
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
@@ -221,7 +213,6 @@ class PublicWeights(Mechanism):
         self.values.accumulate_times(squared, own, weights**2)
 
     def count(self, statistic: Statistic) -> int:
-        """Return the number of reports, whatever their weights."""
         return self.values.count(self.powers(statistic)[0])
 
     def decoder(self) -> PairDecoder:
@@ -241,7 +232,6 @@ class PublicWeights(Mechanism):
         return PairDecoder(self.values.decoder(), self.weights)
 
     def disclosed(self) -> list[str]:
-        """Return what the values' mechanism discloses, and the weight."""
         return [*self.values.disclosed(), "the weight"]
 
 

@@ -54,7 +54,6 @@ class PairDecoder(LinearDecoder):
         return (known[:, None] * self._weights + np.arange(self._weights)).ravel()
 
     def group_reports(self, statistic: Statistic) -> Integers:
-        """Return the number of reports of each group."""
         parts = [self._values.group_reports(part) for part in self._by_weight(statistic)]
         return np.stack(parts, axis=1).ravel()
 

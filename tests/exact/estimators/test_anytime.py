@@ -12,9 +12,8 @@ from benchmarks.accuracy.repeated import AffineSums
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import bound
-from ldpstream.estimators.bounds.options import Options
+from ldpstream.estimators.bounds.options import CredibleMethod, Options
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.lip.methods import CredibleMethod
 from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert

@@ -9,12 +9,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ldpstream.estimators.bounds.bounded import Estimate
+from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
 from ldpstream.estimators.bounds.enumerated import below, enumerated
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.estimators.bounds.two_valued import Tosses
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.forged import forged_reports
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse

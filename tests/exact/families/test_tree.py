@@ -12,10 +12,9 @@ from ldpstream.estimators.planning.predict import predicted_set_variances
 from ldpstream.mechanisms import Blocks, CollectionSpec, SpecError
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy
+from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, level_probabilities
 from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder
 from ldpstream.mechanisms.families.tree.node_channel import choose_channel
-from ldpstream.mechanisms.families.tree.probabilities import level_probabilities
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.families.tree.workload import Box, height, mean_squares
 from tests.exact.enumeration import boxes

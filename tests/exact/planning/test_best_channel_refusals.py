@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.design import master
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.optimise import Design, optimise
 from ldpstream.estimators.design.workloads import histogram, ranges, sets
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.design.errors import DesignError
+from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import compare
 from ldpstream.estimators.planning.optimum import find_optimum

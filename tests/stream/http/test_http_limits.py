@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.http import estimates, job, limits
+from ldpstream.agents.http import estimates, job, question
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
 
 
@@ -18,8 +18,8 @@ async def test_too_large_requests_are_refused_before_they_are_computed(
     assert (await ask(client, f"{CITY_PATH}?{many}", 400))["error"] == (
         "range: expected at most 100 of them, got 101"
     )
-    monkeypatch.setattr(limits, "CELLS_LIMIT", 150)
-    monkeypatch.setattr(limits, "VALUES_LIMIT", 50)
+    monkeypatch.setattr(question, "CELLS_LIMIT", 150)
+    monkeypatch.setattr(question, "VALUES_LIMIT", 50)
     three = "&".join(["range=0..0,0..0"] * 3)
     assert (await ask(client, f"{CITY_PATH}?{three}", 400))["error"] == (
         "range: expected at most 2 ranges and linear queries together over 60 values, got 3"
@@ -41,7 +41,7 @@ async def test_too_many_weights_are_refused_before_they_are_built(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("ldpstream.agents.query.options.make_linear", never)
-    monkeypatch.setattr(limits, "CELLS_LIMIT", 6)
+    monkeypatch.setattr(question, "CELLS_LIMIT", 6)
     asked = {"linear": [{"name": "x", "weights": {"bus": 1}}] * 3}
     refused = await post(client, asked, 400, path="/api/collections/rides/estimate")
     assert refused["error"] == (
@@ -52,7 +52,7 @@ async def test_too_many_weights_are_refused_before_they_are_built(
 async def test_quantiles_of_huge_domains_are_refused_unless_they_are_published(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "QUANTILE_VALUES_LIMIT", 9)
+    monkeypatch.setattr(question, "QUANTILE_VALUES_LIMIT", 9)
     path = "/api/collections/ages/estimate"
     for query in ("?quantile=0.9", "?quantile=0.5&quantile=0.9"):
         refused = await ask(client, path + query, 400)

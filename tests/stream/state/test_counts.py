@@ -40,12 +40,12 @@ def test_every_form_of_a_chunk_is_stored_alike(
             assert chunks == {place // CHUNK}
             touched.add((pane, place // CHUNK))
             wanted[pane, place] += count
-            assert held.array_bytes <= max(1, arrays) * CHUNK * 8
+            assert held._array_bytes <= max(1, arrays) * CHUNK * 8
     for pane, number in touched:
         part = wanted[pane, number * CHUNK : (number + 1) * CHUNK]
         assert held.value(pane, number) == encode_chunk(part)
     held.drop_below(4)
-    assert held.array_bytes == 0
+    assert held._array_bytes == 0
 
 
 @given(st.dictionaries(st.integers(0, 29), st.integers(-(1 << 40), 1 << 40), max_size=30))

@@ -1,10 +1,28 @@
-"""Epsilon read from a configuration, as a budget for any two values or for each step."""
+"""The keys of a collection that policies are made of: its sensitive values, and its epsilon."""
 
-from ldpstream.mechanisms.base.checks import read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.checks import describe, read_epsilon
+from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, log_bounds
+
+
+def read_sensitive(given: object, domain: Domain, path: str) -> frozenset[int]:
+    """Return the indices of the values that a list of labels names as sensitive.
+
+    Raises:
+        SpecError: if there is none, one is listed twice, or one is outside the domain.
+    """
+    if not isinstance(given, list) or not given:
+        got = "nothing" if given is None else describe(given)
+        raise SpecError(path, f"a list of at least one value to protect, got {got}")
+    try:
+        indices = domain.index(given).tolist()
+    except ValueOutsideDomainError as error:
+        raise SpecError(f"{path}[{error.position}]", error.expected) from None
+    if len(set(indices)) < len(indices):
+        raise SpecError(path, "each value once")
+    return frozenset(indices)
 
 
 def refuse_rounding(domain: Domain, path: str) -> None:

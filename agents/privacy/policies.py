@@ -1,0 +1,271 @@
+"""What each kind of policy means, in plain sentences."""
+
+import math
+from fractions import Fraction
+from typing import Final
+
+from ldpstream.agents.privacy.factors import LARGEST_BUDGET, factor_text, width_text
+from ldpstream.mechanisms.domains.attributes import Attributes
+from ldpstream.mechanisms.domains.parse import Domain, Lattice
+from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
+from ldpstream.mechanisms.families.weights.private import WeightedDomain
+from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.matrix import MatrixPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
+from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
+
+_LARGEST_ENUMERATED: Final = 256
+_OF_RECORDS: Final = (
+    "A report is about one of {} attributes, drawn whatever the values are. However many of them "
+    "two records differ in, it distinguishes them no better than the one that is hidden least:"
+)
+_OF_PUBLIC_WEIGHTS: Final = (
+    "Weights are not hidden: a report holds its weight as it is, and the above is about values "
+    "with the same weight."
+)
+
+
+def policy_sentences(policy: Policy, domain: Domain) -> list[str]:
+    """Return what a policy means for the values of a domain; of other kinds, from its pairs."""
+    match policy:
+        case PublicWeightPolicy():
+            return [*policy_sentences(policy.values, domain.estimated), _OF_PUBLIC_WEIGHTS]
+        case AttributesPolicy() if isinstance(domain, Attributes):
+            each = zip(policy.names, policy.parts, domain.domains, strict=True)
+            own = [
+                f"{name}: {one}" for name, part, of in each for one in policy_sentences(part, of)
+            ]
+            return [_OF_RECORDS.format(len(policy.names)), *own]
+        case BinaryPolicy():
+            return _binary(policy, domain)
+        case BlockPolicy():
+            return _blocks(policy, domain)
+        case HighLowPolicy():
+            return _high_low(policy, domain)
+        case MatrixPolicy():
+            return _matrix(policy, domain)
+        case MetricPolicy():
+            return _metric(policy, domain)
+        case GraphPolicy():
+            return _graph(policy, domain)
+        case LipPolicy() | PriorPolicy():
+            return _lip(policy) if isinstance(policy, LipPolicy) else _prior(policy)
+    return _by_pairs(policy)
+
+
+def _blocks(policy: BlockPolicy, domain: Domain) -> list[str]:
+    """Say by what factor a report may favour a value of a block, and that blocks are disclosed."""
+    factor, what = factor_text(budget(policy.epsilon)), _name_of_values(domain)
+    likelier = f"no report is more than {factor} times likelier for one than for the other"
+    sizes = policy.blocks.sizes
+    if policy.blocks.count == 1:
+        return [f"Any two {what} are indistinguishable up to a factor {factor}: {likelier}."]
+    smallest, largest = int(sizes.min()), int(sizes.max())
+    extent = f"{largest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+    said = [
+        f"Any two {what} of one block are indistinguishable up to a factor {factor}: {likelier}.",
+        (
+            f"The block itself is not hidden: a report tells which of {policy.blocks.count:,} "
+            f"blocks, of {extent} {what}, it is from."
+        ),
+    ]
+    if smallest == 1:
+        alone = int((sizes == 1).sum())
+        blocks = "block has" if alone == 1 else "blocks have"
+        said.append(f"{alone:,} {blocks} a single value, which a report tells.")
+    return said
+
+
+def _high_low(policy: HighLowPolicy, domain: Domain) -> list[str]:
+    """Say that reports never mark a sensitive value, and may mark the others."""
+    factor, what = factor_text(budget(policy.epsilon)), _name_of_values(domain)
+    sensitive = len(policy.sensitive)
+    if sensitive == policy.size:
+        return [f"Any two {what} are indistinguishable up to a factor {factor}."]
+    return [
+        (
+            f"{sensitive:,} of {policy.size:,} {what} are sensitive: no report is more than "
+            f"{factor} times likelier for a sensitive one than for any other, so a report never "
+            "proves that somebody has it."
+        ),
+        f"The other {policy.size - sensitive:,} are not hidden: a report may tell them.",
+    ]
+
+
+def _binary(policy: BinaryPolicy, domain: Domain) -> list[str]:
+    """Say both directions, which may differ."""
+    labels = [str(domain.label(index)) for index in range(2)]
+    return [
+        _direction(policy.entry(value, 1 - value), labels[value], labels[1 - value])
+        for value in range(2)
+    ]
+
+
+def _direction(entry: Fraction | None, value: str, other: str) -> str:
+    if entry is None:
+        return f"“{value}” is not hidden: a report may tell that it is not “{other}”."
+    return (
+        f"No report is more than {factor_text(entry)} times likelier for “{value}” "
+        f"than for “{other}”."
+    )
+
+
+def _matrix(policy: MatrixPolicy, domain: Domain) -> list[str]:
+    """Say the range of the factors of protected pairs."""
+    pairs = [policy.entry(x, other) for x, other in policy.pairs()]
+    entries = [entry for entry in pairs if entry is not None]
+    what = _name_of_values(domain)
+    if not entries:
+        return [f"No {what} are hidden from each other."]
+    low, high = factor_text(min(entries)), factor_text(max(entries))
+    extent = f"{high}" if low == high else f"{low} to {high}, depending on the two"
+    protected = "Any two" if len(entries) == len(pairs) else f"{len(entries):,} ordered pairs of"
+    return [
+        (
+            f"{protected} {what} are protected: no report is likelier for the first than for the "
+            f"second by more than a factor of {extent}."
+        )
+    ]
+
+
+def _name_of_values(domain: Domain) -> str:
+    """Return what values of a domain are called: places of a grid, else values."""
+    estimated = domain.estimated
+    if isinstance(estimated, Lattice) and len(estimated.shape) == 2:
+        return "places"
+    return "values"
+
+
+def _metric(policy: MetricPolicy, domain: Domain) -> list[str]:
+    """Say the factor of a step, how steps add up, and the factor of the domain's two ends."""
+    what, unit = _name_of_values(domain), budget(policy.epsilon)
+    factor = factor_text(unit)
+    far = policy.budget_of(tuple(extent - 1 for extent in policy.shape))
+    said = [
+        (
+            f"Two {what} one step apart are indistinguishable up to a factor {factor}: no report "
+            "is more than that times likelier for one than for the other."
+        ),
+        (
+            f"{_farther(policy, factor)} The two farthest {what} are distinguishable up to a "
+            f"factor {factor_text(far)}."
+        ),
+    ]
+    if policy.scale is not None:
+        factors = ", ".join(f"{number:g}" for number in policy.scale)
+        said.append(f"A step of each dimension counts as {factors} steps.")
+    if isinstance(domain, WeightedDomain):
+        said.append("A weight that is larger by one counts as one step farther.")
+    if policy.widths is not None:
+        said.append(_of_numbers(policy, unit))
+    return said
+
+
+def _farther(policy: MetricPolicy, factor: str) -> str:
+    power = f"d steps apart, up to {factor}^d"
+    if len([extent for extent in policy.shape if extent > 1]) == 1:
+        return f"Each further step multiplies the factor once more: {power}."
+    if policy.p == 1:
+        return f"Steps of all dimensions add up, and each multiplies the factor: {power}."
+    if math.isinf(policy.p):
+        return f"The largest number of steps of any dimension counts: {power}."
+    if policy.p == 2:
+        return f"Distances are straight ones, in steps: {power}."
+    return f"Distances are those of the L{policy.p} norm, in steps: {power}."
+
+
+def _of_numbers(policy: MetricPolicy, unit: Fraction) -> str:
+    assert policy.widths is not None
+    widths = ", ".join(map(width_text, policy.widths))
+    if policy.rounded:
+        # Numbers within a step lose the mean of the two ends: (e^step - 1) for each width.
+        for_width = exp_bounds(min(unit, Fraction(LARGEST_BUDGET)))[1] - 1
+        return (
+            "Numbers are rounded at random to one of the two nearest values, so any two of "
+            f"them one width apart ({widths}) are indistinguishable up to a factor "
+            f"{factor_text(for_width)}, nearer ones up to a proportionally smaller one."
+        )
+    return (
+        f"Values are bins of width {widths}: two numbers on different sides of an edge are a whole "
+        "step apart, however near they are; those in one bin are indistinguishable."
+    )
+
+
+def _graph(policy: GraphPolicy, domain: Domain) -> list[str]:
+    """Say the factors of edges, and that they multiply along paths."""
+    what, budgets = _name_of_values(domain), policy.arcs.values()
+    low, high = factor_text(min(budgets)), factor_text(max(budgets))
+    extent = high if low == high else f"{low} to {high}, depending on the edge"
+    said = [
+        (
+            f"Two {what} that an edge of the policy's graph joins are indistinguishable up to a "
+            f"factor {extent}; along a path of edges the factors multiply."
+        ),
+    ]
+    if policy.directed:
+        said.append("Edges are directed: the two directions of a pair may have different factors.")
+    if policy.unprotected_pairs:
+        said.append(
+            f"{policy.unprotected_pairs:,} ordered pairs have no path: they are not hidden."
+        )
+    return said
+
+
+def _lip(policy: LipPolicy) -> list[str]:
+    """Say how far a report moves the odds for those who know the prior, and the implied LDP."""
+    epsilons = sorted({level.epsilon for level in policy.levels})
+    factors = [factor_text(epsilon) for epsilon in epsilons]
+    implied = max(entry for *_, entry in policy.constraints())
+    said = [
+        _for_priors(
+            f"whoever knows the prior of a device that reported with factor {', '.join(factors)}"
+            if len(factors) > 1
+            else "whoever knows the prior of a device",
+            "that factor" if len(factors) > 1 else f"a factor {factors[0]}",
+        ),
+        (
+            f"Whatever the priors are, no report is more than {factor_text(implied)} times "
+            "likelier for one value than for the other."
+        ),
+    ]
+    if len(policy.levels) > 1:
+        said.append(
+            f"The level of prior and budget is not hidden: a report tells which of "
+            f"{len(policy.levels):,} levels it is from."
+        )
+    return said
+
+
+def _prior(policy: PriorPolicy) -> list[str]:
+    """Say the same for any number of values with one prior."""
+    implied: Fraction = 2 * policy.budget
+    return [
+        _for_priors("whoever knows the prior", f"a factor {factor_text(policy.budget)}"),
+        (
+            f"Whatever the prior is, no report is more than {factor_text(implied)} times likelier "
+            "for one value than for another."
+        ),
+    ]
+
+
+def _for_priors(who: str, factor: str) -> str:
+    return (
+        f"To {who}, a report changes the probability of each value by at most {factor}, up or down."
+    )
+
+
+def _by_pairs(policy: Policy) -> list[str]:
+    if policy.size > _LARGEST_ENUMERATED:
+        return ["How well two values are hidden from each other depends on the two: see certify."]
+    largest: Fraction = max((budget for *_, budget in policy.constraints()), default=Fraction(0))
+    return [
+        (
+            "How well two values are hidden from each other depends on the two: a report is at "
+            f"most {factor_text(largest)} times likelier for one of a protected pair than for "
+            "the other."
+        )
+    ]
