@@ -19,10 +19,13 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Int64s = NDArray[np.int64]
 Values = Sequence[bytes | None] | Mapping[int, bytes | None]
-_HEAD_BYTES: Final = 12
-_SINGLE_BYTES: Final = 24
+_HEAD: Final = np.dtype(
+    [("start", "<u4"), ("fingerprint", "<u8"), ("time_ms", "<i8"), ("count", "<u4")]
+)
+"""What precedes the reports of a frame with a single run."""
 _MATRIX_AT: Final = 4
-_SINGLE_HEAD: Final = struct.pack("<BBH", VERSION, 0, 1)
+_SINGLE: Final = int.from_bytes(struct.pack("<BBH", VERSION, 0, 1), "little")
+"""`start` of such a frame."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +73,7 @@ def read_records(
 
 def _reports(spec: CollectionSpec, length: int, messages: int) -> int:
     """Return how many reports a message of this length has, or 0 if a matrix does not pay off."""
-    reports, rest = divmod(length - _SINGLE_BYTES, spec.report_bytes)
+    reports, rest = divmod(length - _HEAD.itemsize, spec.report_bytes)
     return 0 if messages < _MATRIX_AT or rest else max(0, reports)
 
 
@@ -163,16 +166,16 @@ class _Reader:
 
     def rows(self, rows: NDArray[np.uint8], message: Int64s, reports: int) -> list[int]:
         """Like `matrix`, for messages already in rows: uint8 `(M, L)`, `message` int64 `(M,)`."""
-        head = np.frombuffer(_SINGLE_HEAD + self._fingerprint, dtype=np.uint8)
-        count = rows[:, 20:24].copy().view("<u4")[:, 0]
-        fits = (rows[:, :_HEAD_BYTES] == head).all(axis=1) & (count == reports)
+        heads = rows[:, : _HEAD.itemsize].copy().view(_HEAD)[:, 0]
+        ours = heads["fingerprint"] == int.from_bytes(self._fingerprint, "little")
+        fits = ours & (heads["start"] == _SINGLE) & (heads["count"] == reports)
         others: list[int] = message[~fits].tolist()
         if others:
-            rows, message = rows[fits], message[fits]
+            rows, heads, message = rows[fits], heads[fits], message[fits]
         self._messages.append(message)
-        self._times.append(rows[:, 12:20].copy().view("<i8")[:, 0].astype(np.int64))
+        self._times.append(heads["time_ms"].astype(np.int64))
         self._counts.append(np.full(len(rows), reports, dtype=np.int64))
-        self._payloads.append(rows[:, _SINGLE_BYTES:].reshape(-1, self._bytes))
+        self._payloads.append(rows[:, _HEAD.itemsize :].reshape(-1, self._bytes))
         return others
 
     def batch(self) -> Batch:
