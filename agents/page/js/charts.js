@@ -1,33 +1,43 @@
-// Lines with bounds, drawn with uPlot: the library draws axes, this module draws bounds.
+// Lines with bounds over one axis. uPlot draws the axes; this module draws what lies between them.
 
 import { make } from "./dom.js";
 import { tickText } from "./format.js";
+import { drawMarks } from "./marks.js";
 import { colour } from "./theme.js";
+import { FONT, ticksOf, timeText, widthOf } from "./ticks.js";
 
 /**
- * @typedef {object} Band
- * @property {number[]} x
+ * @typedef {object} Line
+ * @property {string} colour A custom property.
+ * @property {string} [shape] The path of a point; else the line alone is drawn.
  * @property {(number | null)[]} middle
  * @property {(number | null)[]} low
  * @property {(number | null)[]} high
- * @property {boolean[]} final Other points are hollow, with a dashed whisker.
- * @property {boolean} time Whether x is a time, in seconds.
- * @property {boolean} dots Whether to draw points and whiskers.
- * @property {(value: number) => string} yText
- * @property {string} label For screen readers.
- * @property {number} height Pixels.
- * @property {string} xTitle
- * @property {string} yTitle
- * @property {[number, number] | null} [extent] Of y, if other charts share it; else its own.
- * @property {string[]} [said] The text of each point, shown at the cursor in all charts.
- * @property {Whisker[]} [across] Horizontal whiskers.
+ * @property {[string, string]} [label] At its end: a name, and small print.
  */
+/** @typedef {{x: number, kind: "open" | "withheld", text: string}} Column */
 /** @typedef {{y: number, low: number, middle: number, high: number}} Whisker */
-/** @typedef {{chart: any, band: Band, watch: ResizeObserver}} Kept */
+/**
+ * @typedef {object} Chart
+ * @property {number[]} x Seconds, if they are times.
+ * @property {number} [step] Between times; other values are not equally far apart.
+ * @property {boolean[]} [final] Other points are hollow, with a dashed whisker.
+ * @property {[number, number]} extent Of y.
+ * @property {Line[]} lines
+ * @property {number[]} [bars] In place of lines.
+ * @property {Column[]} [columns] Steps that are marked as a whole.
+ * @property {Whisker[]} [across] Horizontal whiskers.
+ * @property {number} height Pixels.
+ * @property {string} xTitle Without one there is no axis: it is that of the chart below.
+ * @property {string} yTitle
+ * @property {(value: number) => string} yText
+ * @property {number} [gutter] Pixels left of the chart, if others share them.
+ * @property {number} [room] Pixels right of it, if there are as many.
+ */
+/** @typedef {{plot: any, chart: Chart, watch: ResizeObserver}} Kept */
 
-const FONT = "12px system-ui, sans-serif";
 const APART = 50; // Pixels from one number of an axis to the next, at least.
-const ruler = document.createElement("canvas");
+const MOST_ROOM = 0.26; // Of the width, for what stands at the ends of lines.
 
 /** @type {Map<HTMLElement, Kept>} */
 const charts = new Map();
@@ -36,26 +46,24 @@ const charts = new Map();
  * Draw, or draw again.
  *
  * @param {HTMLElement} host
- * @param {Band} band
+ * @param {Chart} chart
  */
-export function drawBand(host, band) {
+export function drawChart(host, chart) {
   const kept = charts.get(host);
-  host.setAttribute("role", "img");
-  host.setAttribute("aria-label", band.label);
   if (kept) {
-    kept.band = band;
-    kept.chart.setData(dataOf(band));
+    kept.chart = chart;
+    kept.plot.setData(dataOf(chart));
     return;
   }
   const watch = new ResizeObserver(() => {
     const now = charts.get(host);
     if (now && host.clientWidth)
-      now.chart.setSize({ width: host.clientWidth, height: band.height });
+      now.plot.setSize({ width: host.clientWidth, height: now.chart.height });
   });
   watch.observe(host);
-  const made = { chart: null, band, watch };
+  const made = { plot: null, chart, watch };
   charts.set(host, made);
-  made.chart = build(host, made);
+  made.plot = build(host, made);
 }
 
 /** @param {HTMLElement} host */
@@ -63,21 +71,83 @@ export function forgetChart(host) {
   const kept = charts.get(host);
   if (!kept) return;
   kept.watch.disconnect();
-  kept.chart.destroy();
+  kept.plot.destroy();
   charts.delete(host);
 }
 
 /** Draw all charts in the current colours. */
 export function restyleCharts() {
   for (const [host, kept] of charts) {
-    kept.chart.destroy();
-    kept.chart = build(host, kept);
+    kept.plot.destroy();
+    kept.plot = build(host, kept);
   }
 }
 
-/** @param {Band} band */
-function dataOf({ x, low, middle, high }) {
-  return [x, low, middle, high];
+/**
+ * The value below the pointer.
+ *
+ * @param {HTMLElement} host
+ * @param {number} clientX
+ * @returns {number | null} null if nothing is drawn.
+ */
+export function valueAt(host, clientX) {
+  const plot = charts.get(host)?.plot;
+  return plot ? plot.posToVal(clientX - plot.over.getBoundingClientRect().left, "x") : null;
+}
+
+/**
+ * Draw the cursor at a value, with a ring at the nearest point of each line; or take it away.
+ *
+ * @param {HTMLElement} host
+ * @param {number | null} value
+ * @returns {DOMRect | null} The box of the cursor.
+ */
+export function markChart(host, value) {
+  const kept = charts.get(host);
+  if (!kept) return null;
+  const { plot, chart } = kept;
+  const cursor =
+    plot.over.querySelector(".cursor") ??
+    plot.over.appendChild(make("div", { className: "cursor" }));
+  cursor.hidden = value === null;
+  if (value === null) return null;
+  cursor.style.left = `${plot.valToPos(value, "x")}px`;
+  const at = nearest(chart.x, value);
+  const heights = chart.lines.flatMap(({ middle }) => middle[at] ?? []);
+  cursor.replaceChildren(
+    ...heights.map((height) => {
+      const ring = make("i", {});
+      ring.style.top = `${plot.valToPos(height, "y")}px`;
+      return ring;
+    }),
+  );
+  return cursor.getBoundingClientRect();
+}
+
+/** @param {number[]} all @param {number} value Returns the place of the nearest. */
+export function nearest(all, value) {
+  let found = 0;
+  all.forEach((one, at) => {
+    if (Math.abs(one - value) < Math.abs(all[found] - value)) found = at;
+  });
+  return found;
+}
+
+/** @param {Chart} chart uPlot scales by it; lines are drawn by `drawMarks`. */
+function dataOf({ x, extent }) {
+  return [x, x.map(() => extent[0])];
+}
+
+/**
+ * From the least to the largest value or end of a whisker, or half a step beyond times.
+ *
+ * @param {Chart} chart
+ * @returns {[number, number]}
+ */
+function spanOf({ x, step = 0, across = [] }) {
+  const ends = [...x, ...across.flatMap(({ low, high }) => [low, high])];
+  const [low, high] = [Math.min(...ends) - step / 2, Math.max(...ends) + step / 2];
+  return low < high ? [low, high] : [low - 0.5, high + 0.5];
 }
 
 /**
@@ -86,204 +156,84 @@ function dataOf({ x, low, middle, high }) {
  */
 function build(host, kept) {
   const { uPlot } = /** @type {any} */ (globalThis);
-  const [ink, line, mark, span] = ["faint", "line", "mark", "band"].map(colour);
-  const axis = { stroke: ink, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
-  const none = { stroke: "transparent", points: { show: false } };
+  const [ink, line] = ["faint", "line"].map(colour);
+  const axis = { stroke: ink, font: FONT, labelFont: FONT, labelSize: 18 };
+  const { height, step, xTitle } = kept.chart;
   return new uPlot(
     {
       width: host.clientWidth || 300,
-      height: kept.band.height,
+      height,
       /** @param {number} seconds */
       tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "UTC"),
-      padding: [10, () => roomAtTheEnd(kept.band), 0, 0],
-      cursor: kept.band.said
-        ? {
-            y: false,
-            points: { show: false },
-            drag: { setScale: false, x: false, y: false },
-            sync: { key: "windows", scales: ["x", null] },
-          }
-        : { show: false },
+      padding: [
+        kept.chart.columns ? 32 : 26,
+        () => Math.min(kept.chart.room ?? endRoom(kept.chart), MOST_ROOM * host.clientWidth),
+        xTitle ? 0 : 8,
+        0,
+      ],
+      cursor: { show: false },
       legend: { show: false },
       scales: {
-        x: {
-          time: kept.band.time,
-          ...(kept.band.time ? {} : { range: () => extentOf(kept.band) }),
-        },
-        y: kept.band.extent === undefined ? {} : { range: () => kept.band.extent },
+        x: { time: step !== undefined, range: () => spanOf(kept.chart) },
+        y: { range: () => kept.chart.extent },
       },
       axes: [
         {
           ...axis,
-          ...titled(kept.band.xTitle),
+          show: xTitle !== "",
+          label: xTitle,
           size: 34,
-          ...(kept.band.time
+          grid: { show: step === undefined, stroke: line, width: 1 },
+          ticks: { stroke: line, width: 1 },
+          ...(step === undefined
             ? {
-                /** @param {any} _ @param {number} at @param {number} low @param {number} high @param {number} wide */
-                space: (_, at, low, high, wide) =>
-                  // If a minute is wider than two labels, labels have seconds, too.
-                  (60 * wide) / (high - low) < 2 * APART ? APART : widthOf(["00:00:00"]) + 14,
-                /** @param {any} _ @param {number[]} ticks */
-                values: (_, ticks) => ticks.map((tick, at) => timeText(tick, ticks[at - 1])),
-              }
-            : {
                 /** @param {any} _ @param {number} at @param {number} low @param {number} high */
                 space: (_, at, low, high) =>
                   Math.max(APART, widthOf([tickText(low, ""), tickText(high, "")]) + 14),
                 /** @param {any} _ @param {number[]} ticks */
                 values: (_, ticks) => ticks.map((tick) => tickText(tick, "")),
+              }
+            : {
+                /** @param {any} _ @param {number} at @param {number} low @param {number} high @param {number} wide */
+                space: (_, at, low, high, wide) =>
+                  Math.max(
+                    (step * wide) / (high - low) - 1,
+                    // If a minute is wider than two labels, labels have seconds, too.
+                    (60 * wide) / (high - low) < 2 * APART ? APART : widthOf(["00:00:00"]) + 14,
+                  ),
+                /** @param {any} _ @param {number[]} ticks */
+                values: (_, ticks) => ticks.map((tick, at) => timeText(tick, ticks[at - 1])),
               }),
         },
         {
           ...axis,
-          ...titled(kept.band.yTitle),
-          /** @param {any} _ @param {string[] | null} texts */
-          size: (_, texts) => Math.max(58, widthOf(texts ?? []) + 20),
+          grid: { stroke: line, width: 1 },
+          ticks: { show: false },
+          size: () => kept.chart.gutter ?? gutterOf(kept.chart),
+          splits: () => splitsOf(kept.chart),
           /** @param {any} _ @param {number[]} ticks */
-          values: (_, ticks) => ticks.map((tick) => kept.band.yText(tick)),
+          values: (_, ticks) => ticks.map((tick) => kept.chart.yText(tick)),
         },
       ],
-      series: [{}, none, { stroke: mark, width: 2, points: { show: false } }, none],
-      bands: [{ series: [3, 1], fill: span }],
-      hooks: {
-        draw: [(/** @type {any} */ chart) => drawMarks(chart, kept.band)],
-        setCursor: [(/** @type {any} */ chart) => showTip(chart, kept.band)],
-      },
+      series: [{}, { stroke: "transparent", points: { show: false } }],
+      hooks: { draw: [(/** @type {any} */ plot) => drawMarks(plot, kept.chart)] },
     },
-    dataOf(kept.band),
+    dataOf(kept.chart),
     host,
   );
 }
 
-/** @param {string} title */
-const titled = (title) => ({ font: FONT, label: title, labelFont: FONT, labelSize: 18 });
-
-/**
- * Show what is at the cursor, which all charts of windows share.
- *
- * @param {any} chart
- * @param {Band} band
- */
-function showTip(chart, band) {
-  const { idx, left } = chart.cursor;
-  const said = left >= 0 && idx !== null ? (band.said?.[idx] ?? "") : "";
-  const tip =
-    chart.over.querySelector(".tip") ?? chart.over.appendChild(make("p", { className: "tip" }));
-  tip.hidden = said === "";
-  tip.textContent = said;
-  // On the side that has more room.
-  const right = left > chart.over.clientWidth / 2;
-  tip.style.left = right ? "" : `${left + 8}px`;
-  tip.style.right = right ? `${chart.over.clientWidth - left + 8}px` : "";
+/** @param {Chart} chart The width of the numbers left of it. */
+export function gutterOf(chart) {
+  return Math.max(44, widthOf(splitsOf(chart).map(chart.yText)) + 16);
 }
 
-/**
- * Width of the widest text, in pixels.
- *
- * @param {string[]} texts
- */
-function widthOf(texts) {
-  const pen = /** @type {CanvasRenderingContext2D} */ (ruler.getContext("2d"));
-  pen.font = FONT;
-  return Math.max(0, ...texts.map((text) => pen.measureText(text).width));
+/** @param {Chart} chart */
+function splitsOf({ extent, height, bars }) {
+  return bars ? [0, Math.max(...bars)] : ticksOf(extent, height);
 }
 
-/**
- * How far an axis's last number reaches beyond the last value, in pixels.
- *
- * @param {Band} band
- */
-function roomAtTheEnd(band) {
-  return band.time ? 22 : Math.max(22, widthOf([tickText(extentOf(band)[1], "")]) / 2 + 4);
-}
-
-/**
- * From the least to the largest value or end of a whisker.
- *
- * @param {Band} band
- * @returns {[number, number]}
- */
-function extentOf({ x, across = [] }) {
-  const ends = [...x, ...across.flatMap(({ low, high }) => [low, high])];
-  const [low, high] = [Math.min(...ends), Math.max(...ends)];
-  return low < high ? [low, high] : [low - 0.5, high + 0.5];
-}
-
-/**
- * A moment in UTC: the time of day, or the date where a new day begins.
- *
- * @param {number} seconds
- * @param {number | undefined} before The tick before it.
- */
-function timeText(seconds, before) {
-  const iso = new Date(1000 * seconds).toISOString();
-  const day =
-    seconds % 86400 === 0 ||
-    (before !== undefined && !new Date(1000 * before).toISOString().startsWith(iso.slice(0, 10)));
-  return day ? iso.slice(5, 10) : iso.slice(11, seconds % 60 ? 19 : 16);
-}
-
-/**
- * Whiskers and points, over what uPlot has drawn.
- *
- * @param {any} chart
- * @param {Band} band
- */
-function drawMarks(chart, band) {
-  /** @type {CanvasRenderingContext2D} */
-  const pen = chart.ctx;
-  const ratio = devicePixelRatio || 1;
-  /** @param {number} value */
-  const atX = (value) => chart.valToPos(value, "x", true);
-  /** @param {number} value */
-  const atY = (value) => chart.valToPos(value, "y", true);
-  pen.save();
-  pen.strokeStyle = colour("mark");
-  pen.lineWidth = 1.5 * ratio;
-  if (band.dots) {
-    band.x.forEach((x, place) => {
-      const [low, middle, high] = [band.low[place], band.middle[place], band.high[place]];
-      pen.setLineDash(band.final[place] ? [] : [3 * ratio, 3 * ratio]);
-      if (low !== null && high !== null) line(pen, atX(x), atY(low), atX(x), atY(high));
-      pen.setLineDash([]);
-      if (middle !== null) dot(pen, atX(x), atY(middle), 4 * ratio, band.final[place]);
-    });
-  }
-  pen.strokeStyle = colour("accent");
-  for (const { y, low, middle, high } of band.across ?? []) {
-    pen.lineWidth = 3 * ratio;
-    line(pen, atX(low), atY(y), atX(high), atY(y));
-    pen.lineWidth = 1.5 * ratio;
-    dot(pen, atX(middle), atY(y), 3.5 * ratio, false);
-  }
-  pen.restore();
-}
-
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {number} fromX
- * @param {number} fromY
- * @param {number} toX
- * @param {number} toY
- */
-function line(pen, fromX, fromY, toX, toY) {
-  pen.beginPath();
-  pen.moveTo(fromX, fromY);
-  pen.lineTo(toX, toY);
-  pen.stroke();
-}
-
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {number} x
- * @param {number} y
- * @param {number} radius
- * @param {boolean} filled
- */
-function dot(pen, x, y, radius, filled) {
-  pen.beginPath();
-  pen.arc(x, y, radius, 0, 2 * Math.PI);
-  pen.fillStyle = filled ? colour("mark") : colour("paper");
-  pen.fill();
-  pen.stroke();
+/** @param {Chart} chart How far the last number of an axis reaches beyond the last value. */
+function endRoom(chart) {
+  return Math.max(22, widthOf([tickText(spanOf(chart)[1], "")]) / 2 + 4);
 }

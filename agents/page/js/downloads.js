@@ -2,6 +2,7 @@
 
 import { askedFirst, headersFor, token } from "./api.js";
 import { element } from "./dom.js";
+import { colour } from "./theme.js";
 
 /** @param {Blob} blob @param {string} name */
 function save(blob, name) {
@@ -25,11 +26,23 @@ async function saveDocument(format) {
   if (answer.ok) save(await answer.blob(), `${fileName()}.${format}`);
 }
 
-/** Save the first picture of the current view. */
+/** Save the pictures of the current view, one below the other. */
 function savePicture() {
-  const canvas = document.querySelector('[role="tabpanel"]:not([hidden]) canvas');
-  if (!(canvas instanceof HTMLCanvasElement)) return;
-  canvas.toBlob((blob) => blob && save(blob, `${fileName()}.png`));
+  const all = /** @type {HTMLCanvasElement[]} */ ([
+    ...document.querySelectorAll(":is(.chart-host, #map-frame) canvas"),
+  ]).filter((canvas) => canvas.offsetParent);
+  const whole = document.createElement("canvas");
+  whole.width = Math.max(...all.map(({ width }) => width));
+  whole.height = all.reduce((sum, { height }) => sum + height, 0);
+  const pen = /** @type {CanvasRenderingContext2D} */ (whole.getContext("2d"));
+  pen.fillStyle = colour("card");
+  pen.fillRect(0, 0, whole.width, whole.height);
+  let top = 0;
+  for (const canvas of all) {
+    pen.drawImage(canvas, 0, top);
+    top += canvas.height;
+  }
+  whole.toBlob((blob) => blob && save(blob, `${fileName()}.png`));
 }
 
 /** Listen to the buttons. */

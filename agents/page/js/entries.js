@@ -1,6 +1,6 @@
 // Tables of numbers with bounds: shares of values and ranges, means, and quantiles.
 
-import { bar, scaleOf } from "./bars.js";
+import { bar, difference, scaleAround, scaleOf, scaleTicks } from "./bars.js";
 import {
   countText,
   decimalsFor,
@@ -44,14 +44,23 @@ export function fillEntries(table, what, rows, final, changes = null) {
   const columns = [
     { title: what, kind: "name" },
     { title: "share" },
-    { title: "bounds", kind: "chart" },
+    { title: "bounds", kind: "chart", ticks: scaleTicks(scale, "%") },
     { title: "low" },
     { title: "high" },
     { title: "count", kind: "more" },
     { title: "per forged report", kind: "more" },
     { title: "forgeries needed", kind: "more" },
   ];
-  if (changes) columns.splice(5, 0, { title: "change", kind: "change" });
+  const around = scaleAround([...(changes?.values() ?? [])]);
+  if (changes) {
+    const ticks = scaleTicks(around, "", true);
+    columns.splice(
+      5,
+      0,
+      { title: "in points", kind: "difference", ticks },
+      { title: "change", kind: "change" },
+    );
+  }
   if (weighed) columns.push({ title: "weight" }, { title: "its low" }, { title: "its high" });
   /** @param {number | null} share */
   const percent = (share) => number(percentText(share, decimals), share);
@@ -74,6 +83,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
         cells.splice(
           5,
           0,
+          difference(changes.get(name), around),
           changeCell(changes.get(name), (value) => pointsText(value, decimals)),
         );
       if (weighed) {

@@ -5,7 +5,7 @@ import { boundsText } from "../bounds.js";
 import { element, figure, make, say } from "../dom.js";
 import { countText, decimalsFor, labelText, percentText } from "../format.js";
 import { leaderText } from "./changes.js";
-import { MOVES } from "./map-cursor.js";
+import { end, MOVES, pointAt, show } from "../tooltip.js";
 import { inkOn, painter, rangeOfShares } from "./map-picture.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -41,15 +41,14 @@ export function startCrossed() {
     // The first cell of each row is its header.
     point(row.sectionRowIndex + move[0], cell.cellIndex - 1 + move[1])?.focus();
   });
-  for (const kind of /** @type {const} */ (["focusin", "pointerover"])) {
-    table().addEventListener(kind, ({ target }) => {
-      const cell = /** @type {Element} */ (target).closest("td");
-      if (!cell) return;
-      const row = /** @type {HTMLTableRowElement} */ (cell.parentElement);
-      if (kind === "focusin") point(row.sectionRowIndex, cell.cellIndex - 1);
-      readOut(row.sectionRowIndex, cell.cellIndex - 1);
-    });
-  }
+  table().addEventListener("focusin", ({ target }) => {
+    const cell = /** @type {Element} */ (target).closest("td");
+    if (!cell) return;
+    const row = /** @type {HTMLTableRowElement} */ (cell.parentElement);
+    point(row.sectionRowIndex, cell.cellIndex - 1);
+    show(table(), cell, true);
+  });
+  table().addEventListener("focusout", end);
 }
 
 /**
@@ -77,6 +76,7 @@ async function update({ collection, window, method }, current) {
   );
   fill();
   paint();
+  pointAt(table(), pointed, false);
   return estimate;
 }
 
@@ -115,7 +115,6 @@ function fill() {
       make("tbody", { role: "rowgroup" }, ...down.map((text) => rowOf(text, across))),
     );
     point(0, 0);
-    say(element("crossed-readout"), "Point at a cell, or move with the arrow keys.");
   }
   const decimals = decimalsFor(cells.flat());
   /** @param {number | null} share */
@@ -183,24 +182,29 @@ function paint() {
   );
 }
 
-/** @param {number} row @param {number} column */
-function readOut(row, column) {
-  if (!drawn) return;
-  const { names, down, across, cells } = drawn;
-  const entry = cells[row]?.[column];
-  if (!entry) return;
+/** @type {import("../tooltip.js").Pointed<HTMLTableCellElement>} */
+const pointed = {
+  at: ({ target }) => /** @type {Element} */ (target).closest("td"),
+  move: () => null,
+  mark: (cell) => cell && cell.getBoundingClientRect(),
+  tip: tipOf,
+};
+
+/** @param {HTMLTableCellElement} cell @returns {import("../tooltip.js").Tip | null} */
+function tipOf(cell) {
+  const row = /** @type {HTMLTableRowElement} */ (cell.parentElement).sectionRowIndex;
+  const column = cell.cellIndex - 1;
+  const entry = drawn?.cells[row]?.[column];
+  if (!drawn || !entry) return null;
+  const { names, down, across } = drawn;
   const decimals = decimalsFor([entry]);
   /** @param {number | null} share */
   const percent = (share) => figure(percentText(share, decimals), share);
   const { share, low, high, count, forged } = entry;
-  element("crossed-readout").replaceChildren(
-    `${names[0]} ${down[row]}, ${names[1]} ${across[column]}: `,
-    make("strong", {}, percent(share)),
-    ", between ",
-    percent(low),
-    " and ",
-    percent(high),
-    `, some ${countText(count)} reports`,
-    forged === null ? "" : `; forgeries needed: ${countText(forged)}`,
-  );
+  return {
+    title: `${names[0]} ${down[row]}, ${names[1]} ${across[column]}`,
+    more: `some ${countText(count)} reports`,
+    rows: [{ name: "share", value: percent(share), bounds: [percent(low), " to ", percent(high)] }],
+    notes: forged === null ? [] : [`beyond its bounds with ${countText(forged)} forged reports`],
+  };
 }
