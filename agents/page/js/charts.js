@@ -167,7 +167,8 @@ function build(host, kept) {
       tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "UTC"),
       padding: [
         kept.chart.columns ? 32 : 26,
-        () => Math.min(kept.chart.room ?? endRoom(kept.chart), MOST_ROOM * host.clientWidth),
+        /** @param {any} plot */
+        (plot) => Math.min(kept.chart.room ?? endRoom(kept.chart), MOST_ROOM * plot.width),
         xTitle ? 0 : 8,
         0,
       ],

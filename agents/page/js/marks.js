@@ -8,6 +8,10 @@ import { FONT, fitted, widthOf } from "./ticks.js";
 
 const LABEL = 30; // Pixels from one label at the end of a line to the next.
 const DODGE = 5; // Pixels between open points of the same window.
+const DASHED = [3, 3];
+const DOT = "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z";
+
+/** @typedef {{atX: (value: number) => number, atY: (value: number) => number, left: number, right: number, top: number, bottom: number, end: number}} Frame */
 
 /**
  * Columns, bars, bounds, lines and points, over what uPlot has drawn.
@@ -18,65 +22,96 @@ const DODGE = 5; // Pixels between open points of the same window.
 export function drawMarks(plot, chart) {
   /** @type {CanvasRenderingContext2D} */
   const pen = plot.ctx;
-  const ratio = plot.bbox.width / plot.over.clientWidth || 1;
-  const [left, top] = [plot.bbox.left / ratio, plot.bbox.top / ratio];
-  const [right, bottom] = [left + plot.over.clientWidth, top + plot.over.clientHeight];
-  /** @param {number} value */
-  const atX = (value) => left + plot.valToPos(value, "x");
-  /** @param {number} value */
-  const atY = (value) => top + plot.valToPos(value, "y");
+  const ratio = devicePixelRatio;
+  const [left, top, width, height] = ["left", "top", "width", "height"].map(
+    (side) => plot.bbox[side] / ratio,
+  );
+  /** @type {Frame} */
+  const frame = {
+    atX: (value) => left + plot.valToPos(value, "x"),
+    atY: (value) => top + plot.valToPos(value, "y"),
+    ...{ left, top, right: left + width, bottom: top + height, end: plot.width },
+  };
   pen.save();
   pen.scale(ratio, ratio);
   pen.font = FONT;
   pen.textAlign = "left";
   pen.textBaseline = "alphabetic";
-  const { step = 1, columns, bars = [], across = [], lines } = chart;
-  const wide = atX(chart.x[0] + step) - atX(chart.x[0]);
+  drawColumns(pen, chart, frame);
+  drawBars(pen, chart, frame);
+  const { lines, across = [] } = chart;
+  for (const [place, line] of lines.entries()) {
+    drawLine(pen, line, chart, DODGE * (place - (lines.length - 1) / 2), frame);
+  }
+  const hollow = colour("card");
+  pen.strokeStyle = colour("accent");
+  for (const { y, low, middle, high } of across) {
+    const level = frame.atY(y);
+    pen.lineWidth = 3;
+    stroke(pen, [
+      [frame.atX(low), level],
+      [frame.atX(high), level],
+    ]);
+    pen.lineWidth = 1.5;
+    point(pen, DOT, frame.atX(middle), level, hollow);
+  }
+  drawLabels(pen, chart, frame);
+  pen.fillStyle = colour("faint");
+  pen.fillText(fitted(chart.yTitle, frame.right - 4), 4, top - (chart.columns ? 20 : 12));
+  pen.restore();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Chart} chart
+ * @param {Frame} frame
+ */
+function drawColumns(pen, { x, step = 1, columns = [] }, { atX, left, right, top, bottom }) {
+  const wide = 0.9 * (atX(x[0] + step) - atX(x[0]));
+  /** @type {Record<string, [string | CanvasPattern, string]>} Ground and ink. */
+  const inks = {
+    open: [colour("open-ground"), colour("open")],
+    withheld: [hatch(pen), colour("faint")],
+  };
   let written = left;
-  for (const { x, kind, text } of columns ?? []) {
-    const from = atX(x) - 0.45 * wide;
-    pen.fillStyle = kind === "open" ? colour("open-ground") : hatch(pen);
-    pen.fillRect(from, top, 0.9 * wide, bottom - top);
-    const half = widthOf([text]) / 2;
-    const start = Math.min(Math.max(atX(x) - half, left), right - 2 * half);
-    if (start < written || !text) continue;
-    written = start + 2 * half + 8;
-    pen.fillStyle = colour(kind === "open" ? "open" : "faint");
+  for (const { x: middle, kind, text } of columns) {
+    const [ground, ink] = inks[kind];
+    pen.fillStyle = ground;
+    pen.fillRect(atX(middle) - wide / 2, top, wide, bottom - top);
+    const width = widthOf([text]);
+    const start = Math.min(Math.max(atX(middle) - width / 2, left), right - width);
+    if (start < written) continue;
+    written = start + width + 8;
+    pen.fillStyle = ink;
     pen.fillText(text, start, top - 5);
   }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Chart} chart
+ * @param {Frame} frame
+ */
+function drawBars(pen, { x, step = 1, bars = [], final = [] }, { atX, atY, bottom }) {
+  const wide = 0.7 * (atX(x[0] + step) - atX(x[0]));
+  pen.fillStyle = colour("quiet");
+  pen.strokeStyle = colour("mark");
   bars.forEach((value, at) => {
-    const [x, y] = [atX(chart.x[at]) - 0.35 * wide, atY(value)];
-    pen.fillStyle = pen.strokeStyle = colour(chart.final?.[at] ? "quiet" : "mark");
-    if (chart.final?.[at]) pen.fillRect(x, y, 0.7 * wide, bottom - y);
+    const [from, high] = [atX(x[at]) - wide / 2, atY(value)];
+    const to = from + wide;
+    if (final[at]) pen.fillRect(from, high, wide, bottom - high);
     else
       stroke(
         pen,
         [
-          [x, bottom],
-          [x, y],
-          [x + 0.7 * wide, y],
-          [x + 0.7 * wide, bottom],
+          [from, bottom],
+          [from, high],
+          [to, high],
+          [to, bottom],
         ],
-        [3, 3],
+        DASHED,
       );
   });
-  for (const [place, line] of lines.entries()) {
-    drawLine(pen, line, chart, DODGE * (place - (lines.length - 1) / 2), atX, atY);
-  }
-  pen.strokeStyle = colour("accent");
-  for (const { y, low, middle, high } of across) {
-    pen.lineWidth = 3;
-    stroke(pen, [
-      [atX(low), atY(y)],
-      [atX(high), atY(y)],
-    ]);
-    pen.lineWidth = 1.5;
-    point(pen, "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z", atX(middle), atY(y), colour("card"));
-  }
-  drawLabels(pen, chart, atY, [right + 6, top, bottom, plot.width]);
-  pen.fillStyle = colour("faint");
-  pen.fillText(fitted(chart.yTitle, right - 4), 4, top - (columns ? 20 : 12));
-  pen.restore();
 }
 
 /** @param {CanvasRenderingContext2D} pen */
@@ -100,10 +135,9 @@ function hatch(pen) {
  * @param {Line} line
  * @param {Chart} chart
  * @param {number} aside Pixels that open points are moved, so that whiskers do not overlap.
- * @param {(value: number) => number} atX
- * @param {(value: number) => number} atY
+ * @param {Frame} frame
  */
-function drawLine(pen, { colour: name, shape, middle, low, high }, chart, aside, atX, atY) {
+function drawLine(pen, { colour: name, shape, middle, low, high }, chart, aside, { atX, atY }) {
   const { x, step, final = [] } = chart;
   /** @typedef {{x: number, low: number, middle: number, high: number, at: number, open: boolean}} Spot */
   const spots = x.flatMap((value, at) => {
@@ -150,7 +184,7 @@ function drawLine(pen, { colour: name, shape, middle, low, high }, chart, aside,
           [first.x, first.low],
           [first.x, first.high],
         ],
-        first.open ? [3, 3] : [],
+        first.open ? DASHED : [],
       );
   });
   if (!shape) return;
@@ -163,10 +197,10 @@ function drawLine(pen, { colour: name, shape, middle, low, high }, chart, aside,
  *
  * @param {CanvasRenderingContext2D} pen
  * @param {Chart} chart
- * @param {(value: number) => number} atY
- * @param {[number, number, number, number]} where Left, top, bottom and right.
+ * @param {Frame} frame
  */
-function drawLabels(pen, { lines }, atY, [left, top, bottom, right]) {
+function drawLabels(pen, { lines }, { atY, right, top, bottom, end }) {
+  const [left, room] = [right + 6, end - right - 6];
   const named = lines.flatMap((line) => {
     const last = line.middle.findLast((one) => one !== null);
     return line.label && typeof last === "number"
@@ -182,10 +216,10 @@ function drawLabels(pen, { lines }, atY, [left, top, bottom, right]) {
   named.forEach(({ label: [name, small], colour: ink }, at) => {
     pen.fillStyle = colour(ink);
     pen.font = `600 ${FONT}`;
-    pen.fillText(fitted(name, right - left, pen.font), left, heights[at]);
+    pen.fillText(fitted(name, room, pen.font), left, heights[at]);
     pen.font = FONT;
     pen.fillStyle = colour("faint");
-    pen.fillText(fitted(small, right - left), left, heights[at] + 14);
+    pen.fillText(fitted(small, room), left, heights[at] + 14);
   });
 }
 

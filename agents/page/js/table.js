@@ -66,7 +66,9 @@ function rowsOf(table) {
   const named = (name) => [...body.rows].find((row) => row.cells[0].textContent === name);
   return {
     at: ({ target }) => {
-      const row = /** @type {Element} */ (target).closest(".chart")?.closest("tbody tr");
+      const row = /** @type {Element} */ (target)
+        .closest(".chart, .difference")
+        ?.closest("tbody tr");
       return row?.firstElementChild?.textContent ?? null;
     },
     move: (name, key) => {

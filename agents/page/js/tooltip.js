@@ -5,7 +5,7 @@ import { element, make, say } from "./dom.js";
 
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {{name: string, value: Child, bounds?: Child[], mark?: Element}} Row */
-/** @typedef {{title: string, more?: string, rows: Row[], notes?: Child[]}} Tip */
+/** @typedef {{title: string, more?: string, rows: Row[], notes?: Child[], keys?: string}} Tip */
 /** @typedef {{left: number, right: number, top: number, bottom: number}} Box */
 
 /**
@@ -73,7 +73,8 @@ export function pointAt(host, pointed, focusable = true) {
   const known = charts.has(host);
   charts.set(host, pointed);
   if (known) {
-    if (now?.host === host) refresh();
+    // Charts compute their scales after this task.
+    if (now?.host === host) queueMicrotask(refresh);
     return;
   }
   if (focusable) host.tabIndex = 0;
@@ -153,7 +154,7 @@ export function end() {
  * @param {Tip} tip
  * @param {Box} box
  */
-function showTip({ title, more = "", rows, notes = [] }, box) {
+function showTip({ title, more = "", rows, notes = [], keys = "" }, box) {
   const shown = element("tip");
   const made = make(
     "div",
@@ -168,7 +169,8 @@ function showTip({ title, more = "", rows, notes = [] }, box) {
         make("span", {}, ...bounds),
       ),
     ),
-    ...notes.map((note) => make("p", { className: "note-line" }, note)),
+    ...notes.map((note) => make("p", { className: "more" }, make("span", {}, note))),
+    keys && make("p", { className: "keys" }, keys),
   );
   if (!shown.firstElementChild?.isEqualNode(made)) shown.replaceChildren(made);
   shown.hidden = false;

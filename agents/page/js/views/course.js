@@ -3,7 +3,7 @@
 
 import { clockText } from "../format.js";
 import { estimatesOf } from "../history.js";
-import { titled } from "../series.js";
+import { MOST_LINES, titled } from "../series.js";
 import { halfError, isShown, listText } from "./changes.js";
 import { changeOf } from "./first.js";
 
@@ -36,9 +36,10 @@ export async function courseText(collection, windows, estimates, titles, asked, 
   if (!current()) return "";
   const told = titled(collection, ends, half, titles).flatMap(changeOf);
   const moved = told.filter(({ change }) => isShown(change)).map(movedText);
-  const same = listText(told.filter(({ change }) => !isShown(change)).map(({ name }) => name));
+  const others = told.filter(({ change }) => !isShown(change)).map(({ name }) => name);
+  const same = listText(others, MOST_LINES);
   if (moved.length === 0) return same && `${since}: no difference shown for ${same}.`;
-  return `${since} ${listText(moved)}${same && `; ${same}: no difference shown`}.`;
+  return `${since} ${listText(moved, MOST_LINES)}${same && `; ${same}: no difference shown`}.`;
 }
 
 /** @param {import("./first.js").Told} told */

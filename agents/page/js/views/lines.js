@@ -29,11 +29,8 @@ export function startLines(changed) {
     else follow([...drawn, wanted]);
   });
   element("lines").addEventListener("click", ({ target }) => {
-    const { line } = /** @type {HTMLElement | null} */ (
-      /** @type {Element} */ (target).closest("button")
-    )?.dataset ?? { line: undefined };
+    const line = /** @type {Element} */ (target).closest("button")?.dataset.line;
     if (line === undefined) return;
-    say(element("lines-full"), "");
     follow(drawn.filter((one) => one !== line));
   });
 }
@@ -54,7 +51,10 @@ export function pickedLines(collection, estimates, series) {
   element("lines-part").hidden = series.length === 0;
   const host = element("lines");
   const shown = [...host.children].map((one) => one.getAttribute("data-line"));
-  if (shown.join("\n") !== drawn.join("\n")) host.replaceChildren(...drawn.map(chip));
+  if (shown.join("\n") !== drawn.join("\n")) {
+    host.replaceChildren(...drawn.map(chip));
+    say(element("lines-full"), "");
+  }
   const others = [...all.keys()].filter((title) => !drawn.includes(title));
   const more = /** @type {HTMLSelectElement} */ (element("add-line"));
   const options = others.map((title) => /** @type {[string, string]} */ ([title, title]));

@@ -4,6 +4,7 @@ import { drawChart, forgetChart, gutterOf, markChart, nearest, restyleCharts, va
 import { choose, chosen } from "../choices.js";
 import { element, make, say } from "../dom.js";
 import {
+  confidenceText,
   countText,
   decimalsFor,
   labelText,
@@ -68,8 +69,8 @@ async function update({ collection, windows, window }, current) {
   };
   say(
     element("time-bounds"),
-    `${last.length} windows. Bounds hold for each window by itself, and in it for all labels ` +
-      "together, all ranges, all quantiles and all means " +
+    `Bounds hold with ${confidenceText(collection.confidence)} confidence for each window by ` +
+      "itself, and in it for all values together, drawn or not, as for all ranges, quantiles or means " +
       `(final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). Rise and fall: the ` +
       "first final window against the last. Times are UTC.",
   );
@@ -221,7 +222,7 @@ function newestText(series) {
  * @param {Drawn} drawn
  * @returns {import("../tooltip.js").Pointed<string>}
  */
-function pointedOf(host, { windows, series }) {
+function pointedOf(host, { windows, estimates, series }) {
   const starts = windows.map(({ window }) => window.start);
   const panels = /** @type {HTMLElement[]} */ ([...host.children]);
   return {
@@ -239,6 +240,7 @@ function pointedOf(host, { windows, series }) {
       const at = starts.indexOf(start);
       if (at < 0) return null;
       const { window, final, n } = windows[at];
+      const { span } = estimates[at];
       const known = series.filter(({ points }) => points[at].middle !== null);
       const state = known.length || !series.length ? "" : "withheld, ";
       return {
@@ -249,7 +251,8 @@ function pointedOf(host, { windows, series }) {
           const mark = glyph(LOOKS[series.indexOf(one)]);
           return { mark, name: one.title, value, bounds: [`${low} to ${high}`] };
         }),
-        notes: [final ? "Enter opens this window, C compares with it" : "Enter opens this window"],
+        notes: span ? [`applies to ${spanText(span)}`] : [],
+        keys: `Enter opens this window${final ? ", C compares with it" : ""}`,
       };
     },
     act: (start, key) => {
