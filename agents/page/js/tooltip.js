@@ -190,13 +190,10 @@ function hideTip() {
 
 /** @param {HTMLElement} tip A line as a sentence. */
 function spoken(tip) {
-  const lines = [...tip.querySelectorAll("p")].map((line) =>
-    [...line.children].map(({ textContent }) => textContent.trim()).filter(Boolean),
+  const lines = [...tip.querySelectorAll("p")].map(({ children }) =>
+    [...children].flatMap(({ textContent }) => textContent.trim() || []).join(", "),
   );
-  return lines
-    .filter((parts) => parts.length)
-    .map((parts, at) => parts.join(at ? " " : ", "))
-    .join(". ");
+  return lines.filter(Boolean).join(". ");
 }
 
 /** Escape ends it, and so does a tap on the sheet. */
