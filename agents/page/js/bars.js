@@ -1,5 +1,7 @@
 // Shares with whiskers, drawn as bars next to the numbers in a table's row.
 
+import { number } from "./table.js";
+
 /** @typedef {import("./format.js").Bounded} Bounded */
 /** @typedef {Bounded & {share: number | null}} Bar */
 /** @typedef {{low: number, width: number}} Scale */
@@ -44,4 +46,31 @@ export function bar({ share, low, high }, scale, final, was) {
     parts.push(`--was-low: ${from}%; --was-at: ${middle}%; --was-high: ${to}%`);
   }
   return { className: final ? "bar" : "bar open", style: parts.join("; ") };
+}
+
+/**
+ * The columns that `boundedCells` fills.
+ *
+ * @param {string} title
+ * @returns {import("./table.js").Column[]}
+ */
+export const boundedColumns = (title) => [
+  { title },
+  { title: "bounds", kind: "chart" },
+  { title: "low" },
+  { title: "high" },
+];
+
+/**
+ * @param {Bar} entry
+ * @param {(value: number | null) => string} textOf
+ * @param {Scale} scale
+ * @param {boolean} final
+ * @param {Bar | undefined} [was]
+ */
+export function boundedCells(entry, textOf, scale, final, was) {
+  const [share, low, high] = [entry.share, entry.low, entry.high].map((one) =>
+    number(textOf(one), one),
+  );
+  return [share, bar(entry, scale, final, was), low, high];
 }
