@@ -4,13 +4,16 @@ import { ask, collectionPath } from "./api.js";
 import { choose, chosen } from "./choices.js";
 import { element, offer, say } from "./dom.js";
 import { spanText } from "./format.js";
+import { COMPARE, onKeys } from "./keys.js";
 
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const LIVE = "live";
+const BEFORE = "before";
 const NEWEST_WINDOWS = 200;
 
 const list = () => /** @type {HTMLSelectElement} */ (element("window"));
+const comparedList = () => /** @type {HTMLSelectElement} */ (element("compare"));
 /** @param {WindowState} one */
 const keyOf = ({ window }) => window.start;
 
@@ -75,9 +78,16 @@ function offerCompared(windows, shown) {
     .filter((one) => one.final && one !== shown)
     .reverse()
     .map((one) => [keyOf(one), spanText(one.window)]);
-  const compare = /** @type {HTMLSelectElement} */ (element("compare"));
-  offer(compare, [["", "nothing"], ["before", "the window before"], ...options], chosen("compare"));
+  if (shown && beforeOf(windows, shown)) options.unshift([BEFORE, "the window before"]);
+  offer(comparedList(), [["", "nothing"], ...options], chosen("compare"));
 }
+
+/**
+ * @param {WindowState[]} windows Oldest first.
+ * @param {WindowState} shown
+ */
+const beforeOf = (windows, shown) =>
+  windows.findLast((one) => one.final && keyOf(one) < keyOf(shown));
 
 /**
  * The window to compare with, if any.
@@ -88,8 +98,8 @@ function offerCompared(windows, shown) {
 export function comparedWindow(windows, shown) {
   const wanted = chosen("compare");
   if (!wanted) return undefined;
-  if (wanted !== "before") return windows.find((one) => keyOf(one) === wanted && one !== shown);
-  return windows.findLast((one) => one.final && keyOf(one) < keyOf(shown));
+  if (wanted !== BEFORE) return windows.find((one) => keyOf(one) === wanted && one !== shown);
+  return beforeOf(windows, shown);
 }
 
 /** @param {() => void} changed */
@@ -102,4 +112,15 @@ export function startWindows(changed) {
       changed();
     });
   }
+  onKeys(document, COMPARE, () => {
+    const { value, options } = comparedList();
+    const before = [...options].some((one) => one.value === BEFORE);
+    if (!comparedList().checkVisibility()) return;
+    if (!value && !before) {
+      comparedList().focus();
+      return;
+    }
+    choose({ compare: value ? "" : BEFORE });
+    changed();
+  });
 }

@@ -1,7 +1,7 @@
-// The current place of the map, by pointer or keyboard: arrows, Page Up and Down, Home and End
-// move; plus, minus and 0 zoom.
+// The current place of the map, by pointer or keyboard.
 
 import { element } from "../dom.js";
+import { onKeys, PLACES, ZOOM } from "../keys.js";
 import { MARGIN } from "./map-picture.js";
 
 /** @typedef {import("./map-picture.js").View} View */
@@ -15,21 +15,6 @@ let at = null;
 /** @type {(cell: number) => void} */
 let tell = () => {};
 
-const LEAP = 10;
-/** @type {Record<string, [number, number]>} */
-export const MOVES = {
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-  PageUp: [-LEAP, 0],
-  PageDown: [LEAP, 0],
-  Home: [0, -Infinity],
-  End: [0, Infinity],
-};
-/** @type {Record<string, number>} */
-const ZOOMS = { "+": 2, "=": 2, "-": 0.5, 0: 0 };
-
 /**
  * @param {(cell: number) => void} told Called with each place that is pointed at.
  * @param {(by: number) => void} zoom
@@ -37,14 +22,10 @@ const ZOOMS = { "+": 2, "=": 2, "-": 0.5, 0: 0 };
 export function startCursor(told, zoom) {
   tell = told;
   const map = element("map-frame");
-  map.addEventListener("keydown", (event) => {
-    const move = MOVES[event.key];
-    if (event.key in ZOOMS && !event.ctrlKey && !event.metaKey) zoom(ZOOMS[event.key]);
-    else if (!move) return;
-    event.preventDefault();
-    if (!move) return;
+  onKeys(map, ZOOM, zoom);
+  onKeys(map, PLACES, ([down, across]) => {
     const [row, column] = at ?? [view.row, view.column];
-    point(row + move[0], column + move[1]);
+    point(row + down, column + across);
   });
   map.addEventListener("focus", () => {
     const [row, column] = at ?? [view.row, view.column];
