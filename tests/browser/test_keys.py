@@ -33,6 +33,23 @@ async def test_c_compares_with_the_window_before_and_ends_that(page: Page, url: 
     await expect(compared).to_have_count(1)
 
 
+async def test_where_nothing_is_compared_c_does_nothing(page: Page, url: str) -> None:
+    await open_view(page, url, "modes", "values")
+    for button in ("#tab-time", "#all"):
+        await page.click(button)
+        await drawn(page, "time" if button == "#tab-time" else "overview")
+        await page.keyboard.press("c")
+        assert "compare" not in page.url
+    await open_view(page, url, "modes", "values", "&top=areas")
+    await expect(page.locator("#compare")).to_be_disabled()
+    await page.keyboard.press("c")
+    assert "compare" not in page.url
+    await open_view(page, url, "modes", "health", "&compare=before")
+    await expect(page.locator("#strip .compared")).to_have_count(0)
+    await page.click("#tab-values")
+    await expect(page.locator("#strip .compared")).to_have_count(1)
+
+
 async def test_c_opens_the_choice_where_no_window_is_before(page: Page, url: str) -> None:
     await open_view(page, url, "modes", "values", "&window=2026-11-21T10:00:00Z")
     assert await page.locator("#compare option[value=before]").count() == 0

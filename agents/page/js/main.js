@@ -7,7 +7,7 @@ import { isOffered, methodFor } from "./bounds.js";
 import { cdfView } from "./views/cdf-view.js";
 import { adjust, choose, chosen } from "./choices.js";
 import { crossedView, startCrossed } from "./views/crossed-view.js";
-import { element, offer, say } from "./dom.js";
+import { element, offer, say, select } from "./dom.js";
 import { drawFacts, forgetFacts } from "./facts.js";
 import { drawHealth, statusOf } from "./health.js";
 import { startKeys } from "./keys.js";
@@ -33,9 +33,6 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 const GONE = 410;
 const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // With fixed options.
 const VIEWS = [valuesView, crossedView, mapView, cdfView, timeView, privacyView, healthView];
-
-/** @param {string} id */
-const select = (id) => /** @type {HTMLSelectElement} */ (element(id));
 
 let turn = 0; // Counts choices: a slow answer must not overwrite the answer to a later choice.
 let followed = "";
@@ -105,7 +102,9 @@ async function refresh(current) {
     statusOf(collection.name),
   ]);
   if (!current()) return;
+  const compares = view.compares?.(collection) ?? false;
   const window = pickWindow(windows);
+  select("compare").disabled = !compares;
   if (!window) {
     say(element("waiting"), "No reports have been counted yet. This page shows them as they come.");
     element("waiting").hidden = false;
@@ -118,7 +117,7 @@ async function refresh(current) {
     collection,
     windows,
     window,
-    compared: comparedWindow(windows, window),
+    compared: compares ? comparedWindow(windows, window) : undefined,
     status,
     method: methodFor(collection, window, chosen("method")),
   };

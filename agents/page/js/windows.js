@@ -2,7 +2,7 @@
 
 import { ask, collectionPath } from "./api.js";
 import { choose, chosen } from "./choices.js";
-import { element, offer, say } from "./dom.js";
+import { element, offer, say, select } from "./dom.js";
 import { spanText } from "./format.js";
 import { COMPARE, onKeys } from "./keys.js";
 
@@ -12,8 +12,6 @@ const LIVE = "live";
 const BEFORE = "before";
 const NEWEST_WINDOWS = 200;
 
-const list = () => /** @type {HTMLSelectElement} */ (element("window"));
-const comparedList = () => /** @type {HTMLSelectElement} */ (element("compare"));
 /** @param {WindowState} one */
 const keyOf = ({ window }) => window.start;
 
@@ -54,7 +52,7 @@ export function pickWindow(windows) {
   const options = [...windows]
     .reverse()
     .map((one) => [keyOf(one), `${spanText(one.window)}${one.final ? "" : " · open"}`]);
-  offer(list(), [["", "newest final"], [LIVE, "live, still open"], ...options], wanted);
+  offer(select("window"), [["", "newest final"], [LIVE, "live, still open"], ...options], wanted);
   const at = shown ? windows.indexOf(shown) : 0;
   /** @type {HTMLButtonElement} */ (element("older")).disabled = at <= 0;
   /** @type {HTMLButtonElement} */ (element("newer")).disabled = at >= windows.length - 1;
@@ -79,7 +77,7 @@ function offerCompared(windows, shown) {
     .reverse()
     .map((one) => [keyOf(one), spanText(one.window)]);
   if (shown && beforeOf(windows, shown)) options.unshift([BEFORE, "the window before"]);
-  offer(comparedList(), [["", "nothing"], ...options], chosen("compare"));
+  offer(select("compare"), [["", "nothing"], ...options], chosen("compare"));
 }
 
 /**
@@ -113,14 +111,14 @@ export function startWindows(changed) {
     });
   }
   onKeys(document, COMPARE, () => {
-    const { value, options } = comparedList();
-    const before = [...options].some((one) => one.value === BEFORE);
-    if (!comparedList().checkVisibility()) return;
-    if (!value && !before) {
-      comparedList().focus();
+    const list = select("compare");
+    const before = [...list.options].some(({ value }) => value === BEFORE);
+    if (list.disabled || !list.checkVisibility()) return;
+    if (!list.value && !before) {
+      list.focus();
       return;
     }
-    choose({ compare: value ? "" : BEFORE });
+    choose({ compare: list.value ? "" : BEFORE });
     changed();
   });
 }
