@@ -279,11 +279,49 @@ async def test_the_privacy_statement_is_the_apis(page: Page, url: str) -> None:
     assert "20.1" in first
     shown = await page.locator("#protected li").all_inner_texts()
     assert shown == places["privacy"]["protected"][1:]
-    assert await page.locator("#disclosed li").all_inner_texts() == places["privacy"]["disclosed"]
     assert await page.locator("#unprotected").inner_text() == places["privacy"]["unprotected"]
     document = await ask(url, "places/estimate", method="anytime")
     shown = await page.locator("#forgery data").evaluate_all("all => all.map(d => +d.value)")
     assert shown == numbers(document, "influence", "forged")
+
+
+async def test_who_sees_what_follows_from_the_policy(page: Page, url: str) -> None:
+    places = await ask(url, "places")
+    block, time, taking = places["privacy"]["disclosed"]
+    randomized, messages = "randomized, ε\u00a03 in a block", "time and size of messages"
+    sums = "in sums, however small"
+    await open_view(page, url, "places", "privacy")
+    assert await rows(page, "#seen-rows") == [
+        ["the value", randomized, randomized, randomized, sums],
+        [block, *["in the clear"] * 3, sums],
+        [time, *["in the clear"] * 3, "counts per 1 min"],
+        [taking, "yes", messages, messages, "exact counts"],
+        [
+            "which device or account sent it", "not in a report",
+            "only who connects", "no", "no",
+        ],
+    ]  # fmt: skip
+    token = "a token: which reports of one window are one device's"
+    epoch = "which reports of an epoch of 4 windows may be one device's: they are the same one"
+
+    async def others(route: Route) -> None:
+        answer = await route.fetch()
+        body = await answer.json()
+        (one,) = (one for one in body["collections"] if one["name"] == "places")
+        one |= {"minimum": 1000, "minimum_block": 50}
+        one["privacy"]["disclosed"] = [block, token, epoch]
+        await route.fulfill(response=answer, json=body)
+
+    await page.route("**/api/collections", others)
+    await open_view(page, url, "places", "privacy")
+    shown = await rows(page, "#seen-rows")
+    assert [row[-1] for row in shown[:-1]] == [
+        "in sums, of 1,000 or more reports",
+        "in sums, of 50 or more reports",
+        "no",
+        "in sums",
+    ]
+    await page.unroute_all(behavior="wait")
 
 
 async def test_what_is_chosen_is_in_the_address_and_survives_a_reload(page: Page, url: str) -> None:

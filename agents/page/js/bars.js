@@ -1,6 +1,7 @@
 // Shares with whiskers, drawn as bars next to the numbers in a table's row.
 
 import { tickText } from "./format.js";
+import { number } from "./table.js";
 import { ticksOf } from "./ticks.js";
 
 /** @typedef {import("./format.js").Bounded} Bounded */
@@ -94,4 +95,32 @@ export function bar({ share, low, high }, scale, final, was) {
     parts.push(`--was-low: ${from}%; --was-at: ${middle}%; --was-high: ${to}%`);
   }
   return { className: final ? "bar" : "bar open", style: parts.join("; ") };
+}
+
+/**
+ * The columns that `boundedCells` fills.
+ *
+ * @param {string} title
+ * @param {import("./table.js").Tick[]} [ticks] If all rows share a scale.
+ * @returns {import("./table.js").Column[]}
+ */
+export const boundedColumns = (title, ticks) => [
+  { title },
+  { title: "bounds", kind: "chart", ticks },
+  { title: "low" },
+  { title: "high" },
+];
+
+/**
+ * @param {Bar} entry
+ * @param {(value: number | null) => string} textOf
+ * @param {Scale} scale
+ * @param {boolean} final
+ * @param {Bar | undefined} [was]
+ */
+export function boundedCells(entry, textOf, scale, final, was) {
+  const [share, low, high] = [entry.share, entry.low, entry.high].map((one) =>
+    number(textOf(one), one),
+  );
+  return [share, bar(entry, scale, final, was), low, high];
 }

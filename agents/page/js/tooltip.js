@@ -2,6 +2,7 @@
 // panels of a view share; on a phone it is a sheet at the bottom.
 
 import { element, make, say } from "./dom.js";
+import { PLACES } from "./keys.js";
 
 /** @typedef {import("./dom.js").Child} Child */
 /** @typedef {{name: string, value: Child, bounds?: Child[], mark?: Element}} Row */
@@ -20,19 +21,7 @@ import { element, make, say } from "./dom.js";
  * @property {(place: Place | null, key: string) => boolean} [act] Whether a key did something else.
  */
 
-const LEAP = 10;
 const GAP = 12; // Pixels between the cursor and the tooltip.
-/** @type {Record<string, [number, number]>} Rows and columns. */
-export const MOVES = {
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-  PageUp: [-LEAP, 0],
-  PageDown: [LEAP, 0],
-  Home: [0, -Infinity],
-  End: [0, Infinity],
-};
 
 /** @type {Map<HTMLElement, Pointed<any>>} */
 const charts = new Map();
@@ -51,7 +40,7 @@ const watch = new ResizeObserver(refresh);
  * @param {boolean} [back]
  */
 export function along(places, from, key, back = false) {
-  const move = MOVES[key];
+  const move = PLACES.means[key];
   if ((key && !move) || places.length === 0) return null;
   const last = places.length - 1;
   const at = from === null ? -1 : places.indexOf(from);

@@ -4,8 +4,9 @@ import { ask, estimatePath } from "../api.js";
 import { boundsText } from "../bounds.js";
 import { element, figure, make, say } from "../dom.js";
 import { countText, decimalsFor, labelText, percentText } from "../format.js";
+import { onKeys, PLACES } from "../keys.js";
 import { leaderText } from "./changes.js";
-import { end, MOVES, pointAt, show } from "../tooltip.js";
+import { end, pointAt, show } from "../tooltip.js";
 import { inkOn, painter, rangeOfShares } from "./map-picture.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -30,16 +31,14 @@ export const crossedView = {
 
 const table = () => /** @type {HTMLTableElement} */ (element("crossed-rows"));
 
-/** Arrows, Page Up and Down, Home and End move from cell to cell; one cell is in the tab order. */
+/** Keys move from cell to cell; one cell is in the tab order. */
 export function startCrossed() {
-  table().addEventListener("keydown", (event) => {
-    const move = MOVES[event.key];
-    const cell = /** @type {Element} */ (event.target).closest("td");
-    if (!move || !cell || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
+  onKeys(table(), PLACES, ([down, across]) => {
+    const cell = document.activeElement?.closest("td");
+    if (!cell) return;
     const row = /** @type {HTMLTableRowElement} */ (cell.parentElement);
     // The first cell of each row is its header.
-    point(row.sectionRowIndex + move[0], cell.cellIndex - 1 + move[1])?.focus();
+    point(row.sectionRowIndex + down, cell.cellIndex - 1 + across)?.focus();
   });
   table().addEventListener("focusin", ({ target }) => {
     const cell = /** @type {Element} */ (target).closest("td");

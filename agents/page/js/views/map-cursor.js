@@ -1,8 +1,8 @@
-// The current place of the map, by pointer or keyboard: arrows, Page Up and Down, Home and End
-// move; plus, minus and 0 zoom.
+// The current place of the map, by pointer or keyboard.
 
 import { element } from "../dom.js";
-import { MOVES, pointAt } from "../tooltip.js";
+import { PLACES, ZOOM } from "../keys.js";
+import { pointAt } from "../tooltip.js";
 import { MARGIN } from "./map-picture.js";
 
 /** @typedef {import("./map-picture.js").View} View */
@@ -13,9 +13,6 @@ let shape = [1, 1];
 let view = { row: 0, column: 0, rows: 1, columns: 1 };
 /** @type {number | null} The cell that was pointed at last. */
 let at = null;
-
-/** @type {Record<string, number>} */
-const ZOOMS = { "+": 2, "=": 2, "-": 0.5, 0: 0 };
 
 /**
  * @param {[number, number]} now Rows and columns.
@@ -35,7 +32,7 @@ export function fitCursor(now, seen, tip, zoom) {
       return inside ? (view.row + row) * shape[1] + view.column + column : null;
     },
     move: (cell, key) => {
-      const move = MOVES[key];
+      const move = PLACES.means[key];
       if (key && !move) return null;
       const [row, column] = cell === null ? [view.row, view.column] : placeOf(cell);
       const [down, across] = move ?? [0, 0];
@@ -47,8 +44,8 @@ export function fitCursor(now, seen, tip, zoom) {
     mark,
     tip: (cell) => (isShown(cell) ? tip(cell) : null),
     act: (_, key) => {
-      if (key in ZOOMS) zoom(ZOOMS[key]);
-      return key in ZOOMS;
+      if (key in ZOOM.means) zoom(ZOOM.means[key]);
+      return key in ZOOM.means;
     },
   });
 }

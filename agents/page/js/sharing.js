@@ -1,8 +1,32 @@
-// Downloads of what is shown: the document as CSV or JSON, the picture as PNG.
+// What is shown, to hand on: its address, the document as CSV or JSON, the picture as PNG.
 
 import { askedFirst, headersFor, token } from "./api.js";
-import { element } from "./dom.js";
+import { addressOf } from "./choices.js";
+import { element, say } from "./dom.js";
+import { CLOSE, onKeys } from "./keys.js";
 import { colour } from "./theme.js";
+
+const SAID_MS = 3000;
+
+/** @type {Partial<Record<import("./choices.js").Name, string>>} What the address may leave open. */
+let here = {};
+
+/** Copy the address of just this window, also if the page follows the newest. */
+async function copyAddress() {
+  const address = new URL(addressOf(here), location.href).href;
+  try {
+    await navigator.clipboard.writeText(address);
+  } catch {
+    // Refused, or not offered, as over plain HTTP.
+    const field = /** @type {HTMLInputElement} */ (element("address"));
+    element("address-part").hidden = false;
+    field.value = address;
+    field.select();
+    return;
+  }
+  say(element("copied"), "Copied");
+  setTimeout(() => say(element("copied"), ""), SAID_MS);
+}
 
 /** @param {Blob} blob @param {string} name */
 function save(blob, name) {
@@ -46,14 +70,27 @@ function savePicture() {
 }
 
 /** Listen to the buttons. */
-export function startDownloads() {
+export function startSharing() {
+  element("copy").addEventListener("click", () => void copyAddress());
+  element("address").addEventListener("blur", () => (element("address-part").hidden = true));
+  onKeys(element("address"), CLOSE, () => element("copy").focus());
   element("save-csv").addEventListener("click", () => void saveDocument("csv"));
   element("save-json").addEventListener("click", () => void saveDocument("json"));
   element("save-png").addEventListener("click", savePicture);
 }
 
-/** @param {string} view */
-export function offerDownloads(view) {
+/**
+ * @param {import("./types.js").Shown} shown
+ * @param {string} view
+ */
+export function offerSharing({ collection, window, compared }, view) {
+  here = {
+    collection: collection.name,
+    attribute: collection.attribute,
+    window: window.window.start,
+    compare: compared?.window.start,
+    view,
+  };
   element("downloads").hidden = !askedFirst();
   // The view over time shows many documents, so none is downloaded.
   for (const id of ["save-csv", "save-json"]) element(id).hidden = view === "time";
