@@ -63,7 +63,7 @@ async def test_c_opens_the_choice_where_no_window_is_before(page: Page, url: str
     [
         ("modes", "values", "top"),
         ("modes", "time", "add-line"),
-        ("ages", "time", "last"),
+        ("spots", "time", "last"),
         ("places", "map", "measure"),
         ("modes", "health", "collection"),
     ],
