@@ -1,7 +1,7 @@
 // Shares with whiskers, drawn as bars next to the numbers in a table's row.
 
 import { tickText } from "./format.js";
-import { ticksOf } from "./ticks.js";
+import { ticksOf } from "./charts/ticks.js";
 
 /** @typedef {import("./format.js").Bounded} Bounded */
 /** @typedef {Bounded & {share: number | null}} Bar */

@@ -2,7 +2,7 @@
 // move; plus, minus and 0 zoom.
 
 import { element } from "../dom.js";
-import { MOVES, pointAt } from "../tooltip.js";
+import { MOVES, pointAt } from "../charts/tooltip.js";
 import { MARGIN } from "./map-picture.js";
 
 /** @typedef {import("./map-picture.js").View} View */
@@ -20,7 +20,7 @@ const ZOOMS = { "+": 2, "=": 2, "-": 0.5, 0: 0 };
 /**
  * @param {[number, number]} now Rows and columns.
  * @param {View} seen The part of them that is shown.
- * @param {(cell: number) => import("../tooltip.js").Tip} tip
+ * @param {(cell: number) => import("../charts/tooltip.js").Tip} tip
  * @param {(by: number) => void} zoom
  */
 export function fitCursor(now, seen, tip, zoom) {
