@@ -2,7 +2,7 @@
 
 import { tickText } from "./format.js";
 import { number } from "./table.js";
-import { ticksOf } from "./ticks.js";
+import { ticksOf } from "./charts/ticks.js";
 
 /** @typedef {import("./format.js").Bounded} Bounded */
 /** @typedef {Bounded & {share: number | null}} Bar */

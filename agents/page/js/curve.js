@@ -2,12 +2,12 @@
 
 import { ask, estimatePath } from "./api.js";
 import { labelOf, numberOf, rangeUpTo, upperEnd } from "./axis.js";
-import { drawChart, markChart, nearest, valueAt } from "./charts.js";
+import { drawChart, markChart, nearest, valueAt } from "./charts/charts.js";
 import { element, figure } from "./dom.js";
 import { fillQuantiles } from "./entries.js";
 import { decimalsFor, labelText, numberText, partText, percentText, tickText } from "./format.js";
 import { fillTable } from "./table.js";
-import { along, pointAt } from "./tooltip.js";
+import { along, pointAt } from "./charts/tooltip.js";
 
 /** @typedef {import("./types.js").Domain} Domain */
 /** @typedef {import("./types.js").Estimate} Estimate */
@@ -115,7 +115,7 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
   pointAt(host, pointedOf(host, x));
 }
 
-/** @param {number} value @returns {import("./tooltip.js").Tip} Of all curves that are shown. */
+/** @param {number} value @returns {import("./charts/tooltip.js").Tip} Of all curves that are shown. */
 function tipOf(value) {
   const shown = [...curves].filter(([host]) => host.offsetParent).map(([, curve]) => curve);
   const rows = shown.flatMap(({ title, x, ranges, quantiles, domain }, place) => {
@@ -146,7 +146,7 @@ function tipOf(value) {
  *
  * @param {HTMLElement} host
  * @param {number[]} x
- * @returns {import("./tooltip.js").Pointed<number>}
+ * @returns {import("./charts/tooltip.js").Pointed<number>}
  */
 function pointedOf(host, x) {
   return {

@@ -23,7 +23,7 @@ import { startTabs } from "./tabs.js";
 import { startTheme } from "./theme.js";
 import { startTime, timeView } from "./views/time-view.js";
 import { showTokenForm, startTokenForm } from "./token-form.js";
-import { startTooltip } from "./tooltip.js";
+import { startTooltip } from "./charts/tooltip.js";
 import { offersAreas, valuesView } from "./views/values-view.js";
 import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";
 

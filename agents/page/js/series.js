@@ -184,6 +184,23 @@ export function leadersOf(estimates, domain) {
   return sorted.map(([name]) => name);
 }
 
+/** @type {WeakMap<Estimate, Map<string, import("./types.js").ValueEntry>>} */
+const known = new WeakMap();
+
+/**
+ * The entries of an estimate by the text of their label, made once: most windows are final.
+ *
+ * @param {Estimate} estimate
+ * @param {import("./types.js").Domain} domain
+ */
+function entriesOf(estimate, domain) {
+  const { distribution = [] } = estimate;
+  const made =
+    known.get(estimate) ?? new Map(distribution.map((one) => [labelText(one.value, domain), one]));
+  known.set(estimate, made);
+  return made;
+}
+
 /**
  * @param {import("./types.js").Domain} domain
  * @param {WindowState[]} windows
@@ -193,10 +210,7 @@ export function leadersOf(estimates, domain) {
  * @returns {Series[]}
  */
 function valueSeries(domain, windows, estimates, names, unit) {
-  const found = estimates.map(
-    ({ distribution = [] }) =>
-      new Map(distribution.map((one) => [labelText(one.value, domain), one])),
-  );
+  const found = estimates.map((estimate) => entriesOf(estimate, domain));
   return names.map((name) => ({
     kind: "value",
     title: name,

@@ -1,7 +1,7 @@
 // Tables with the numbers of every chart, readable on a phone, too.
 
 import { make, say } from "./dom.js";
-import { along, pointAt } from "./tooltip.js";
+import { along, pointAt } from "./charts/tooltip.js";
 
 /** @typedef {{text: string, exact: number}} Figure */
 /** @typedef {{className: string, style: string}} Drawn A picture drawn by its style. */
@@ -58,7 +58,7 @@ export function fillTable(table, columns, rows) {
  * Rows with bars can be pointed at: the tooltip says all that a narrow screen leaves out.
  *
  * @param {HTMLTableElement} table
- * @returns {import("./tooltip.js").Pointed<string>}
+ * @returns {import("./charts/tooltip.js").Pointed<string>}
  */
 function rowsOf(table) {
   const [body] = table.tBodies;
@@ -96,7 +96,7 @@ function rowsOf(table) {
  * @param {HTMLTableRowElement} row
  */
 function toldBy(row) {
-  /** @type {import("./tooltip.js").Row[]} */
+  /** @type {import("./charts/tooltip.js").Row[]} */
   const told = [];
   for (const { dataset, firstElementChild, textContent } of row.cells) {
     const title = dataset.title ?? "";

@@ -6,7 +6,7 @@ import { element, figure, make, say } from "../dom.js";
 import { countText, decimalsFor, labelText, percentText } from "../format.js";
 import { onKeys, PLACES } from "../keys.js";
 import { leaderText } from "./changes.js";
-import { end, pointAt, show } from "../tooltip.js";
+import { end, pointAt, show } from "../charts/tooltip.js";
 import { inkOn, painter, rangeOfShares } from "./map-picture.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -181,7 +181,7 @@ function paint() {
   );
 }
 
-/** @type {import("../tooltip.js").Pointed<HTMLTableCellElement>} */
+/** @type {import("../charts/tooltip.js").Pointed<HTMLTableCellElement>} */
 const pointed = {
   at: ({ target }) => /** @type {Element} */ (target).closest("td"),
   move: () => null,
@@ -189,7 +189,7 @@ const pointed = {
   tip: tipOf,
 };
 
-/** @param {HTMLTableCellElement} cell @returns {import("../tooltip.js").Tip | null} */
+/** @param {HTMLTableCellElement} cell @returns {import("../charts/tooltip.js").Tip | null} */
 function tipOf(cell) {
   const row = /** @type {HTMLTableRowElement} */ (cell.parentElement).sectionRowIndex;
   const column = cell.cellIndex - 1;

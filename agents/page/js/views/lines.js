@@ -2,7 +2,7 @@
 
 import { adjust, chosen } from "../choices.js";
 import { element, make, offer, say } from "../dom.js";
-import { glyph, LOOKS } from "../looks.js";
+import { glyph, LOOKS } from "../charts/looks.js";
 import { defaultLines, MOST_LINES } from "../series.js";
 
 /** @typedef {import("../series.js").Series} Series */

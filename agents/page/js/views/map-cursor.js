@@ -1,8 +1,8 @@
 // The current place of the map, by pointer or keyboard.
 
 import { element } from "../dom.js";
+import { pointAt } from "../charts/tooltip.js";
 import { PLACES, ZOOM } from "../keys.js";
-import { pointAt } from "../tooltip.js";
 import { MARGIN } from "./map-picture.js";
 
 /** @typedef {import("./map-picture.js").View} View */
@@ -17,7 +17,7 @@ let at = null;
 /**
  * @param {[number, number]} now Rows and columns.
  * @param {View} seen The part of them that is shown.
- * @param {(cell: number) => import("../tooltip.js").Tip} tip
+ * @param {(cell: number) => import("../charts/tooltip.js").Tip} tip
  * @param {(by: number) => void} zoom
  */
 export function fitCursor(now, seen, tip, zoom) {

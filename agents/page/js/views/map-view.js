@@ -233,7 +233,7 @@ function drawLegend({ range: [low, high], range, areas }) {
   element("hatch-key").hidden = !areas.some(mayBeNone);
 }
 
-/** @param {number} cell @returns {import("../tooltip.js").Tip} */
+/** @param {number} cell @returns {import("../charts/tooltip.js").Tip} */
 function tipOf(cell) {
   const { areas, owner, shape, label, domain } = /** @type {Picture} */ (drawn);
   const at = owner[cell];

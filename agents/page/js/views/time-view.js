@@ -1,6 +1,6 @@
 // Picked ranges, quantiles, means and labels over windows: lines that share a scale, and reports.
 
-import { drawChart, forgetChart, gutterOf, markChart, nearest, restyleCharts, valueAt } from "../charts.js"; // prettier-ignore
+import { drawChart, forgetChart, gutterOf, markChart, nearest, restyleCharts, valueAt } from "../charts/charts.js"; // prettier-ignore
 import { choose, chosen } from "../choices.js";
 import { element, make, say } from "../dom.js";
 import {
@@ -14,15 +14,15 @@ import {
   tickText,
 } from "../format.js";
 import { estimatesOf } from "../history.js";
-import { glyph, LOOKS } from "../looks.js";
+import { glyph, LOOKS } from "../charts/looks.js";
 import { extentOf, MOST_VALUES_LISTED, seriesOf, titled } from "../series.js";
 import { fillTable, number } from "../table.js";
-import { FONT, widthOf } from "../ticks.js";
-import { along, pointAt } from "../tooltip.js";
+import { FONT, widthOf } from "../charts/ticks.js";
+import { along, pointAt } from "../charts/tooltip.js";
 import { courseText } from "./course.js";
 import { pickedLines, startLines } from "./lines.js";
 
-/** @typedef {import("../charts.js").Chart} Chart */
+/** @typedef {import("../charts/charts.js").Chart} Chart */
 /** @typedef {import("../series.js").Point} Point */
 /** @typedef {import("../series.js").Series} Series */
 /** @typedef {import("../types.js").Collection} Collection */
@@ -182,7 +182,7 @@ const timeOf = ({ window }) => Date.parse(window.start) / 1000;
  * @param {WindowState} window
  * @param {Estimate} estimate
  * @param {Collection} collection
- * @returns {import("../charts.js").Column[]}
+ * @returns {import("../charts/charts.js").Column[]}
  */
 function columnOf(window, { withheld }, { minimum }) {
   const x = timeOf(window);
@@ -220,7 +220,7 @@ function newestText(series) {
  *
  * @param {HTMLElement} host
  * @param {Drawn} drawn
- * @returns {import("../tooltip.js").Pointed<string>}
+ * @returns {import("../charts/tooltip.js").Pointed<string>}
  */
 function pointedOf(host, { windows, estimates, series }) {
   const starts = windows.map(({ window }) => window.start);

@@ -1,6 +1,6 @@
 // What a chart shows between its axes: lines with bounds, bars, marked columns and labels.
 
-import { colour } from "./theme.js";
+import { colour } from "../theme.js";
 import { FONT, fitted, widthOf } from "./ticks.js";
 
 /** @typedef {import("./charts.js").Chart} Chart */

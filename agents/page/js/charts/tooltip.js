@@ -1,10 +1,10 @@
 // One tooltip for all charts. Pointing, focus and a tap show the same, next to a cursor that all
 // panels of a view share; on a phone it is a sheet at the bottom.
 
-import { element, make, say } from "./dom.js";
-import { PLACES } from "./keys.js";
+import { element, make, say } from "../dom.js";
+import { PLACES } from "../keys.js";
 
-/** @typedef {import("./dom.js").Child} Child */
+/** @typedef {import("../dom.js").Child} Child */
 /** @typedef {{name: string, value: Child, bounds?: Child[], mark?: Element}} Row */
 /** @typedef {{title: string, more?: string, rows: Row[], notes?: Child[], keys?: string}} Tip */
 /** @typedef {{left: number, right: number, top: number, bottom: number}} Box */

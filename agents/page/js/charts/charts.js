@@ -1,9 +1,9 @@
 // Lines with bounds over one axis. uPlot draws the axes; this module draws what lies between them.
 
-import { make } from "./dom.js";
-import { tickText } from "./format.js";
+import { make } from "../dom.js";
+import { tickText } from "../format.js";
 import { drawMarks } from "./marks.js";
-import { colour } from "./theme.js";
+import { colour } from "../theme.js";
 import { FONT, ticksOf, timeText, widthOf } from "./ticks.js";
 
 /**

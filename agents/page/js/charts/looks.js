@@ -1,6 +1,6 @@
 // How lines are told apart: by a colour, and by the shape of their points.
 
-import { drawn } from "./spark.js";
+import { drawn } from "../spark.js";
 
 /** @typedef {{colour: string, shape: string}} Look A custom property, and a path around 0. */
 
