@@ -1,7 +1,7 @@
 // The current place of the map, by pointer or keyboard.
 
 import { element } from "../dom.js";
-import { onKeys, PLACES, ZOOM } from "../keys.js";
+import { onKeys, PLACES, ZOOM } from "../shell/keys.js";
 import { MARGIN } from "./map-picture.js";
 
 /** @typedef {import("./map-picture.js").View} View */
