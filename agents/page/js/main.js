@@ -1,6 +1,6 @@
 // The page: reads the choices, fetches the data, and lets a view draw them.
 
-import { noteAnswer, sinceText, startAge } from "./age.js";
+import { noteAnswer, sinceText, startAge } from "./shell/age.js";
 import { ask, AnswerError, beginAsking } from "./api.js";
 import { aboutAttribute } from "./attributes.js";
 import { isOffered, methodFor } from "./bounds.js";
@@ -10,19 +10,19 @@ import { crossedView, startCrossed } from "./views/crossed-view.js";
 import { element, offer, say, select } from "./dom.js";
 import { drawFacts, forgetFacts } from "./facts.js";
 import { drawHealth, statusOf } from "./health.js";
-import { startKeys } from "./keys.js";
+import { startKeys } from "./shell/keys.js";
 import { follow } from "./live.js";
 import { mapView, startMap } from "./views/map-view.js";
 import { healthView } from "./views/health-view.js";
 import { drawOverview } from "./views/overview.js";
-import { countMissed, isPaused, startPause } from "./pause.js";
+import { countMissed, isPaused, startPause } from "./shell/pause.js";
 import { drawPrivacy, privacyView } from "./views/privacy-view.js";
-import { offerSharing, startSharing } from "./sharing.js";
+import { offerSharing, startSharing } from "./shell/sharing.js";
 import { drawStrip } from "./strip.js";
-import { startTabs } from "./tabs.js";
+import { startTabs } from "./shell/tabs.js";
 import { startTheme } from "./theme.js";
 import { startTime, timeView } from "./views/time-view.js";
-import { showTokenForm, startTokenForm } from "./token-form.js";
+import { showTokenForm, startTokenForm } from "./shell/token-form.js";
 import { startTooltip } from "./charts/tooltip.js";
 import { offersAreas, valuesView } from "./views/values-view.js";
 import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";

@@ -4,7 +4,7 @@ import { ask, collectionPath } from "./api.js";
 import { choose, chosen } from "./choices.js";
 import { element, offer, say, select } from "./dom.js";
 import { spanText } from "./format.js";
-import { COMPARE, onKeys } from "./keys.js";
+import { COMPARE, onKeys } from "./shell/keys.js";
 
 /** @typedef {import("./types.js").WindowState} WindowState */
 

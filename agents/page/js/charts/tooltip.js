@@ -2,7 +2,7 @@
 // panels of a view share; on a phone it is a sheet at the bottom.
 
 import { element, make, say } from "../dom.js";
-import { PLACES } from "../keys.js";
+import { PLACES } from "../shell/keys.js";
 
 /** @typedef {import("../dom.js").Child} Child */
 /** @typedef {{name: string, value: Child, bounds?: Child[], mark?: Element}} Row */

@@ -4,7 +4,7 @@ import { ask, estimatePath } from "../api.js";
 import { boundsText } from "../bounds.js";
 import { element, figure, make, say } from "../dom.js";
 import { countText, decimalsFor, labelText, percentText } from "../format.js";
-import { onKeys, PLACES } from "../keys.js";
+import { onKeys, PLACES } from "../shell/keys.js";
 import { leaderText } from "./changes.js";
 import { end, pointAt, show } from "../charts/tooltip.js";
 import { inkOn, painter, rangeOfShares } from "./map-picture.js";

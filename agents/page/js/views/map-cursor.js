@@ -2,7 +2,7 @@
 
 import { element } from "../dom.js";
 import { pointAt } from "../charts/tooltip.js";
-import { PLACES, ZOOM } from "../keys.js";
+import { PLACES, ZOOM } from "../shell/keys.js";
 import { MARGIN } from "./map-picture.js";
 
 /** @typedef {import("./map-picture.js").View} View */

@@ -1,6 +1,6 @@
 // The page's keys: one declaration, from which they act and from which a dialog lists them.
 
-import { element, make } from "./dom.js";
+import { element, make } from "../dom.js";
 
 /**
  * @template Meaning

@@ -1,14 +1,14 @@
 // What is shown, to hand on: its address, the document as CSV or JSON, the picture as PNG.
 
-import { askedFirst, headersFor, token } from "./api.js";
-import { addressOf } from "./choices.js";
-import { element, say } from "./dom.js";
+import { askedFirst, headersFor, token } from "../api.js";
+import { addressOf } from "../choices.js";
+import { element, say } from "../dom.js";
 import { CLOSE, onKeys } from "./keys.js";
-import { colour } from "./theme.js";
+import { colour } from "../theme.js";
 
 const SAID_MS = 3000;
 
-/** @type {Partial<Record<import("./choices.js").Name, string>>} What the address may leave open. */
+/** @type {Partial<Record<import("../choices.js").Name, string>>} What the address may leave open. */
 let here = {};
 
 /** Copy the address of just this window, also if the page follows the newest. */
@@ -80,7 +80,7 @@ export function startSharing() {
 }
 
 /**
- * @param {import("./types.js").Shown} shown
+ * @param {import("../types.js").Shown} shown
  * @param {string} view
  */
 export function offerSharing({ collection, window, compared }, view) {

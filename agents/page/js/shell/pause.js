@@ -1,6 +1,6 @@
 // Pausing the page: updates are counted meanwhile, not drawn.
 
-import { element, say } from "./dom.js";
+import { element, say } from "../dom.js";
 import { onKeys, PAUSE } from "./keys.js";
 
 let paused = false;

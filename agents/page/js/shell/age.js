@@ -1,7 +1,7 @@
 // How old the shown data are, in the header: a warning once the worker is gone.
 
-import { element, say } from "./dom.js";
-import { ageText, momentText } from "./format.js";
+import { element, say } from "../dom.js";
+import { ageText, momentText } from "../format.js";
 import { isPaused } from "./pause.js";
 
 const LATE_MS = 45_000; // Three of the slower polls.
