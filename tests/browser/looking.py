@@ -61,6 +61,22 @@ async def ask(url: str, path: str, **query: Any) -> Any:
         return await answer.json()
 
 
+async def lines(page: Page) -> list[str]:
+    """Return the names of the lines that are drawn over time."""
+    buttons = page.locator("#lines button")
+    return [str(await one.get_attribute("data-line")) for one in await buttons.all()]
+
+
+async def drawn_windows(page: Page) -> list[dict[str, list[Any]]]:
+    """Return what the table over time says, newest first: each line's numbers, and the window's."""
+    names = ["", *await lines(page)]
+    found = []
+    for row in await rows(page, "#window-rows"):
+        parts = [row[:4], *(row[at : at + 3] for at in range(4, len(row), 3))]
+        found.append(dict(zip(names, parts, strict=True)))
+    return found
+
+
 def numbers(entry: dict[str, Any], *names: str) -> list[Any]:
     """Return fields of an entry in order."""
     return [entry[name] for name in names]

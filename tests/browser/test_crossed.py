@@ -95,20 +95,18 @@ async def test_only_cells_that_are_not_empty_have_a_colour(page: Page, url: str)
 
 async def test_arrow_keys_move_from_cell_to_cell(page: Page, url: str) -> None:
     await open_table(page, url)
-    said, focused = page.locator("#crossed-readout"), page.locator("#crossed-rows td:focus")
+    said, focused = page.locator("#tip"), page.locator("#crossed-rows td:focus")
     await page.focus('#crossed-rows td[tabindex="0"]')
-    await expect(said).to_contain_text("home owned, floor 0: ")
+    await expect(said).to_contain_text("home owned, floor 0")
     for key in ("ArrowDown", "ArrowRight", "ArrowRight"):
         await page.keyboard.press(key)
-    await expect(said).to_contain_text("home rented, floor 2: ")
-    shown = await page.locator("#crossed-readout data").evaluate_all(
-        "all => all.map(d => +d.value)"
-    )
+    await expect(said).to_contain_text("home rented, floor 2")
+    shown = await page.locator("#tip data").evaluate_all("all => all.map(d => +d.value)")
     cell = await focused.locator("data").evaluate_all("all => all.map(d => +d.value)")
     assert shown == cell
     await page.keyboard.press("End")
     await page.keyboard.press("PageDown")
-    await expect(said).to_contain_text(f"home shared, floor {FLOORS - 1}: ")
+    await expect(said).to_contain_text(f"home shared, floor {FLOORS - 1}")
     # One cell is in the tab order: the one that was left.
     assert await page.locator('#crossed-rows td[tabindex="0"]').count() == 1
     await page.keyboard.press("Tab")

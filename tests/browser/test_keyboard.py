@@ -33,7 +33,7 @@ async def test_from_the_first_tab_to_a_cell_of_the_map(page: Page, url: str) -> 
     await expect(page.locator("#tab-map")).to_have_attribute("aria-selected", "true")
     await expect(page.locator("#map-sum")).not_to_be_empty()
     await tab_to(page, "map-frame")
-    await expect(page.locator("#map-readout")).to_contain_text("Place [0, 0]")
+    await expect(page.locator("#tip")).to_contain_text("Place [0, 0]")
     for key, place in {
         "ArrowDown": "[1, 0]",
         "ArrowRight": "[1, 1]",
@@ -44,7 +44,7 @@ async def test_from_the_first_tab_to_a_cell_of_the_map(page: Page, url: str) -> 
         "PageUp": "[0, 0]",
     }.items():
         await page.keyboard.press(key)
-        await expect(page.locator("#map-readout")).to_contain_text(f"Place {place}: ")
+        await expect(page.locator("#tip strong").first).to_have_text(f"Place {place}")
 
 
 async def test_tabs_turn_around_at_their_ends(page: Page, url: str) -> None:
@@ -77,13 +77,12 @@ async def test_what_is_said_aloud_is_the_state_and_not_every_number(page: Page, 
 
 
 async def test_charts_have_names_and_tables(page: Page, url: str) -> None:
-    await open_view(page, url, "ages", "time")
-    charts = page.locator("#time-charts .chart-host")
-    assert await charts.count() == 5
-    for chart in await charts.all():
-        assert await chart.get_attribute("role") == "img"
-        assert "table below" in (await chart.get_attribute("aria-label") or "")
-    assert await page.locator("#time-charts table").count() == 5
+    for view, chart in (("time", "#time-charts"), ("cumulative", "#cdf-chart")):
+        await open_view(page, url, "ages", view)
+        assert await page.get_attribute(chart, "role") == "application"
+        label = await page.get_attribute(chart, "aria-label") or ""
+        assert "arrow keys move" in label
+        assert "below" in label
 
 
 async def test_the_theme_is_chosen_and_kept(page: Page, url: str) -> None:

@@ -1,6 +1,7 @@
 """A page that stays open: numbers come, windows become final, workers go and ask for a token."""
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +24,14 @@ from tests.stream.serving import START_MS as SERVED_MS
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 TOKEN = "open-sesame-open-sesame"
+# The elements of the header and of the dialog that change.
+_TOUCHED = """() => {
+  window.touched = [];
+  const note = seen => seen.forEach(({target}) => window.touched.push(target.id));
+  const watch = new MutationObserver(note);
+  const all = {subtree: true, childList: true, characterData: true, attributes: true};
+  for (const one of document.querySelectorAll("header, dialog")) watch.observe(one, all);
+}"""
 
 
 @pytest.fixture
@@ -95,7 +104,7 @@ async def test_a_new_window_comes_to_all_views_by_itself(
     assert len(await rows(page, "#window-rows")) == 8
     report(modes, 8, 3000, seed=31)
     await expect(page.locator("#window-rows tbody tr")).to_have_count(9)
-    first = page.locator("#time-charts figure", has_text="walk").locator("tbody tr").first
+    first = page.locator("#window-rows tbody tr").first
     await expect(first).to_contain_text("provisional")
     modes.close(SERVED_MS + 9 * MINUTE_MS)
     await expect(first).to_contain_text("final")
@@ -114,6 +123,20 @@ async def test_new_numbers_change_a_table_in_place(
     assert await rows(page, "#value-rows") == listed(document["distribution"], "value")
     stay = "rows => rows.map(row => row.stays === true)"
     assert await page.locator("#value-rows tr").evaluate_all(stay) == [True] * 3
+
+
+async def test_an_update_adds_a_second_to_the_age_and_changes_nothing_else_around_the_numbers(
+    page: Page, url: str, pipeline: Pipeline
+) -> None:
+    await open_view(page, url, "smokers", "values")
+    await expect(page.locator("#live")).to_have_text("Live")
+    await page.evaluate(_TOUCHED)
+    for seed in (34, 35, 36):
+        before = await page.locator("#n").inner_text()
+        report(pipeline.collections["smokers"], 7, 1000, seed=seed)
+        await expect(page.locator("#n")).not_to_have_text(before)
+    await page.wait_for_timeout(2100)
+    assert set(await page.evaluate("window.touched")) == {"age-text"}
 
 
 async def test_without_a_stream_the_page_polls(page: Page, url: str, pipeline: Pipeline) -> None:
@@ -159,16 +182,23 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: P
 async def test_a_worker_that_goes_away_is_told_and_taken_up_again(page: Page) -> None:
     pipeline = serve_collections({"modes": MODES})
     report(pipeline.collections["modes"], 0, 500, seed=1)
+    age, updated = page.locator("#age"), re.compile(r"updated \d+ s ago")
     # One that nobody is given while nobody serves it.
     (port,) = free_ports(1)
     async with serve(pipeline, port=port) as url:
         await open_view(page, url, "modes", "values")
         await expect(page.locator("#live")).to_have_text("Live")
+        await expect(age).to_have_text(updated)
     await expect(page.locator("#problem")).to_contain_text("does not answer")
+    await expect(page.locator("#age.late")).to_have_text(
+        re.compile(r"not current, updated \d+ s ago")
+    )
     await asyncio.sleep(0.1)
     async with serve(pipeline, port=port):
         await expect(page.locator("#problem")).to_be_hidden()
         await expect(page.locator("#live")).to_have_text("Live")
+        await expect(age).to_have_text(updated)
+        await expect(page.locator("#age.late")).to_have_count(0)
 
 
 async def test_nothing_live_blocks_the_page(browser: Browser) -> None:

@@ -63,16 +63,16 @@ async def test_the_map_is_painted_zoomed_and_read_out(
     for key, times in (("PageDown", top // 10), ("ArrowDown", top % 10), ("ArrowRight", left)):
         for _ in range(times):
             await page.keyboard.press(key)
-    said = page.locator("#map-readout")
-    await expect(said).to_contain_text(f"Place [{top}, {left}]: ")
+    said = page.locator("#tip")
+    await expect(said).to_contain_text(f"Place [{top}, {left}]")
     owner = innermost(entries, top, left)
     await expect(said).to_contain_text(spoken(entries[owner]["name"]))
     rest = entries[owner]["rest"] or entries[owner]
-    shown = await page.locator("#map-readout data").evaluate_all("all => all.map(d => +d.value)")
+    shown = await page.locator("#tip data").evaluate_all("all => all.map(d => +d.value)")
     assert shown == numbers(rest, "share", "low", "high")
     await page.keyboard.press("+")
     await expect(page).to_have_url(re.compile(r"zoom=\d+%2C\d+%2C2"))
-    await expect(said).to_contain_text(f"Place [{top}, {left}]: ")
+    await expect(said).to_contain_text(f"Place [{top}, {left}]")
     await page.keyboard.press("0")
     assert "zoom" not in page.url
     await page.select_option("#measure", "blocks")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from playwright.async_api import Page, Route, expect
 
-from tests.browser.looking import ask, drawn, numbers, open_view, rows
+from tests.browser.looking import ask, drawn, drawn_windows, numbers, open_view, rows
 from tests.browser.showing import AGES
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -190,33 +190,30 @@ async def test_weights_stand_beside_the_shares(page: Page, url: str) -> None:
 
 async def test_series_over_windows_with_provisional_marked_apart(page: Page, url: str) -> None:
     await open_view(page, url, "ages", "time")
-    windows = (await ask(url, "ages/windows"))["windows"]
-    assert [w["final"] for w in windows] == [True] * 7 + [False]
-    table = await rows(page, "#series-0 table")
-    for row, window in zip(table, reversed(windows), strict=True):
+    known = (await ask(url, "ages/windows"))["windows"]
+    assert [w["final"] for w in known] == [True] * 7 + [False]
+    for row, window in zip(await drawn_windows(page), reversed(known), strict=True):
         method = "padded" if window["final"] else "anytime"
-        document = await ask(url, "ages/estimate", **window["window"], method=method)
-        entry = document["ranges"][0]
+        asked = {"method": method, "simultaneous": "true"}
+        document = await ask(url, "ages/estimate", **window["window"], **asked)
+        for entry in document["ranges"]:
+            assert row[entry["name"]] == numbers(entry, "share", "low", "high")
         state = "final" if window["final"] else "provisional"
-        assert row[1:] == [state, *numbers(entry, "share", "low", "high")]
-    assert [row[2:] for row in await rows(page, "#window-rows")] == [
-        numbers(window, "n", "late") for window in reversed(windows)
-    ]
-    assert await page.locator("#time-charts canvas").count() == 5
+        assert row[""][1:] == [state, *numbers(window, "n", "late")]
+    assert await page.locator("#time-charts canvas").count() == 2
     said = await page.locator("#time-bounds").inner_text()
     assert "final windows: padded; open ones: anytime" in said
 
 
 async def test_published_means_are_followed_over_windows(page: Page, url: str) -> None:
-    await open_view(page, url, "modes", "time")
-    titles = await page.locator("#time-charts h2").all_inner_texts()
-    assert titles[:2] == ["Mean fare", "Mean speed"]
-    assert await page.locator("#time-charts canvas").count() == len(titles) == 8
+    await open_view(page, url, "modes", "time", '&lines=["Mean fare","Mean speed"]')
+    # Each has its own unit, so its own scale; the third is of reports.
+    assert await page.locator("#time-charts canvas").count() == 3
     newest = (await ask(url, "modes/windows"))["windows"][-1]["window"]
-    document = await ask(url, "modes/estimate", **newest, method="anytime")
-    for place, mean in enumerate(document["linear"]):
-        (row, *_) = await rows(page, f"#series-{place} table")
-        assert row[2:] == numbers(mean, "mean", "low", "high")
+    document = await ask(url, "modes/estimate", **newest, **TOGETHER)
+    (row, *_) = await drawn_windows(page)
+    for mean in document["linear"]:
+        assert row[f"Mean {mean['name']}"] == numbers(mean, "mean", "low", "high")
 
 
 async def test_two_windows_are_compared_with_bounds_of_the_difference(page: Page, url: str) -> None:
@@ -238,11 +235,24 @@ async def test_two_windows_are_compared_with_bounds_of_the_difference(page: Page
     await page.route("**/modes/estimate?*confidence=*", without_the_first)
     await open_view(page, url, "modes", "values", "&window=&compare=before")
     await expect(page.locator("#values-sum")).to_contain_text(f"{now[0]['value']} rose")
-    shown = {row[0]: row[5] for row in await rows(page, "#value-rows")}
+    shown = {row[0]: row[6] for row in await rows(page, "#value-rows")}
     assert shown.pop(now[0]["value"]) == now[0]["share"]
     for one, other in zip(now[1:], then[1:], strict=True):
         assert one["low"] <= other["high"], "the same devices in all windows"
         assert shown[one["value"]].startswith("no difference shown")
+    # The bounds of each difference are drawn, and those of the one that is shown in its colour.
+    pictures = page.locator("#value-rows td.difference > div")
+    spans = await pictures.evaluate_all(
+        "all => all.map(one => parseFloat(one.style.getPropertyValue('--span')))"
+    )
+    before = {one["value"]: one["high"] - one["low"] for one in then[1:]}  # Nothing of the first.
+    after = {one["value"]: one["high"] - one["low"] for one in now}
+    names = await page.locator("#value-rows tbody th").all_inner_texts()
+    widths = [after[name] + before.get(name, 0.0) for name in names]
+    assert spans == pytest.approx([width * spans[0] / widths[0] for width in widths])
+    classes = await pictures.evaluate_all("all => all.map(one => one.className)")
+    rose = [name == now[0]["value"] for name in names]
+    assert classes == [f"difference{' rose' if one else ''}" for one in rose]
     await page.unroute_all(behavior="wait")
 
 
@@ -269,11 +279,49 @@ async def test_the_privacy_statement_is_the_apis(page: Page, url: str) -> None:
     assert "20.1" in first
     shown = await page.locator("#protected li").all_inner_texts()
     assert shown == places["privacy"]["protected"][1:]
-    assert await page.locator("#disclosed li").all_inner_texts() == places["privacy"]["disclosed"]
     assert await page.locator("#unprotected").inner_text() == places["privacy"]["unprotected"]
     document = await ask(url, "places/estimate", method="anytime")
     shown = await page.locator("#forgery data").evaluate_all("all => all.map(d => +d.value)")
     assert shown == numbers(document, "influence", "forged")
+
+
+async def test_who_sees_what_follows_from_the_policy(page: Page, url: str) -> None:
+    places = await ask(url, "places")
+    block, time, taking = places["privacy"]["disclosed"]
+    randomized, messages = "randomized, ε\u00a03 in a block", "time and size of messages"
+    sums = "in sums, however small"
+    await open_view(page, url, "places", "privacy")
+    assert await rows(page, "#seen-rows") == [
+        ["the value", randomized, randomized, randomized, sums],
+        [block, *["in the clear"] * 3, sums],
+        [time, *["in the clear"] * 3, "counts per 1 min"],
+        [taking, "yes", messages, messages, "exact counts"],
+        [
+            "which device or account sent it", "not in a report",
+            "only who connects", "no", "no",
+        ],
+    ]  # fmt: skip
+    token = "a token: which reports of one window are one device's"
+    epoch = "which reports of an epoch of 4 windows may be one device's: they are the same one"
+
+    async def others(route: Route) -> None:
+        answer = await route.fetch()
+        body = await answer.json()
+        (one,) = (one for one in body["collections"] if one["name"] == "places")
+        one |= {"minimum": 1000, "minimum_block": 50}
+        one["privacy"]["disclosed"] = [block, token, epoch]
+        await route.fulfill(response=answer, json=body)
+
+    await page.route("**/api/collections", others)
+    await open_view(page, url, "places", "privacy")
+    shown = await rows(page, "#seen-rows")
+    assert [row[-1] for row in shown[:-1]] == [
+        "in sums, of 1,000 or more reports",
+        "in sums, of 50 or more reports",
+        "no",
+        "in sums",
+    ]
+    await page.unroute_all(behavior="wait")
 
 
 async def test_what_is_chosen_is_in_the_address_and_survives_a_reload(page: Page, url: str) -> None:

@@ -2,7 +2,7 @@
 
 import { askAbout } from "./api.js";
 import { chosen } from "./choices.js";
-import { element, offer } from "./dom.js";
+import { element, offer, select } from "./dom.js";
 
 /** @typedef {import("./types.js").Collection} Collection */
 
@@ -14,7 +14,7 @@ import { element, offer } from "./dom.js";
  */
 export function aboutAttribute(collection) {
   const attributes = collection.attributes ?? [];
-  const list = /** @type {HTMLSelectElement} */ (element("attribute"));
+  const list = select("attribute");
   element("attribute-part").hidden = attributes.length === 0;
   offer(
     list,

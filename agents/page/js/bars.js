@@ -1,8 +1,14 @@
 // Shares with whiskers, drawn as bars next to the numbers in a table's row.
 
+import { tickText } from "./format.js";
+import { number } from "./table.js";
+import { ticksOf } from "./charts/ticks.js";
+
 /** @typedef {import("./format.js").Bounded} Bounded */
 /** @typedef {Bounded & {share: number | null}} Bar */
 /** @typedef {{low: number, width: number}} Scale */
+
+const WIDTH = 260; // Pixels that a scale has numbers for.
 
 /**
  * The scale of all bars of a table: from the lowest bound (or 0) to the highest.
@@ -15,6 +21,51 @@ export function scaleOf(entries) {
   const low = Math.min(0, ...ends);
   const high = Math.max(0, ...ends);
   return { low, width: high > low ? high - low : 1 };
+}
+
+/**
+ * The numbers of a scale, for the head of its column.
+ *
+ * @param {Scale} scale
+ * @param {string} unit
+ * @param {boolean} [signed]
+ * @returns {import("./table.js").Tick[]}
+ */
+export function scaleTicks({ low, width }, unit, signed = false) {
+  return ticksOf([100 * low, 100 * (low + width)], WIDTH).map((value) => ({
+    at: (value - 100 * low) / width,
+    text: `${signed && value > 0 ? "+" : ""}${tickText(value, unit)}`,
+  }));
+}
+
+/**
+ * The scale of all differences, with 0 in the middle.
+ *
+ * @param {Bounded[]} changes
+ * @returns {Scale}
+ */
+export function scaleAround(changes) {
+  const most = Math.max(0, ...changes.flatMap(({ low, high }) => [-(low ?? 0), high ?? 0])) || 1;
+  return { low: -most, width: 2 * most };
+}
+
+/**
+ * The bounds of a difference, with a dot at it and a line at 0.
+ *
+ * @param {{value: number, low: number, high: number} | undefined} change
+ * @param {Scale} scale
+ * @returns {import("./table.js").Drawn | string}
+ */
+export function difference(change, scale) {
+  if (!change) return "";
+  const { value, low, high } = change;
+  /** @param {number} one Percent of the width. */
+  const at = (one) => (100 * (one - scale.low)) / scale.width;
+  const told = low > 0 ? " rose" : high < 0 ? " fell" : "";
+  return {
+    className: `difference${told}`,
+    style: `--at: ${at(value)}%; --low: ${at(low)}%; --span: ${at(high) - at(low)}%`,
+  };
 }
 
 /**
@@ -44,4 +95,32 @@ export function bar({ share, low, high }, scale, final, was) {
     parts.push(`--was-low: ${from}%; --was-at: ${middle}%; --was-high: ${to}%`);
   }
   return { className: final ? "bar" : "bar open", style: parts.join("; ") };
+}
+
+/**
+ * The columns that `boundedCells` fills.
+ *
+ * @param {string} title
+ * @param {import("./table.js").Tick[]} [ticks] If all rows share a scale.
+ * @returns {import("./table.js").Column[]}
+ */
+export const boundedColumns = (title, ticks) => [
+  { title },
+  { title: "bounds", kind: "chart", ticks },
+  { title: "low" },
+  { title: "high" },
+];
+
+/**
+ * @param {Bar} entry
+ * @param {(value: number | null) => string} textOf
+ * @param {Scale} scale
+ * @param {boolean} final
+ * @param {Bar | undefined} [was]
+ */
+export function boundedCells(entry, textOf, scale, final, was) {
+  const [share, low, high] = [entry.share, entry.low, entry.high].map((one) =>
+    number(textOf(one), one),
+  );
+  return [share, bar(entry, scale, final, was), low, high];
 }

@@ -29,8 +29,11 @@ export function adjust(choices) {
   history.replaceState(null, "", addressOf(choices));
 }
 
-/** @param {Partial<Record<Name, string>>} choices */
-function addressOf(choices) {
+/**
+ * @param {Partial<Record<Name, string>>} choices Changed; empty ones are removed.
+ * @returns {string} The part of the address with all choices.
+ */
+export function addressOf(choices) {
   const all = kept();
   for (const [name, value] of Object.entries(choices)) {
     if (value) all.set(name, value);

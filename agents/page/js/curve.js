@@ -2,16 +2,21 @@
 
 import { ask, estimatePath } from "./api.js";
 import { labelOf, numberOf, rangeUpTo, upperEnd } from "./axis.js";
-import { drawBand } from "./charts.js";
+import { drawChart, markChart, nearest, valueAt } from "./charts/charts.js";
 import { element, figure } from "./dom.js";
 import { fillQuantiles } from "./entries.js";
-import { decimalsFor, labelText, percentText, tickText } from "./format.js";
+import { decimalsFor, labelText, numberText, partText, percentText, tickText } from "./format.js";
 import { fillTable } from "./table.js";
+import { along, pointAt } from "./charts/tooltip.js";
 
 /** @typedef {import("./types.js").Domain} Domain */
 /** @typedef {import("./types.js").Estimate} Estimate */
 /** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
 /** @typedef {import("./types.js").Shown} Shown */
+/** @typedef {{title: string, x: number[], ranges: import("./types.js").RangeEntry[], quantiles: QuantileEntry[], domain: Domain}} Curve */
+
+/** @type {Map<HTMLElement, Curve>} */
+const curves = new Map();
 
 /**
  * Return at most `most` evenly spaced values, including the domain's last.
@@ -57,22 +62,30 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
   const { ranges = [], quantiles = [] } = estimate;
   /** @param {number | null} share */
   const hundred = (share) => (share === null ? null : 100 * share);
-  drawBand(element(`${name}-chart`), {
-    x: places.map((place) => upperEnd(domain, 0, place)),
-    middle: ranges.map(({ share }) => hundred(share)),
-    low: ranges.map(({ low }) => hundred(low)),
-    high: ranges.map(({ high }) => hundred(high)),
-    final: ranges.map(() => true),
-    time: false,
-    dots: false,
+  const host = element(`${name}-chart`);
+  const x = places.map((place) => upperEnd(domain, 0, place));
+  drawChart(host, {
+    x,
+    lines: [
+      {
+        colour: "mark",
+        middle: ranges.map(({ share }) => hundred(share)),
+        low: ranges.map(({ low }) => hundred(low)),
+        high: ranges.map(({ high }) => hundred(high)),
+      },
+    ],
     yText: (value) => tickText(value, "%"),
-    label: `Chart of the ${title}; its numbers are in the tables below`,
     height: 320,
     xTitle: "value",
     yTitle: "share up to it",
     across: quantiles.flatMap(whiskerOf),
     extent: hundredOrMore(ranges),
   });
+  host.setAttribute("role", "application");
+  host.setAttribute(
+    "aria-label",
+    `Chart of the ${title}: arrow keys move from value to value; its numbers are in the tables below`,
+  );
   const decimals = decimalsFor(ranges);
   /** @param {number | null} share */
   const percent = (share) => figure(percentText(share, decimals), share);
@@ -98,6 +111,56 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     quantiles,
     domain,
   );
+  curves.set(host, { title, x, ranges, quantiles, domain });
+  pointAt(host, pointedOf(host, x));
+}
+
+/** @param {number} value @returns {import("./charts/tooltip.js").Tip} Of all curves that are shown. */
+function tipOf(value) {
+  const shown = [...curves].filter(([host]) => host.offsetParent).map(([, curve]) => curve);
+  const rows = shown.flatMap(({ title, x, ranges, quantiles, domain }, place) => {
+    const at = nearest(x, value);
+    const { share, low, high } = ranges[at];
+    const [said, ...bounds] = [share, low, high].map((one) =>
+      percentText(one, decimalsFor(ranges)),
+    );
+    const of = place ? `, ${title}` : "";
+    const up = { name: `up to ${numberText(x[at])}${of}`, value: said };
+    const around = quantiles.filter((one) =>
+      whiskerOf(one).some((whisker) => whisker.low <= x[at] && x[at] <= whisker.high),
+    );
+    return [
+      { ...up, bounds: [bounds.join(" to ")] },
+      ...around.map(({ p, value: where, low, high }) => ({
+        name: `${partText(p)} up to${of}`,
+        value: labelText(where, domain),
+        bounds: [`${labelText(low, domain)} to ${labelText(high, domain)}`],
+      })),
+    ];
+  });
+  return { title: `Value ${numberText(value)}`, rows };
+}
+
+/**
+ * The cursor of one curve is that of all.
+ *
+ * @param {HTMLElement} host
+ * @param {number[]} x
+ * @returns {import("./charts/tooltip.js").Pointed<number>}
+ */
+function pointedOf(host, x) {
+  return {
+    at: ({ clientX }) => {
+      const value = valueAt(host, clientX);
+      return value === null ? null : x[nearest(x, value)];
+    },
+    move: (value, key) => along(x, value, key),
+    mark: (value) => {
+      for (const other of curves.keys()) if (other !== host) markChart(other, value);
+      return markChart(host, value);
+    },
+    tip: tipOf,
+  };
 }
 
 /**

@@ -10,6 +10,9 @@ export function element(id) {
   return found;
 }
 
+/** @param {string} id */
+export const select = (id) => /** @type {HTMLSelectElement} */ (element(id));
+
 /** @typedef {string | Node | null} Child */
 
 /**

@@ -1,6 +1,13 @@
 // Tables of numbers with bounds: shares of values and ranges, means, and quantiles.
 
-import { bar, scaleOf } from "./bars.js";
+import {
+  boundedCells,
+  boundedColumns,
+  difference,
+  scaleAround,
+  scaleOf,
+  scaleTicks,
+} from "./bars.js";
 import {
   countText,
   decimalsFor,
@@ -43,18 +50,24 @@ export function fillEntries(table, what, rows, final, changes = null) {
   /** @type {Column[]} */
   const columns = [
     { title: what, kind: "name" },
-    { title: "share" },
-    { title: "bounds", kind: "chart" },
-    { title: "low" },
-    { title: "high" },
+    ...boundedColumns("share", scaleTicks(scale, "%")),
     { title: "count", kind: "more" },
     { title: "per forged report", kind: "more" },
     { title: "forgeries needed", kind: "more" },
   ];
-  if (changes) columns.splice(5, 0, { title: "change", kind: "change" });
+  const around = scaleAround([...(changes?.values() ?? [])]);
+  if (changes) {
+    const ticks = scaleTicks(around, "", true);
+    columns.splice(
+      5,
+      0,
+      { title: "in points", kind: "difference", ticks },
+      { title: "change", kind: "change" },
+    );
+  }
   if (weighed) columns.push({ title: "weight" }, { title: "its low" }, { title: "its high" });
   /** @param {number | null} share */
-  const percent = (share) => number(percentText(share, decimals), share);
+  const percent = (share) => percentText(share, decimals);
   fillTable(
     table,
     columns,
@@ -62,10 +75,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
       /** @type {Child[]} */
       const cells = [
         name,
-        percent(entry.share),
-        bar(entry, scale, final, changes?.get(name)?.was),
-        percent(entry.low),
-        percent(entry.high),
+        ...boundedCells(entry, percent, scale, final, changes?.get(name)?.was),
         number(countText(entry.count), entry.count),
         number(percentText(entry.influence, decimals + 1), entry.influence),
         neededText(entry.forged),
@@ -74,6 +84,7 @@ export function fillEntries(table, what, rows, final, changes = null) {
         cells.splice(
           5,
           0,
+          difference(changes.get(name), around),
           changeCell(changes.get(name), (value) => pointsText(value, decimals)),
         );
       if (weighed) {
@@ -97,10 +108,7 @@ export function fillMeans(table, means, final) {
     table,
     [
       { title: "mean of", kind: "name" },
-      { title: "mean" },
-      { title: "bounds", kind: "chart" },
-      { title: "low" },
-      { title: "high" },
+      ...boundedColumns("mean"),
       { title: "total", kind: "more" },
       { title: "per forged report", kind: "more" },
       { title: "forgeries needed", kind: "more" },
@@ -108,13 +116,10 @@ export function fillMeans(table, means, final) {
     means.map(({ name, mean, total, low, high, influence, forged }) => {
       const whisker = { share: mean, low, high };
       /** @param {number | null} value */
-      const inUnit = (value) => number(meanText(value, whisker), value);
+      const inUnit = (value) => meanText(value, whisker);
       return [
         name,
-        inUnit(mean),
-        bar(whisker, scaleOf([whisker]), final),
-        inUnit(low),
-        inUnit(high),
+        ...boundedCells(whisker, inUnit, scaleOf([whisker]), final),
         number(countText(total), total),
         number(influence === null ? UNDEFINED : tickText(influence, "", 2), influence),
         neededText(forged),

@@ -40,7 +40,7 @@ export function forgetFacts() {
  * @param {Shown} shown
  * @param {Estimate | null} estimate
  */
-export function drawFacts({ collection, window, status }, estimate) {
+export function drawFacts({ collection, window, compared, status }, estimate) {
   const final = estimate?.final ?? window.final;
   const n = estimate?.n ?? window.n;
   element("facts").hidden = false;
@@ -78,10 +78,11 @@ export function drawFacts({ collection, window, status }, estimate) {
       : "",
   );
   hideEstimates((part) => withheld && !part.closest("#time"));
+  const beside = compared ? `, compared with ${spanText(compared.window)}` : "";
   // Announce only what a reader has to know, not every new number.
   say(
     element("announce"),
     `Window ${spanText(window.window)} UTC of ${collection.name} is ` +
-      `${final ? `final with ${countText(n)} reports` : "open"}${withheld ? ", withheld" : ""}.`,
+      `${final ? `final with ${countText(n)} reports` : "open"}${withheld ? ", withheld" : ""}${beside}.`,
   );
 }

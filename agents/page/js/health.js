@@ -1,4 +1,4 @@
-// What a collection waits for, how much it rejects, and how old the shown data are.
+// What a collection waits for, and how much it rejects.
 
 import { ask, collectionPath } from "./api.js";
 import { element, say } from "./dom.js";
@@ -125,18 +125,4 @@ export function drawHealth({ collection, window, status }, view) {
   const said = [...problems, ...(wait ? [`This window ${waitText(wait, status)}`] : [])].join(" ");
   say(element("waits"), said);
   element("waits").hidden = said === "" || view === "health";
-}
-
-let answered = 0;
-
-/** Note that the worker has answered, so that the shown data are current. */
-export function noteAnswer() {
-  answered = Date.now();
-}
-
-/** @returns {string} The age of the shown data; empty if there are none. */
-export function shownAge() {
-  if (!answered) return "";
-  const since = new Date(answered).toISOString();
-  return ` The data shown are from ${clockText(since)} UTC, ${ageText(Date.now() - answered)} ago.`;
 }

@@ -1,26 +1,29 @@
 // The page: reads the choices, fetches the data, and lets a view draw them.
 
+import { noteAnswer, sinceText, startAge } from "./shell/age.js";
 import { ask, AnswerError, beginAsking } from "./api.js";
 import { aboutAttribute } from "./attributes.js";
 import { isOffered, methodFor } from "./bounds.js";
 import { cdfView } from "./views/cdf-view.js";
 import { adjust, choose, chosen } from "./choices.js";
 import { crossedView, startCrossed } from "./views/crossed-view.js";
-import { element, offer, say } from "./dom.js";
-import { offerDownloads, startDownloads } from "./downloads.js";
+import { element, offer, say, select } from "./dom.js";
 import { drawFacts, forgetFacts } from "./facts.js";
-import { drawHealth, noteAnswer, shownAge, statusOf } from "./health.js";
+import { drawHealth, statusOf } from "./health.js";
+import { startKeys } from "./shell/keys.js";
 import { follow } from "./live.js";
 import { mapView, startMap } from "./views/map-view.js";
 import { healthView } from "./views/health-view.js";
 import { drawOverview } from "./views/overview.js";
-import { isPaused, startPause } from "./pause.js";
+import { countMissed, isPaused, startPause } from "./shell/pause.js";
 import { drawPrivacy, privacyView } from "./views/privacy-view.js";
+import { offerSharing, startSharing } from "./shell/sharing.js";
 import { drawStrip } from "./strip.js";
-import { startTabs } from "./tabs.js";
+import { startTabs } from "./shell/tabs.js";
 import { startTheme } from "./theme.js";
 import { startTime, timeView } from "./views/time-view.js";
-import { showTokenForm, startTokenForm } from "./token-form.js";
+import { showTokenForm, startTokenForm } from "./shell/token-form.js";
+import { startTooltip } from "./charts/tooltip.js";
 import { offersAreas, valuesView } from "./views/values-view.js";
 import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";
 
@@ -31,9 +34,6 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 const GONE = 410;
 const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // With fixed options.
 const VIEWS = [valuesView, crossedView, mapView, cdfView, timeView, privacyView, healthView];
-
-/** @param {string} id */
-const select = (id) => /** @type {HTMLSelectElement} */ (element(id));
 
 let turn = 0; // Counts choices: a slow answer must not overwrite the answer to a later choice.
 let followed = "";
@@ -94,7 +94,6 @@ async function refresh(current) {
     await drawOverview(collections, current);
     if (!current()) return;
     element("waiting").hidden = true;
-    noteAnswer();
     return;
   }
   const view = viewOf(collection);
@@ -104,7 +103,9 @@ async function refresh(current) {
     statusOf(collection.name),
   ]);
   if (!current()) return;
+  const compares = view.compares?.(collection) ?? false;
   const window = pickWindow(windows);
+  select("compare").disabled = !compares;
   if (!window) {
     say(element("waiting"), "No reports have been counted yet. This page shows them as they come.");
     element("waiting").hidden = false;
@@ -117,7 +118,7 @@ async function refresh(current) {
     collection,
     windows,
     window,
-    compared: comparedWindow(windows, window),
+    compared: compares ? comparedWindow(windows, window) : undefined,
     status,
     method: methodFor(collection, window, chosen("method")),
   };
@@ -129,9 +130,8 @@ async function refresh(current) {
   if (!current()) return;
   drawFacts(shown, estimate);
   drawHealth(shown, view.id);
-  offerDownloads(view.id);
+  offerSharing(shown, view.id);
   element("waiting").hidden = true;
-  noteAnswer();
 }
 
 /**
@@ -160,7 +160,7 @@ function followCollection(name) {
   unfollow();
   followed = name;
   tellLive(false);
-  unfollow = follow(name, () => void (isPaused() || update()), tellLive);
+  unfollow = follow(name, () => (isPaused() ? countMissed() : void update()), tellLive);
 }
 
 /** Show the current choice; answers for earlier choices are no longer drawn. */
@@ -192,10 +192,13 @@ async function attempt() {
   const current = () => mine === turn;
   try {
     await refresh(current);
+    if (!current()) return;
     tellProblem("");
     showTokenForm(false);
+    noteAnswer(true);
   } catch (failure) {
     const status = failure instanceof AnswerError ? failure.status : 0;
+    if (status !== GONE) noteAnswer(false);
     showTokenForm(status === 401);
     // A window that expired while it was asked for is not in the next list of windows.
     if (status === GONE) setTimeout(update, 2000);
@@ -204,7 +207,7 @@ async function attempt() {
       tellProblem(
         status
           ? /** @type {Error} */ (failure).message
-          : `The worker does not answer; trying again.${shownAge()}`,
+          : `The worker does not answer; trying again.${sinceText()}`,
       );
     // Nothing is followed before the first success, so try again from here.
     if (!followed) setTimeout(update, 2000);
@@ -249,7 +252,10 @@ function start() {
   startWindows(changed);
   startPause(changed);
   startTime(changed);
-  startDownloads();
+  startTooltip();
+  startSharing();
+  startKeys();
+  startAge();
   addEventListener("hashchange", changed);
   changed();
 }

@@ -30,7 +30,7 @@ const UNITS = {
   population: "share of population",
   active: "share of active devices",
 };
-export const MOST_VALUES = 6;
+export const MOST_LINES = 4;
 export const MOST_VALUES_LISTED = 200;
 
 /**
@@ -58,7 +58,7 @@ export function seriesOf(collection, windows, estimates, names) {
   const unit = UNITS[newest?.estimand ?? "respondents"];
   const ranges = (newest?.ranges ?? []).map(({ name }) => ({
     kind: "range",
-    title: `Range ${name}`,
+    title: name,
     share: true,
     unit,
     points: windows.map((window, at) =>
@@ -95,21 +95,54 @@ export function seriesOf(collection, windows, estimates, names) {
 }
 
 /**
- * The ends of the axis that all series of a unit share: all bounds, with some margin.
+ * The series with these titles, in their order; titles that no series has are values.
+ *
+ * @param {import("./types.js").Collection} collection
+ * @param {WindowState[]} windows
+ * @param {Estimate[]} estimates One per window.
+ * @param {string[]} titles
+ */
+export function titled(collection, windows, estimates, titles) {
+  const all = seriesOf(collection, windows, estimates, titles);
+  return titles.flatMap((title) => all.find((one) => one.title === title) ?? []);
+}
+
+/**
+ * The ends of the scale that all lines of a chart share: all bounds, and of shares 0.
  *
  * @param {Series[]} series
- * @param {string} unit
- * @returns {[number, number] | null} null if nothing is known.
+ * @returns {[number, number]}
  */
-export function extentOf(series, unit) {
+export function extentOf(series) {
   const ends = series
-    .filter((one) => one.unit === unit)
-    .flatMap(({ points }) => points.flatMap(({ low, middle, high }) => [low, middle, high]))
+    .flatMap(({ share, points }) => [
+      share ? 0 : null,
+      ...points.flatMap(({ low, middle, high }) => [low, middle, high]),
+    ])
     .filter((end) => end !== null);
-  if (ends.length === 0) return null;
+  if (ends.length === 0) return [0, 1];
   const [low, high] = [Math.min(...ends), Math.max(...ends)];
   const room = (high - low || Math.abs(high) || 1) / 20;
-  return [low - room, high + room];
+  return [low === 0 ? 0 : low - room, high + room];
+}
+
+/**
+ * The lines to show unless others are picked: ranges, else quantiles, else the labels that led in
+ * the first final window, else means. Not by the newest window, which would make lines come and go.
+ *
+ * @param {import("./types.js").Collection} collection
+ * @param {Estimate[]} estimates Oldest first.
+ * @param {Series[]} series
+ */
+export function defaultLines({ domain }, estimates, series) {
+  const first = estimates.find((one) => one.final && !one.withheld);
+  const leaders = leadersOf(first ? [first] : estimates, domain);
+  for (const kind of ["range", "quantile", "value", "mean"]) {
+    const titles = series.filter((one) => one.kind === kind).map(({ title }) => title);
+    const names = kind === "value" ? leaders.filter((name) => titles.includes(name)) : titles;
+    if (names.length) return names.slice(0, MOST_LINES);
+  }
+  return [];
 }
 
 /**
@@ -131,8 +164,7 @@ function quantilePoint(window, found, domain) {
 }
 
 /**
- * The default values: those with the largest shares over all final windows, or over all windows if
- * none is final. Not those of the newest alone, which would make lines come and go.
+ * The labels with the largest shares over all final windows, or over all windows if none is final.
  *
  * @param {Estimate[]} estimates
  * @param {import("./types.js").Domain} domain
@@ -148,8 +180,25 @@ export function leadersOf(estimates, domain) {
       sums.set(name, (sums.get(name) ?? 0) + (share ?? 0));
     }
   }
-  const sorted = [...sums].sort(([, a], [, b]) => b - a).slice(0, MOST_VALUES);
+  const sorted = [...sums].sort(([, a], [, b]) => b - a).slice(0, MOST_LINES);
   return sorted.map(([name]) => name);
+}
+
+/** @type {WeakMap<Estimate, Map<string, import("./types.js").ValueEntry>>} */
+const known = new WeakMap();
+
+/**
+ * The entries of an estimate by the text of their label, made once: most windows are final.
+ *
+ * @param {Estimate} estimate
+ * @param {import("./types.js").Domain} domain
+ */
+function entriesOf(estimate, domain) {
+  const { distribution = [] } = estimate;
+  const made =
+    known.get(estimate) ?? new Map(distribution.map((one) => [labelText(one.value, domain), one]));
+  known.set(estimate, made);
+  return made;
 }
 
 /**
@@ -161,10 +210,7 @@ export function leadersOf(estimates, domain) {
  * @returns {Series[]}
  */
 function valueSeries(domain, windows, estimates, names, unit) {
-  const found = estimates.map(
-    ({ distribution = [] }) =>
-      new Map(distribution.map((one) => [labelText(one.value, domain), one])),
-  );
+  const found = estimates.map((estimate) => entriesOf(estimate, domain));
   return names.map((name) => ({
     kind: "value",
     title: name,

@@ -43,7 +43,7 @@ export function spark(points) {
  * @param {SVGElement[]} [children]
  * @returns {SVGElement}
  */
-function drawn(tag, attributes, children = []) {
+export function drawn(tag, attributes, children = []) {
   const made = document.createElementNS(NAMESPACE, tag);
   const all =
     tag === "svg"

@@ -1,16 +1,19 @@
 // Tables with the numbers of every chart, readable on a phone, too.
 
 import { make, say } from "./dom.js";
+import { along, pointAt } from "./charts/tooltip.js";
 
 /** @typedef {{text: string, exact: number}} Figure */
 /** @typedef {{className: string, style: string}} Drawn A picture drawn by its style. */
 /** @typedef {import("./dom.js").Child | Figure | Drawn} Child */
-/** @typedef {{title: string, kind?: keyof typeof WIDTHS}} Column */
+/** @typedef {{at: number, text: string}} Tick Percent of the width. */
+/** @typedef {{title: string, kind?: keyof typeof WIDTHS, ticks?: Tick[]}} Column */
 
 // Columns of tables with a chart, whose rows are laid out one by one; "more" columns come last.
 const WIDTHS = {
   name: "minmax(7rem, 1.2fr)",
   chart: "minmax(3rem, 3fr)",
+  difference: "minmax(3rem, 1.6fr)",
   change: "11rem",
   words: "minmax(0, 3fr)",
   state: "7.5rem",
@@ -40,6 +43,7 @@ export function number(text, exact) {
 export function fillTable(table, columns, rows) {
   const titles = columns.map(({ title }) => title).join("\n");
   if (table.dataset.titles !== titles) begin(table, columns, titles);
+  columns.forEach(({ ticks }, at) => ticks && drawTicks(table, at, ticks));
   const [body] = table.tBodies;
   const shown = [...body.rows];
   rows.forEach((cells, at) => {
@@ -47,6 +51,63 @@ export function fillTable(table, columns, rows) {
     cells.forEach((child, place) => fillCell(row.cells[place], child));
   });
   for (const row of shown.slice(rows.length)) row.remove();
+  if (table.className === "charted" && body.querySelector(".bar")) pointAt(table, rowsOf(table));
+}
+
+/**
+ * Rows with bars can be pointed at: the tooltip says all that a narrow screen leaves out.
+ *
+ * @param {HTMLTableElement} table
+ * @returns {import("./charts/tooltip.js").Pointed<string>}
+ */
+function rowsOf(table) {
+  const [body] = table.tBodies;
+  /** @param {string | null} name */
+  const named = (name) => [...body.rows].find((row) => row.cells[0].textContent === name);
+  return {
+    at: ({ target }) => {
+      const row = /** @type {Element} */ (target)
+        .closest(".chart, .difference")
+        ?.closest("tbody tr");
+      return row?.firstElementChild?.textContent ?? null;
+    },
+    move: (name, key) => {
+      const names = [...body.rows].map((row) => row.cells[0].textContent);
+      const next = along(names, name, key);
+      named(next)?.scrollIntoView({ block: "nearest" });
+      return next;
+    },
+    mark: (name) => {
+      for (const row of body.querySelectorAll(".pointed")) row.classList.remove("pointed");
+      const row = named(name);
+      row?.classList.add("pointed");
+      return row?.querySelector(".chart")?.getBoundingClientRect() ?? null;
+    },
+    tip: (name) => {
+      const row = named(name);
+      return row ? { title: name, rows: toldBy(row) } : null;
+    },
+  };
+}
+
+/**
+ * The numbers of a row: low and high beside the number that they bound.
+ *
+ * @param {HTMLTableRowElement} row
+ */
+function toldBy(row) {
+  /** @type {import("./charts/tooltip.js").Row[]} */
+  const told = [];
+  for (const { dataset, firstElementChild, textContent } of row.cells) {
+    const title = dataset.title ?? "";
+    if (!title || firstElementChild?.ariaHidden || !textContent) continue;
+    const before = told[told.length - 1];
+    const small = firstElementChild?.querySelector("small")?.textContent ?? "";
+    if (/\blow$/.test(title)) before.bounds = [textContent];
+    else if (/\bhigh$/.test(title)) before.bounds?.push(` to ${textContent}`);
+    else told.push({ name: title, value: textContent.replace(small, ""), bounds: [small] });
+  }
+  return told;
 }
 
 /**
@@ -71,6 +132,25 @@ function begin(table, columns, titles) {
     make("thead", { role: "rowgroup" }, head),
     make("tbody", { role: "rowgroup" }),
   );
+}
+
+/**
+ * The scale of the pictures in a column, below its title.
+ *
+ * @param {HTMLTableElement} table
+ * @param {number} at Of the column.
+ * @param {Tick[]} ticks
+ */
+function drawTicks(table, at, ticks) {
+  const head = /** @type {HTMLTableRowElement} */ (table.tHead?.rows[0]).cells[at];
+  const scale = make("div", { className: "scale", ariaHidden: "true" });
+  for (const tick of ticks) {
+    const text = scale.appendChild(make("span", {}, tick.text));
+    text.style.left = `${tick.at}%`;
+  }
+  const known = head.querySelector(".scale");
+  if (!known) head.append(scale);
+  else if (!known.isEqualNode(scale)) known.replaceWith(scale);
 }
 
 /** @param {Column[]} columns */

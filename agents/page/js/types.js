@@ -138,6 +138,7 @@
  * @property {(collection: Collection) => boolean} fits Whether it suits a collection.
  * @property {(shown: Shown, current: () => boolean) => Promise<Estimate | null>} update Fetch and
  *   draw, but do not draw once `current` is false. Returns the document of the window, or null.
+ * @property {(collection: Collection) => boolean} [compares] Whether it compares two windows now.
  * @property {() => void} [restyle] Draw again in other colours.
  */
 

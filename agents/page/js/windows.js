@@ -2,15 +2,16 @@
 
 import { ask, collectionPath } from "./api.js";
 import { choose, chosen } from "./choices.js";
-import { element, offer, say } from "./dom.js";
+import { element, offer, say, select } from "./dom.js";
 import { spanText } from "./format.js";
+import { COMPARE, onKeys } from "./shell/keys.js";
 
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const LIVE = "live";
+const BEFORE = "before";
 const NEWEST_WINDOWS = 200;
 
-const list = () => /** @type {HTMLSelectElement} */ (element("window"));
 /** @param {WindowState} one */
 const keyOf = ({ window }) => window.start;
 
@@ -51,7 +52,7 @@ export function pickWindow(windows) {
   const options = [...windows]
     .reverse()
     .map((one) => [keyOf(one), `${spanText(one.window)}${one.final ? "" : " · open"}`]);
-  offer(list(), [["", "newest final"], [LIVE, "live, still open"], ...options], wanted);
+  offer(select("window"), [["", "newest final"], [LIVE, "live, still open"], ...options], wanted);
   const at = shown ? windows.indexOf(shown) : 0;
   /** @type {HTMLButtonElement} */ (element("older")).disabled = at <= 0;
   /** @type {HTMLButtonElement} */ (element("newer")).disabled = at >= windows.length - 1;
@@ -75,9 +76,16 @@ function offerCompared(windows, shown) {
     .filter((one) => one.final && one !== shown)
     .reverse()
     .map((one) => [keyOf(one), spanText(one.window)]);
-  const compare = /** @type {HTMLSelectElement} */ (element("compare"));
-  offer(compare, [["", "nothing"], ["before", "the window before"], ...options], chosen("compare"));
+  if (shown && beforeOf(windows, shown)) options.unshift([BEFORE, "the window before"]);
+  offer(select("compare"), [["", "nothing"], ...options], chosen("compare"));
 }
+
+/**
+ * @param {WindowState[]} windows Oldest first.
+ * @param {WindowState} shown
+ */
+const beforeOf = (windows, shown) =>
+  windows.findLast((one) => one.final && keyOf(one) < keyOf(shown));
 
 /**
  * The window to compare with, if any.
@@ -88,8 +96,8 @@ function offerCompared(windows, shown) {
 export function comparedWindow(windows, shown) {
   const wanted = chosen("compare");
   if (!wanted) return undefined;
-  if (wanted !== "before") return windows.find((one) => keyOf(one) === wanted && one !== shown);
-  return windows.findLast((one) => one.final && keyOf(one) < keyOf(shown));
+  if (wanted !== BEFORE) return windows.find((one) => keyOf(one) === wanted && one !== shown);
+  return beforeOf(windows, shown);
 }
 
 /** @param {() => void} changed */
@@ -102,4 +110,15 @@ export function startWindows(changed) {
       changed();
     });
   }
+  onKeys(document, COMPARE, () => {
+    const list = select("compare");
+    const before = [...list.options].some(({ value }) => value === BEFORE);
+    if (list.disabled || !list.checkVisibility()) return;
+    if (!list.value && !before) {
+      list.focus();
+      return;
+    }
+    choose({ compare: list.value ? "" : BEFORE });
+    changed();
+  });
 }

@@ -1,7 +1,7 @@
 // The cumulative distribution in one ordered dimension, and its quantiles, with bounds.
 
 import { boundsText } from "../bounds.js";
-import { restyleCharts } from "../charts.js";
+import { restyleCharts } from "../charts/charts.js";
 import { askCurve, drawCurve, placesOf } from "../curve.js";
 import { element, say } from "../dom.js";
 import { saidOf } from "./first.js";

@@ -84,11 +84,11 @@ export function changeCell(change, textOf, unit = "") {
   return make("span", { className: "change" }, said, make("small", {}, bounds));
 }
 
-/** @param {string[]} names */
-export const listText = (names) =>
-  names.length <= MOST_NAMED
+/** @param {string[]} names @param {number} [most] */
+export const listText = (names, most = MOST_NAMED) =>
+  names.length <= most
     ? names.join(names.length === 2 ? " and " : ", ")
-    : `${names.slice(0, MOST_NAMED).join(", ")} and ${countText(names.length - MOST_NAMED)} more`;
+    : `${names.slice(0, most).join(", ")} and ${countText(names.length - most)} more`;
 
 /** @param {Changes | null} changes */
 export function changedText(changes) {

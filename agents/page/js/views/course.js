@@ -1,41 +1,53 @@
-// The sentence of the view over time: what has changed from the first final window to the last.
+// The sentence of the view over time: which lines rose or fell from the first final window to the
+// last.
 
 import { clockText } from "../format.js";
-import { changedText, changesOf } from "./changes.js";
-import { saidOf } from "./first.js";
+import { estimatesOf } from "../history.js";
+import { MOST_LINES, titled } from "../series.js";
+import { halfError, isShown, listText } from "./changes.js";
+import { changeOf } from "./first.js";
 
-/** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").WindowState} WindowState */
 
-/** @type {{key: string, text: string}} */
-const newest = { key: "", text: "" };
-
 /**
- * @param {Collection} collection
+ * Each window gets half of the error, for all that could have been picked together.
+ *
+ * @param {import("../types.js").Collection} collection
  * @param {WindowState[]} windows
  * @param {Estimate[]} estimates One per window.
- * @param {boolean} listed Whether there are few enough values to compare all of them.
+ * @param {string[]} titles Of the lines that are drawn.
+ * @param {[string, string][]} asked
+ * @param {() => boolean} current
  */
-export async function courseText(collection, windows, estimates, listed) {
+export async function courseText(collection, windows, estimates, titles, asked, current) {
   const finals = windows.filter((_, at) => estimates[at].final && !estimates[at].withheld);
-  const [first, last] = [finals[0], finals[finals.length - 1]];
-  if (!last) return "No window is final yet.";
-  if (!listed || collection.domain.ordered || first === last) {
-    // Not of values: their bounds may be pointwise, so none can be called the largest.
-    const { said, bounds } = saidOf(
-      { ...estimates[windows.indexOf(last)], distribution: [] },
-      collection.domain,
-    );
-    return (
-      said && `${said} (${bounds}) in the newest final window, ${clockText(last.window.start)}.`
-    );
-  }
-  const key = [collection.fingerprint, first.window.start, last.window.start].join();
-  // Finals do not change, so their difference is fetched once.
-  if (newest.key !== key) {
-    newest.text = changedText(await changesOf(collection, last, first, collection.method));
-    newest.key = key;
-  }
-  return `From ${clockText(first.window.start)} to ${clockText(last.window.start)}: ${newest.text}`;
+  const ends = [...new Set([finals.at(0), finals.at(-1)])].flatMap((one) => one ?? []);
+  if (ends.length === 0) return "No window is final yet.";
+  const since = `Since ${clockText(ends[0].window.start)}`;
+  if (ends.length === 1) return `${since} no other window is final: nothing to compare yet.`;
+  if (titles.length === 0) return "";
+  const half = await estimatesOf(
+    collection,
+    ends,
+    [...asked, ["confidence", halfError(collection)]],
+    current,
+  );
+  if (!current()) return "";
+  const told = titled(collection, ends, half, titles).flatMap(changeOf);
+  const moved = told.filter(({ change }) => isShown(change)).map(movedText);
+  const others = told.filter(({ change }) => !isShown(change)).map(({ name }) => name);
+  const same = listText(others, MOST_LINES);
+  if (moved.length === 0) return same && `${since}: no difference shown for ${same}.`;
+  return `${since} ${listText(moved, MOST_LINES)}${same && `; ${same}: no difference shown`}.`;
+}
+
+/** @param {import("./first.js").Told} told */
+function movedText({ name, change, textOf, unit }) {
+  const rose = change.value > 0;
+  const [low, high] = rose ? [change.low, change.high] : [-change.high, -change.low];
+  /** @param {number} value */
+  const plain = (value) => textOf(value).replace("+", "");
+  const much = plain(Math.abs(change.value));
+  return `${name} ${rose ? "rose" : "fell"} by ${much}${unit} (${plain(low)} to ${plain(high)})`;
 }

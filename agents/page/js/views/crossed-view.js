@@ -4,8 +4,9 @@ import { ask, estimatePath } from "../api.js";
 import { boundsText } from "../bounds.js";
 import { element, figure, make, say } from "../dom.js";
 import { countText, decimalsFor, labelText, percentText } from "../format.js";
+import { onKeys, PLACES } from "../shell/keys.js";
 import { leaderText } from "./changes.js";
-import { MOVES } from "./map-cursor.js";
+import { end, pointAt, show } from "../charts/tooltip.js";
 import { inkOn, painter, rangeOfShares } from "./map-picture.js";
 
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -30,26 +31,23 @@ export const crossedView = {
 
 const table = () => /** @type {HTMLTableElement} */ (element("crossed-rows"));
 
-/** Arrows, Page Up and Down, Home and End move from cell to cell; one cell is in the tab order. */
+/** Keys move from cell to cell; one cell is in the tab order. */
 export function startCrossed() {
-  table().addEventListener("keydown", (event) => {
-    const move = MOVES[event.key];
-    const cell = /** @type {Element} */ (event.target).closest("td");
-    if (!move || !cell || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
+  onKeys(table(), PLACES, ([down, across]) => {
+    const cell = document.activeElement?.closest("td");
+    if (!cell) return;
     const row = /** @type {HTMLTableRowElement} */ (cell.parentElement);
     // The first cell of each row is its header.
-    point(row.sectionRowIndex + move[0], cell.cellIndex - 1 + move[1])?.focus();
+    point(row.sectionRowIndex + down, cell.cellIndex - 1 + across)?.focus();
   });
-  for (const kind of /** @type {const} */ (["focusin", "pointerover"])) {
-    table().addEventListener(kind, ({ target }) => {
-      const cell = /** @type {Element} */ (target).closest("td");
-      if (!cell) return;
-      const row = /** @type {HTMLTableRowElement} */ (cell.parentElement);
-      if (kind === "focusin") point(row.sectionRowIndex, cell.cellIndex - 1);
-      readOut(row.sectionRowIndex, cell.cellIndex - 1);
-    });
-  }
+  table().addEventListener("focusin", ({ target }) => {
+    const cell = /** @type {Element} */ (target).closest("td");
+    if (!cell) return;
+    const row = /** @type {HTMLTableRowElement} */ (cell.parentElement);
+    point(row.sectionRowIndex, cell.cellIndex - 1);
+    show(table(), cell, true);
+  });
+  table().addEventListener("focusout", end);
 }
 
 /**
@@ -77,6 +75,7 @@ async function update({ collection, window, method }, current) {
   );
   fill();
   paint();
+  pointAt(table(), pointed, false);
   return estimate;
 }
 
@@ -115,7 +114,6 @@ function fill() {
       make("tbody", { role: "rowgroup" }, ...down.map((text) => rowOf(text, across))),
     );
     point(0, 0);
-    say(element("crossed-readout"), "Point at a cell, or move with the arrow keys.");
   }
   const decimals = decimalsFor(cells.flat());
   /** @param {number | null} share */
@@ -183,24 +181,29 @@ function paint() {
   );
 }
 
-/** @param {number} row @param {number} column */
-function readOut(row, column) {
-  if (!drawn) return;
-  const { names, down, across, cells } = drawn;
-  const entry = cells[row]?.[column];
-  if (!entry) return;
+/** @type {import("../charts/tooltip.js").Pointed<HTMLTableCellElement>} */
+const pointed = {
+  at: ({ target }) => /** @type {Element} */ (target).closest("td"),
+  move: () => null,
+  mark: (cell) => cell && cell.getBoundingClientRect(),
+  tip: tipOf,
+};
+
+/** @param {HTMLTableCellElement} cell @returns {import("../charts/tooltip.js").Tip | null} */
+function tipOf(cell) {
+  const row = /** @type {HTMLTableRowElement} */ (cell.parentElement).sectionRowIndex;
+  const column = cell.cellIndex - 1;
+  const entry = drawn?.cells[row]?.[column];
+  if (!drawn || !entry) return null;
+  const { names, down, across } = drawn;
   const decimals = decimalsFor([entry]);
   /** @param {number | null} share */
   const percent = (share) => figure(percentText(share, decimals), share);
   const { share, low, high, count, forged } = entry;
-  element("crossed-readout").replaceChildren(
-    `${names[0]} ${down[row]}, ${names[1]} ${across[column]}: `,
-    make("strong", {}, percent(share)),
-    ", between ",
-    percent(low),
-    " and ",
-    percent(high),
-    `, some ${countText(count)} reports`,
-    forged === null ? "" : `; forgeries needed: ${countText(forged)}`,
-  );
+  return {
+    title: `${names[0]} ${down[row]}, ${names[1]} ${across[column]}`,
+    more: `some ${countText(count)} reports`,
+    rows: [{ name: "share", value: percent(share), bounds: [percent(low), " to ", percent(high)] }],
+    notes: forged === null ? [] : [`beyond its bounds with ${countText(forged)} forged reports`],
+  };
 }

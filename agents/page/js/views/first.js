@@ -71,7 +71,7 @@ export async function firstOf(collection, windows, current) {
  * @param {Series} line Two windows, each with bounds for half of the error.
  * @returns {Told[]} Empty if nothing is known.
  */
-function changeOf({ title, share, points: [then, now] }) {
+export function changeOf({ title, share, points: [then, now] }) {
   if (then.low === null || then.high === null || then.middle === null) return [];
   if (now.low === null || now.high === null || now.middle === null) return [];
   const change = {

@@ -1,7 +1,8 @@
-// The current place of the map, by pointer or keyboard: arrows, Page Up and Down, Home and End
-// move; plus, minus and 0 zoom.
+// The current place of the map, by pointer or keyboard.
 
 import { element } from "../dom.js";
+import { pointAt } from "../charts/tooltip.js";
+import { PLACES, ZOOM } from "../shell/keys.js";
 import { MARGIN } from "./map-picture.js";
 
 /** @typedef {import("./map-picture.js").View} View */
@@ -10,99 +11,84 @@ import { MARGIN } from "./map-picture.js";
 let shape = [1, 1];
 /** @type {View} */
 let view = { row: 0, column: 0, rows: 1, columns: 1 };
-/** @type {[number, number] | null} */
+/** @type {number | null} The cell that was pointed at last. */
 let at = null;
-/** @type {(cell: number) => void} */
-let tell = () => {};
-
-const LEAP = 10;
-/** @type {Record<string, [number, number]>} */
-export const MOVES = {
-  ArrowUp: [-1, 0],
-  ArrowDown: [1, 0],
-  ArrowLeft: [0, -1],
-  ArrowRight: [0, 1],
-  PageUp: [-LEAP, 0],
-  PageDown: [LEAP, 0],
-  Home: [0, -Infinity],
-  End: [0, Infinity],
-};
-/** @type {Record<string, number>} */
-const ZOOMS = { "+": 2, "=": 2, "-": 0.5, 0: 0 };
-
-/**
- * @param {(cell: number) => void} told Called with each place that is pointed at.
- * @param {(by: number) => void} zoom
- */
-export function startCursor(told, zoom) {
-  tell = told;
-  const map = element("map-frame");
-  map.addEventListener("keydown", (event) => {
-    const move = MOVES[event.key];
-    if (event.key in ZOOMS && !event.ctrlKey && !event.metaKey) zoom(ZOOMS[event.key]);
-    else if (!move) return;
-    event.preventDefault();
-    if (!move) return;
-    const [row, column] = at ?? [view.row, view.column];
-    point(row + move[0], column + move[1]);
-  });
-  map.addEventListener("focus", () => {
-    const [row, column] = at ?? [view.row, view.column];
-    point(row, column);
-  });
-  for (const kind of /** @type {const} */ (["pointermove", "pointerdown"])) {
-    map.addEventListener(kind, ({ clientX, clientY }) => {
-      const box = element("map-canvas").getBoundingClientRect();
-      const wide = (box.width - MARGIN.left - MARGIN.right) / view.columns;
-      const high = (box.height - MARGIN.top - MARGIN.bottom) / view.rows;
-      const row = Math.floor((clientY - box.top - MARGIN.top) / high);
-      const column = Math.floor((clientX - box.left - MARGIN.left) / wide);
-      if (row < 0 || column < 0 || row >= view.rows || column >= view.columns) return;
-      point(view.row + row, view.column + column);
-    });
-  }
-}
 
 /**
  * @param {[number, number]} now Rows and columns.
  * @param {View} seen The part of them that is shown.
- * @returns {number | null} The current place, if it is in that part.
+ * @param {(cell: number) => import("../charts/tooltip.js").Tip} tip
+ * @param {(by: number) => void} zoom
  */
-export function fitCursor(now, seen) {
+export function fitCursor(now, seen, tip, zoom) {
   if (now[0] !== shape[0] || now[1] !== shape[1]) at = null;
   [shape, view] = [now, seen];
-  const [row, column] = at ?? [-1, -1];
-  const inside =
-    row >= view.row &&
-    row < view.row + view.rows &&
-    column >= view.column &&
-    column < view.column + view.columns;
-  if (!inside) at = null;
-  place();
-  return at === null ? null : at[0] * shape[1] + at[1];
+  pointAt(element("map-frame"), {
+    at: ({ clientX, clientY }) => {
+      const { left, top, wide, high } = grid();
+      const row = Math.floor((clientY - top) / high);
+      const column = Math.floor((clientX - left) / wide);
+      const inside = row >= 0 && column >= 0 && row < view.rows && column < view.columns;
+      return inside ? (view.row + row) * shape[1] + view.column + column : null;
+    },
+    move: (cell, key) => {
+      const move = PLACES.means[key];
+      if (key && !move) return null;
+      const [row, column] = cell === null ? [view.row, view.column] : placeOf(cell);
+      const [down, across] = move ?? [0, 0];
+      return (
+        within(row + down, view.row, view.rows) * shape[1] +
+        within(column + across, view.column, view.columns)
+      );
+    },
+    mark,
+    tip: (cell) => (isShown(cell) ? tip(cell) : null),
+    act: (_, key) => {
+      if (key in ZOOM.means) zoom(ZOOM.means[key]);
+      return key in ZOOM.means;
+    },
+  });
 }
 
-/**
- * @param {number} row
- * @param {number} column
- */
-function point(row, column) {
-  /** @param {number} one @param {number} first @param {number} count */
-  const within = (one, first, count) => Math.min(first + count - 1, Math.max(first, one));
-  at = [within(row, view.row, view.rows), within(column, view.column, view.columns)];
-  place();
-  tell(at[0] * shape[1] + at[1]);
+/** @returns {[number, number] | null} The row and the column that were pointed at last. */
+export const pointedPlace = () => (at !== null && isShown(at) ? placeOf(at) : null);
+
+/** @param {number} cell @returns {[number, number]} */
+const placeOf = (cell) => [Math.floor(cell / shape[1]), cell % shape[1]];
+
+/** @param {number} one @param {number} first @param {number} count */
+const within = (one, first, count) => Math.min(first + count - 1, Math.max(first, one));
+
+/** @param {number} cell */
+function isShown(cell) {
+  const [row, column] = placeOf(cell);
+  return (
+    row === within(row, view.row, view.rows) && column === within(column, view.column, view.columns)
+  );
 }
 
-function place() {
-  const cursor = element("map-cursor");
-  cursor.hidden = at === null;
-  if (at === null) return;
+/** Where the places are drawn, and how large one is. */
+function grid() {
   const box = element("map-canvas").getBoundingClientRect();
-  const wide = (box.width - MARGIN.left - MARGIN.right) / view.columns;
-  const high = (box.height - MARGIN.top - MARGIN.bottom) / view.rows;
-  cursor.style.top = `${MARGIN.top + (at[0] - view.row + 0.5) * high}px`;
-  cursor.style.left = `${MARGIN.left + (at[1] - view.column + 0.5) * wide}px`;
+  return {
+    left: box.left + MARGIN.left,
+    top: box.top + MARGIN.top,
+    wide: (box.width - MARGIN.left - MARGIN.right) / view.columns,
+    high: (box.height - MARGIN.top - MARGIN.bottom) / view.rows,
+  };
+}
+
+/** @param {number | null} cell */
+function mark(cell) {
+  const cursor = element("map-cursor");
+  cursor.hidden = cell === null;
+  if (cell === null) return null;
+  at = cell;
+  const { wide, high } = grid();
+  const [row, column] = placeOf(cell);
+  cursor.style.top = `${MARGIN.top + (row - view.row + 0.5) * high}px`;
+  cursor.style.left = `${MARGIN.left + (column - view.column + 0.5) * wide}px`;
   cursor.style.width = `${Math.max(12, wide + 2)}px`;
   cursor.style.height = `${Math.max(12, high + 2)}px`;
+  return cursor.getBoundingClientRect();
 }

@@ -6,7 +6,7 @@ import { boundsText } from "../bounds.js";
 import { adjust, chosen } from "../choices.js";
 import { element, figure, make, say } from "../dom.js";
 import { areaText, countText, labelText, percentText } from "../format.js";
-import { fitCursor, startCursor } from "./map-cursor.js";
+import { fitCursor, pointedPlace } from "./map-cursor.js";
 import { drawPicture, MARGIN, mayBeNone, painter, rangeOf, restOf } from "./map-picture.js";
 import { placesOf, sentenceOf, timesEven } from "./map-places.js";
 import { fillTable } from "../table.js";
@@ -37,11 +37,6 @@ export const mapView = {
 
 /** Listen to the controls of the map. */
 export function startMap() {
-  startCursor((cell) => {
-    readOut(cell);
-    // Announce only moves: the numbers of a place keep changing.
-    say(element("map-said"), element("map-readout").textContent ?? "");
-  }, zoom);
   element("map-in").addEventListener("click", () => zoom(2));
   element("map-out").addEventListener("click", () => zoom(0.5));
   element("map-fit").addEventListener("click", () => zoom(0));
@@ -123,10 +118,10 @@ function viewOf([rows, columns]) {
 function zoom(by) {
   if (!drawn) return;
   const { view, shape } = drawn;
-  const cell = fitCursor(shape, view);
-  const inside = cell !== null;
-  const row = inside ? Math.floor(cell / shape[1]) : view.row + view.rows / 2;
-  const column = inside ? cell % shape[1] : view.column + view.columns / 2;
+  const [row, column] = pointedPlace() ?? [
+    view.row + view.rows / 2,
+    view.column + view.columns / 2,
+  ];
   const factor = by * (Number(chosen("zoom").split(",")[2]) || 1);
   const least = shape[1] / view.columns > 1 || shape[0] / view.rows > 1;
   if (by > 1 && view.rows <= LEAST_PLACES && view.columns <= LEAST_PLACES) return;
@@ -156,8 +151,7 @@ function redraw() {
   element("stand-out").hidden = told.length === 0;
   fillAreas("area-rows", told.slice(0, LISTED));
   fillAll();
-  const cell = fitCursor(drawn.shape, view);
-  if (cell !== null) readOut(cell);
+  fitCursor(drawn.shape, view, tipOf, zoom);
 }
 
 /** @param {number} place Returns how far it is from an even share, up or down. */
@@ -239,10 +233,9 @@ function drawLegend({ range: [low, high], range, areas }) {
   element("hatch-key").hidden = !areas.some(mayBeNone);
 }
 
-/** @param {number} cell */
-function readOut(cell) {
-  if (!drawn) return;
-  const { areas, owner, shape, label, domain } = drawn;
+/** @param {number} cell @returns {import("../charts/tooltip.js").Tip} */
+function tipOf(cell) {
+  const { areas, owner, shape, label, domain } = /** @type {Picture} */ (drawn);
   const at = owner[cell];
   const area = areas[at];
   const place = /** @type {import("../types.js").Label} */ ([
@@ -253,21 +246,20 @@ function readOut(cell) {
   /** @param {number | null} value */
   const percent = (value) => figure(percentText(value, decimals), value);
   const { share, low, high, values } = restOf(area);
-  const of = area.rest ? `the rest of ${areaText(area)}` : areaText(area);
+  const name = area.rest ? `the rest of ${areaText(area)}` : areaText(area);
   const where = area.block === null || area.inside === null ? "" : ` in block ${area.block}`;
   const exact = area.bound === "known" && !area.rest;
-  element("map-readout").replaceChildren(
-    make(
-      "span",
-      {},
-      `Place ${labelText(place, domain)}: ${of}${where}, ${countText(values)} places`,
-    ),
-    make(
-      "span",
-      {},
-      make("strong", {}, percent(share)),
-      ...(exact ? [", exact"] : [", between ", percent(low), " and ", percent(high)]),
-      ...(area.inside === null ? [] : ["; against an even share of the block: ", againstText(at)]),
-    ),
-  );
+  const bounds = exact ? ["exact"] : [percent(low), " to ", percent(high)];
+  return {
+    title: `Place ${labelText(place, domain)}`,
+    more: `${name}${where}, ${countText(values)} places`,
+    rows: [
+      { name: "share", value: percent(share), bounds },
+      ...(area.inside === null ? [] : [{ name: "against an even share", value: againstText(at) }]),
+    ],
+    notes: area.forged === null || area.rest ? [] : [neededText(area.forged)],
+  };
 }
+
+/** @param {number} forged */
+const neededText = (forged) => `beyond its bounds with ${countText(forged)} forged reports`;

@@ -1,6 +1,6 @@
 // Areas of a line, which are merged bins, or of labels: what stands out, and the rest of it all.
 
-import { bar, scaleOf } from "../bars.js";
+import { boundedCells, boundedColumns, scaleOf, scaleTicks } from "../bars.js";
 import { areaText, countText, decimalsFor, percentText } from "../format.js";
 import { fillTable, number } from "../table.js";
 import { within } from "./changes.js";
@@ -39,24 +39,18 @@ export function fillMerged(table, areas, final) {
   const decimals = decimalsFor(rows);
   const scale = scaleOf(rows);
   /** @param {number | null} share */
-  const percent = (share) => number(percentText(share, decimals), share);
+  const percent = (share) => percentText(share, decimals);
   fillTable(
     table,
     [
       { title: "area", kind: "name" },
-      { title: "share" },
-      { title: "bounds", kind: "chart" },
-      { title: "low" },
-      { title: "high" },
+      ...boundedColumns("share", scaleTicks(scale, "%")),
       { title: "values" },
       { title: "forgeries needed", kind: "more" },
     ],
     rows.map((one) => [
       one.name,
-      percent(one.share),
-      bar(one, scale, final),
-      percent(one.low),
-      percent(one.high),
+      ...boundedCells(one, percent, scale, final),
       number(countText(one.values), one.values),
       one.forged === null ? "–" : number(countText(one.forged), one.forged),
     ]),

@@ -1,12 +1,16 @@
-// What the policy promises, what leaves in the clear, and what forged reports can do.
+// What the policy promises, who sees what, and what forged reports can do.
 
 import { ask, estimatePath } from "../api.js";
 import { element, figure, make, say } from "../dom.js";
 import { countText, durationText, tickText } from "../format.js";
+import { fillTable } from "../table.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").Shown} Shown */
+/** @typedef {["clear" | "partly" | "never", string]} Seen */
+
+let drawn = "";
 
 /** @type {import("../types.js").View} */
 export const privacyView = { id: "privacy", fits: () => true, update };
@@ -27,26 +31,21 @@ async function update({ collection, window, method }, current) {
   return estimate;
 }
 
-/**
- * @param {string} id
- * @param {string[]} sentences
- */
-function list(id, sentences) {
-  element(id).replaceChildren(...sentences.map((sentence) => make("li", {}, sentence)));
-}
-
-/** @param {Collection} collection */
+/** @param {Collection} collection Drawn again only if its configuration is another. */
 export function drawPrivacy(collection) {
+  const key = JSON.stringify(collection);
+  if (key === drawn) return;
+  drawn = key;
   const { privacy, window } = collection;
   const [first, ...others] = privacy.protected;
   say(
     element("privacy-sum"),
     `${first}${privacy.unprotected === null ? "" : " Not all values are protected: see below."}`,
   );
-  list("protected", others);
+  element("protected").replaceChildren(...others.map((sentence) => make("li", {}, sentence)));
   element("unprotected-part").hidden = privacy.unprotected === null;
   say(element("unprotected"), privacy.unprotected ?? "");
-  list("disclosed", privacy.disclosed);
+  drawSeen(collection);
   const least = collection.minimum_block;
   const ofBlock = least > 1 ? `, of a block below ${least.toLocaleString("en")}` : "";
   /** @type {[string, string][]} */
@@ -71,6 +70,76 @@ export function drawPrivacy(collection) {
   element("settings").replaceChildren(
     ...facts.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text))),
   );
+}
+
+/**
+ * What a report tells, and what is left of it for a topic's readers, for workers, and for readers of
+ * documents.
+ *
+ * @param {Collection} collection
+ */
+function drawSeen({ privacy, minimum, attributes = [], ...collection }) {
+  /** @type {Seen} */
+  const clear = ["clear", "in the clear"];
+  /** @type {Seen} */
+  const randomized = ["partly", `randomized, ε\u00a0${privacy.epsilon}`];
+  /** @type {Seen} */
+  const messages = ["clear", "time and size of messages"];
+  const all = attributes.length ? " about all attributes" : "";
+  const least = minimum > 1 ? `of ${countText(minimum)} or more reports${all}` : "however small";
+  /** @type {[string, ...Seen[]][]} */
+  const rows = [
+    ["the value", randomized, randomized, randomized, ["partly", `in sums, ${least}`]],
+    ...privacy.disclosed.map((what) => {
+      const taking = what.startsWith("taking part");
+      const read = readOf(what, collection);
+      return /** @type {[string, ...Seen[]]} */ (
+        taking
+          ? [what, ["clear", "yes"], messages, messages, read]
+          : [what, clear, clear, clear, read]
+      );
+    }),
+    [
+      "which device or account sent it",
+      ["never", "not in a report"],
+      ["partly", "only who connects"],
+      ["never", "no"],
+      ["never", "no"],
+    ],
+  ];
+  fillTable(
+    /** @type {HTMLTableElement} */ (element("seen-rows")),
+    [
+      { title: "what", kind: "name" },
+      { title: "leaves the device", kind: "words" },
+      { title: "topic, broker, gateway", kind: "words" },
+      { title: "worker", kind: "words" },
+      { title: "documents, API, this page", kind: "words" },
+    ],
+    rows.map(([what, ...seen]) => [
+      what,
+      ...seen.map(([how, text]) => make("span", { className: `seen ${how}` }, text)),
+    ]),
+  );
+}
+
+/**
+ * What readers of documents see of something that reports disclose.
+ *
+ * @param {string} what
+ * @param {Pick<Collection, "minimum_block" | "window">} collection
+ * @returns {Seen}
+ */
+function readOf(what, { minimum_block, window }) {
+  if (what.startsWith("the event time")) {
+    return ["partly", `counts per ${durationText(window.pane_ms)}`];
+  }
+  if (what.startsWith("taking part")) return ["partly", "exact counts"];
+  if (what.startsWith("a token")) return ["never", "no"];
+  if (what.startsWith("which reports")) return ["partly", "in sums"];
+  return minimum_block > 1
+    ? ["partly", `in sums, of ${countText(minimum_block)} or more reports`]
+    : ["clear", "in sums, however small"];
 }
 
 /** @param {Estimate} estimate */

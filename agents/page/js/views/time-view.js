@@ -1,9 +1,10 @@
-// Ranges, quantiles, means and values over windows, each a chart with its table.
+// Picked ranges, quantiles, means and labels over windows: lines that share a scale, and reports.
 
-import { drawBand, forgetChart, restyleCharts } from "../charts.js";
-import { adjust, chosen } from "../choices.js";
-import { element, figure, make, offer, say } from "../dom.js";
+import { drawChart, forgetChart, gutterOf, markChart, nearest, restyleCharts, valueAt } from "../charts/charts.js"; // prettier-ignore
+import { choose, chosen } from "../choices.js";
+import { element, make, say } from "../dom.js";
 import {
+  confidenceText,
   countText,
   decimalsFor,
   labelText,
@@ -13,19 +14,36 @@ import {
   tickText,
 } from "../format.js";
 import { estimatesOf } from "../history.js";
-import { extentOf, leadersOf, MOST_VALUES, MOST_VALUES_LISTED, seriesOf } from "../series.js";
-import { fillTable } from "../table.js";
+import { glyph, LOOKS } from "../charts/looks.js";
+import { extentOf, MOST_VALUES_LISTED, seriesOf, titled } from "../series.js";
+import { fillTable, number } from "../table.js";
+import { FONT, widthOf } from "../charts/ticks.js";
+import { along, pointAt } from "../charts/tooltip.js";
 import { courseText } from "./course.js";
+import { pickedLines, startLines } from "./lines.js";
 
+/** @typedef {import("../charts/charts.js").Chart} Chart */
 /** @typedef {import("../series.js").Point} Point */
 /** @typedef {import("../series.js").Series} Series */
+/** @typedef {import("../types.js").Collection} Collection */
+/** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").Shown} Shown */
 /** @typedef {import("../types.js").WindowState} WindowState */
+/** @typedef {{collection: Collection, windows: WindowState[], estimates: Estimate[], series: Series[]}} Drawn */
 
 const DEFAULT_LAST = 24;
+const [TALL, LOW, REPORTS] = [340, 220, 130]; // Pixels of one panel, of each of several, of reports.
 
 /** @type {import("../types.js").View} */
 export const timeView = { id: "time", fits: () => true, update, restyle: restyleCharts };
+
+let turned = () => {};
+
+/** @param {() => void} changed */
+export function startTime(changed) {
+  startLines(changed);
+  turned = changed;
+}
 
 /**
  * @param {Shown} shown
@@ -33,199 +51,229 @@ export const timeView = { id: "time", fits: () => true, update, restyle: restyle
  */
 async function update({ collection, windows, window }, current) {
   const last = windows.slice(-(Number(chosen("last")) || DEFAULT_LAST));
-  const top = collection.values <= MOST_VALUES_LISTED ? "all" : "0";
-  // Lines of labels are chosen from many by their estimates, so their bounds must be simultaneous.
-  const together = !collection.domain.ordered && collection.values > MOST_VALUES;
+  // All that can be picked is bounded together: what is picked may be what stands out.
   const asked = /** @type {[string, string][]} */ ([
-    ["top", top],
-    ["simultaneous", String(together)],
+    ["top", collection.values <= MOST_VALUES_LISTED ? "all" : "0"],
+    ["simultaneous", "true"],
   ]);
   const estimates = await estimatesOf(collection, last, asked, current);
   if (!current()) return null;
-  const said = await courseText(collection, last, estimates, top === "all");
+  const titles = pickedLines(collection, estimates, offeredBy(collection, estimates));
+  const said = await courseText(collection, last, estimates, titles, asked, current);
   if (!current()) return null;
   say(element("time-sum"), said);
-  // Lines begin with the first window that is not withheld.
-  const first = Math.max(
-    0,
-    estimates.findIndex(({ withheld }) => !withheld),
-  );
-  const names = pickedLines(collection, estimates);
-  const series = seriesOf(collection, last.slice(first), estimates.slice(first), names);
   /** @param {boolean} final */
-  const methodsOf = (final) =>
-    [
-      ...new Set(
-        estimates.filter((one) => one.final === final && one.method).map((one) => one.method),
-      ),
-    ].join(", ") || "none";
+  const methodsOf = (final) => {
+    const same = estimates.filter((one) => one.final === final && one.method);
+    return [...new Set(same.map(({ method }) => method))].join(", ") || "none";
+  };
   say(
     element("time-bounds"),
-    `${last.length} windows. Bounds hold for each window by itself, and in it ` +
-      `${together ? "for all values together" : "for each line by itself"} ` +
-      `(final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). ` +
-      "Filled points are final, hollow ones with a dashed whisker provisional. Times are UTC.",
+    `Bounds hold with ${confidenceText(collection.confidence)} confidence for each window by ` +
+      "itself, and in it for all values together, drawn or not, as for all ranges, quantiles or means " +
+      `(final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). Rise and fall: the ` +
+      "first final window against the last. Times are UTC.",
   );
-  const host = element("time-charts");
-  const titles = series.map(({ title }) => title);
-  if (host.dataset.titles !== JSON.stringify(titles)) rebuild(titles);
-  series.forEach((one, place) => drawSeries(figureId(place), one, extentOf(series, one.unit)));
-  drawReports(last);
+  const series = titled(collection, last, estimates, titles);
+  draw({ collection, windows: last, estimates, series });
   return estimates[last.indexOf(window)] ?? null;
 }
 
-/** @param {() => void} changed */
-export function startTime(changed) {
-  /** @param {string[]} names */
-  const follow = (names) => {
-    adjust({ lines: names.length ? JSON.stringify(names) : "" });
-    changed();
-  };
-  const more = /** @type {HTMLSelectElement} */ (element("add-line"));
-  more.addEventListener("change", () => follow([...namesIn(chosen("lines")), more.value]));
-  element("lines").addEventListener("click", ({ target }) => {
-    const { line } = /** @type {HTMLElement} */ (target).dataset;
-    if (line !== undefined) follow(namesIn(chosen("lines")).filter((one) => one !== line));
-  });
-}
-
 /**
- * The values to show: those in the URL, where they stay once they are chosen.
+ * All that can be drawn, without points.
  *
- * @param {import("../types.js").Collection} collection
- * @param {import("../types.js").Estimate[]} estimates
- * @returns {string[]}
+ * @param {Collection} collection
+ * @param {Estimate[]} estimates
  */
-function pickedLines({ domain, values }, estimates) {
-  const offered = !domain.ordered && values <= MOST_VALUES_LISTED;
-  element("lines-part").hidden = !offered;
-  if (!offered) return [];
-  const all = estimates.findLast(({ distribution }) => distribution)?.distribution ?? [];
-  const labels = all.map(({ value }) => labelText(value, domain));
-  const wanted = namesIn(chosen("lines")).filter((name) => labels.includes(name));
-  const names = wanted.length ? wanted : leadersOf(estimates, domain);
-  if (names.length) adjust({ lines: JSON.stringify(names) });
-  const picked = names.map((name) =>
-    make(
-      "button",
-      { type: "button", "data-line": name, "aria-label": `${name}, remove` },
-      `× ${name}`,
-    ),
-  );
-  const shown = [...element("lines").children].map((one) => one.getAttribute("data-line"));
-  if (shown.join("\n") !== names.join("\n")) element("lines").replaceChildren(...picked);
-  const more = /** @type {HTMLSelectElement} */ (element("add-line"));
-  /** @type {[string, string][]} */
-  const others = labels.filter((one) => !names.includes(one)).map((name) => [name, name]);
-  offer(more, [["", "+ add a line"], ...others], "");
-  more.disabled = names.length >= MOST_VALUES || others.length === 0;
-  return names;
+function offeredBy(collection, estimates) {
+  const newest = estimates.findLast(({ withheld }) => !withheld);
+  const labels = newest?.distribution?.map(({ value }) => labelText(value, collection.domain));
+  return newest ? seriesOf(collection, [], [newest], labels ?? []) : [];
 }
 
-/** @param {string} text @returns {string[]} Empty if it is not a list of texts. */
-function namesIn(text) {
-  try {
-    const names = JSON.parse(text || "[]");
-    return Array.isArray(names) ? names.filter((one) => typeof one === "string") : [];
-  } catch {
-    return [];
-  }
-}
-
-/**
- * Numbered, because names may contain any characters, and ids may not.
- *
- * @param {number} place
- */
-function figureId(place) {
-  return `series-${place}`;
-}
-
-/** @param {string[]} titles */
-function rebuild(titles) {
+/** @param {Drawn} drawn */
+function draw(drawn) {
+  const { windows, series } = drawn;
   const host = element("time-charts");
-  host.dataset.titles = JSON.stringify(titles);
-  for (const old of host.querySelectorAll(".chart-host"))
-    forgetChart(/** @type {HTMLElement} */ (old));
-  host.replaceChildren(
-    ...titles.map((title, place) =>
-      make(
-        "figure",
-        { id: figureId(place), className: "card" },
-        make("figcaption", {}, make("h2", {}, title)),
-        make("div", { className: "chart-host" }),
-        make("details", {}, make("summary", {}, `Table of ${title}`), make("table", {})),
-      ),
-    ),
+  const charts = panelsOf(drawn);
+  while (host.children.length > charts.length) {
+    forgetChart(/** @type {HTMLElement} */ (host.lastElementChild));
+    host.lastElementChild?.remove();
+  }
+  // A panel is built again if its height differs: then others came or went.
+  charts.forEach((chart, place) => {
+    const known = /** @type {HTMLElement | undefined} */ (host.children[place]);
+    const same = known?.dataset.height === `${chart.height}`;
+    const panel = known ?? host.appendChild(make("div", { className: "chart-host" }));
+    panel.dataset.height = `${chart.height}`;
+    if (known && !same) forgetChart(panel);
+    drawChart(panel, chart);
+  });
+  host.setAttribute(
+    "aria-label",
+    `Chart of ${series.map(({ title }) => title).join(", ")} and of reports over ` +
+      `${windows.length} windows: arrow keys move from window to window; its numbers are in the ` +
+      "table below",
   );
+  fillWindows(drawn);
+  pointAt(host, pointedOf(host, drawn));
 }
 
 /**
- * @param {string} id
- * @param {Series} series
- * @param {[number, number] | null} extent
+ * One panel for each unit, and one of reports, all with the same times.
+ *
+ * @param {Drawn} drawn
+ * @returns {Chart[]}
  */
-function drawSeries(id, { title, share, unit, points }, extent) {
-  const figureElement = element(id);
-  const scale = share ? 100 : 1;
-  const decimals = decimalsFor(points);
-  /** @param {number | null} value */
-  const scaled = (value) => (value === null ? null : scale * value);
-  /** @param {Point} point @param {0 | 1 | 2} which */
-  const textOf = (point, which) => {
-    if (point.texts.length) return point.texts[which];
-    const value = [point.middle, point.low, point.high][which];
-    return share ? percentText(value, decimals) : meanText(value, point);
+function panelsOf({ collection, windows, estimates, series }) {
+  const units = [...new Set(series.map(({ unit }) => unit))];
+  const x = windows.map(timeOf);
+  const shared = {
+    x,
+    step: collection.window.hop_ms / 1000,
+    final: windows.map(({ final }) => final),
+    columns: windows.flatMap((one, at) => columnOf(one, estimates[at], collection)),
   };
-  /** @param {Point} point @param {0 | 1 | 2} which */
-  const shown = (point, which) =>
-    point.texts.length
-      ? point.texts[which]
-      : figure(textOf(point, which), [point.middle, point.low, point.high][which]);
-  const host = /** @type {HTMLElement} */ (figureElement.querySelector(".chart-host"));
-  drawBand(host, {
-    x: points.map(({ window }) => Date.parse(window.window.start) / 1000),
-    middle: points.map(({ middle }) => scaled(middle)),
-    low: points.map(({ low }) => scaled(low)),
-    high: points.map(({ high }) => scaled(high)),
-    final: points.map(({ window }) => window.final),
-    time: true,
-    dots: true,
-    yText: (value) => tickText(value, share ? "%" : ""),
-    label: `Chart of ${title} over ${points.length} windows; its numbers are in the table below`,
-    height: 200,
-    xTitle: "start of the window (UTC)",
-    yTitle: unit,
-    extent: extent && [scale * extent[0], scale * extent[1]],
-    said: points.map(
-      (point) =>
-        `${spanText(point.window.window)}: ${textOf(point, 0)} ` +
-        `(${textOf(point, 1)} to ${textOf(point, 2)})${point.window.final ? "" : ", provisional"}`,
-    ),
+  /** @type {Chart[]} */
+  const charts = units.map((unit) => {
+    const same = series.filter((one) => one.unit === unit);
+    const scale = same[0].share ? 100 : 1;
+    const [low, high] = extentOf(same);
+    /** @param {number | null} value */
+    const scaled = (value) => (value === null ? null : scale * value);
+    return {
+      ...shared,
+      extent: [scale * low, scale * high],
+      lines: same.map((one) => ({
+        ...LOOKS[series.indexOf(one)],
+        middle: one.points.map(({ middle }) => scaled(middle)),
+        low: one.points.map(({ low }) => scaled(low)),
+        high: one.points.map(({ high }) => scaled(high)),
+        label: [one.title, newestText(one)],
+      })),
+      height: units.length > 1 ? LOW : TALL,
+      xTitle: "",
+      yTitle: unit,
+      yText: (value) => tickText(value, scale === 100 ? "%" : ""),
+    };
   });
-  fillTable(
-    /** @type {HTMLTableElement} */ (figureElement.querySelector("table")),
-    [
-      { title: "window (UTC)", kind: "name" },
-      { title: "state" },
-      { title: share ? "share" : "value" },
-      { title: "low" },
-      { title: "high" },
-    ],
-    [...points]
-      .reverse()
-      .map((point) => [
-        spanText(point.window.window),
-        point.window.final ? "final" : "provisional",
-        shown(point, 0),
-        shown(point, 1),
-        shown(point, 2),
-      ]),
-  );
+  const most = Math.max(1, ...windows.map(({ n }) => n));
+  charts.push({
+    ...shared,
+    columns: undefined,
+    extent: [0, 1.1 * most],
+    lines: [],
+    bars: windows.map(({ n }) => n),
+    height: REPORTS,
+    xTitle: "start of the window (UTC)",
+    yTitle: "reports",
+    yText: (value) => tickText(value, ""),
+  });
+  const gutter = Math.max(...charts.map(gutterOf));
+  const labels = charts.flatMap(({ lines }) => lines.flatMap(({ label }) => label ?? []));
+  const room = Math.max(22, widthOf(labels, `600 ${FONT}`) + 10);
+  return charts.map((one) => ({ ...one, gutter, room }));
 }
 
-/** @param {WindowState[]} windows */
-function drawReports(windows) {
+/** @param {WindowState} window */
+const timeOf = ({ window }) => Date.parse(window.start) / 1000;
+
+/**
+ * @param {WindowState} window
+ * @param {Estimate} estimate
+ * @param {Collection} collection
+ * @returns {import("../charts/charts.js").Column[]}
+ */
+function columnOf(window, { withheld }, { minimum }) {
+  const x = timeOf(window);
+  if (!withheld) return window.final ? [] : [{ x, kind: "open", text: "open" }];
+  const of = window.n < minimum ? `: ${countText(window.n)} of ${countText(minimum)}` : "";
+  return [{ x, kind: "withheld", text: `withheld${of}` }];
+}
+
+/**
+ * Returns what writes the number of a point and its bounds.
+ *
+ * @param {Series} series
+ */
+function writer({ share, points }) {
+  const decimals = decimalsFor(points);
+  /** @param {Point} point */
+  return ({ middle, low, high, texts }) => {
+    if (texts.length) return texts;
+    return [middle, low, high].map((value) =>
+      share ? percentText(value, decimals) : meanText(value, { low, high }),
+    );
+  };
+}
+
+/** @param {Series} series */
+function newestText(series) {
+  const known = series.points.filter(({ middle }) => middle !== null);
+  const point = known.findLast(({ window }) => window.final) ?? known.at(-1);
+  if (!point) return "";
+  return `${writer(series)(point)[0]} ${point.window.final ? "final" : "open"}`;
+}
+
+/**
+ * A window can be pointed at; Enter opens it, and C compares with it.
+ *
+ * @param {HTMLElement} host
+ * @param {Drawn} drawn
+ * @returns {import("../charts/tooltip.js").Pointed<string>}
+ */
+function pointedOf(host, { windows, estimates, series }) {
+  const starts = windows.map(({ window }) => window.start);
+  const panels = /** @type {HTMLElement[]} */ ([...host.children]);
+  return {
+    at: ({ clientX }) => {
+      const time = valueAt(panels[0], clientX);
+      return time === null ? null : starts[nearest(windows.map(timeOf), time)];
+    },
+    move: (start, key) => along(starts, start, key, true),
+    mark: (start) => {
+      const time = start === null ? null : Date.parse(start) / 1000;
+      const [box] = panels.map((panel) => markChart(panel, time));
+      return box;
+    },
+    tip: (start) => {
+      const at = starts.indexOf(start);
+      if (at < 0) return null;
+      const { window, final, n } = windows[at];
+      const { span } = estimates[at];
+      const known = series.filter(({ points }) => points[at].middle !== null);
+      const state = known.length || !series.length ? "" : "withheld, ";
+      return {
+        title: spanText(window),
+        more: `${state}${final ? "final" : "open"} · ${countText(n)} reports`,
+        rows: known.map((one) => {
+          const [value, low, high] = writer(one)(one.points[at]);
+          const mark = glyph(LOOKS[series.indexOf(one)]);
+          return { mark, name: one.title, value, bounds: [`${low} to ${high}`] };
+        }),
+        notes: span ? [`applies to ${spanText(span)}`] : [],
+        keys: `Enter opens this window${final ? ", C compares with it" : ""}`,
+      };
+    },
+    act: (start, key) => {
+      const at = starts.indexOf(start ?? "");
+      const compares = key.toLowerCase() === "c" && windows[at]?.final;
+      if (at < 0 || (key !== "Enter" && !compares)) return false;
+      choose({ view: "values", [compares ? "compare" : "window"]: starts[at] });
+      turned();
+      return true;
+    },
+  };
+}
+
+/**
+ * The numbers of the chart, newest first.
+ *
+ * @param {Drawn} drawn
+ */
+function fillWindows({ windows, series }) {
+  const written = series.map((one) => one.points.map(writer(one)));
+  say(element("windows-title"), `Table of these ${countText(windows.length)} windows`);
   fillTable(
     /** @type {HTMLTableElement} */ (element("window-rows")),
     [
@@ -233,14 +281,25 @@ function drawReports(windows) {
       { title: "state" },
       { title: "reports" },
       { title: "late" },
+      ...series.flatMap(({ title }) => [
+        { title },
+        { title: `${title}, low` },
+        { title: `${title}, high` },
+      ]),
     ],
-    [...windows]
-      .reverse()
-      .map(({ window, final, n, late }) => [
+    windows
+      .map(({ window, final, n, late }, at) => [
         spanText(window),
         final ? "final" : "provisional",
-        figure(countText(n), n),
-        figure(countText(late), late),
-      ]),
+        number(countText(n), n),
+        number(countText(late), late),
+        ...series.flatMap(({ points }, place) => {
+          const { middle, low, high, texts } = points[at];
+          return written[place][at].map((text, part) =>
+            texts.length ? text : number(text, [middle, low, high][part]),
+          );
+        }),
+      ])
+      .reverse(),
   );
 }

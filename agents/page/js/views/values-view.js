@@ -32,7 +32,15 @@ export const offersAreas = ({ mechanism, values }) =>
 const tableOf = (id) => /** @type {HTMLTableElement} */ (element(id));
 
 /** @type {import("../types.js").View} */
-export const valuesView = { id: "values", fits: () => true, update };
+export const valuesView = { id: "values", fits: () => true, compares, update };
+
+/** @param {Shown["collection"]} collection */
+function compares(collection) {
+  return collection.values <= MOST_COMPARED && !showsAreas(collection);
+}
+
+/** @param {Shown["collection"]} collection */
+const showsAreas = (collection) => chosen("top") === AREAS && offersAreas(collection);
 
 /**
  * @param {Shown} shown
@@ -40,9 +48,8 @@ export const valuesView = { id: "values", fits: () => true, update };
  * @returns {Promise<Estimate>}
  */
 async function update({ collection, window, compared, method }, current) {
-  const asksAreas = chosen("top") === AREAS;
-  const merged = asksAreas && offersAreas(collection);
-  const top = (!asksAreas && chosen("top")) || DEFAULT_TOP;
+  const merged = showsAreas(collection);
+  const top = (chosen("top") !== AREAS && chosen("top")) || DEFAULT_TOP;
   /** @type {[string, string][]} */
   const asked = [
     ["top", merged ? "0" : top],
@@ -51,11 +58,10 @@ async function update({ collection, window, compared, method }, current) {
   ];
   if (merged) asked.push(["areas", "true"]);
   const path = estimatePath(collection.name, window.window, asked);
-  const many = collection.values > MOST_COMPARED || merged;
   /** @type {[Estimate, Changes | null]} */
   const [estimate, changes] = await Promise.all([
     ask(path),
-    compared && !many ? changesOf(collection, window, compared, method) : null,
+    compared ? changesOf(collection, window, compared, method) : null,
   ]);
   if (current() && !estimate.withheld) draw(estimate, collection, changes, compared);
   return estimate;

@@ -1,6 +1,7 @@
 // Pausing the page: updates are counted meanwhile, not drawn.
 
-import { element, say } from "./dom.js";
+import { element, say } from "../dom.js";
+import { onKeys, PAUSE } from "./keys.js";
 
 let paused = false;
 let missed = 0;
@@ -11,12 +12,12 @@ function show() {
   element("pause").setAttribute("aria-pressed", String(paused));
 }
 
-/** @returns {boolean} Whether the page is paused; if so, this update is counted. */
-export function isPaused() {
-  if (!paused) return false;
+export const isPaused = () => paused;
+
+/** Count an update that is not drawn. */
+export function countMissed() {
   missed += 1;
   show();
-  return true;
 }
 
 /** @param {() => void} resumed */
@@ -28,9 +29,6 @@ export function startPause(resumed) {
     if (!paused) resumed();
   };
   element("pause").addEventListener("click", turn);
-  document.addEventListener("keydown", ({ key, target, ctrlKey, metaKey, altKey }) => {
-    const typing = target instanceof HTMLInputElement || target instanceof HTMLSelectElement;
-    if (key === "p" && !typing && !ctrlKey && !metaKey && !altKey) turn();
-  });
+  onKeys(document, PAUSE, turn);
   show();
 }

@@ -1,7 +1,7 @@
 // The form for the token, if the worker requires one.
 
-import { keepToken, token } from "./api.js";
-import { element, say } from "./dom.js";
+import { keepToken, token } from "../api.js";
+import { element, say } from "../dom.js";
 
 const form = () => /** @type {HTMLFormElement} */ (element("token-form"));
 const field = () => /** @type {HTMLInputElement} */ (element("token"));

@@ -1,5 +1,7 @@
 // Tabs after the ARIA pattern: arrow keys move, and only the chosen tab is in the tab order.
 
+import { onKeys, TABS } from "./keys.js";
+
 /**
  * @param {HTMLElement} list With `role=tablist`; its tabs name their panels.
  * @param {(id: string) => void} picked Called with the id of the panel.
@@ -18,15 +20,12 @@ export function startTabs(list, picked) {
     const tab = /** @type {Element} */ (event.target).closest("[role=tab]");
     if (tab instanceof HTMLElement) pick(tab);
   });
-  list.addEventListener("keydown", (event) => {
+  onKeys(list, TABS, (by) => {
     const shown = tabs.filter((tab) => !tab.hidden);
-    const at = shown.indexOf(/** @type {HTMLElement} */ (document.activeElement));
-    const last = shown.length - 1;
-    /** @type {Record<string, number>} */
-    const moves = { ArrowRight: at + 1, ArrowLeft: at - 1, Home: 0, End: last };
-    if (!(event.key in moves) || at < 0) return;
-    event.preventDefault();
-    pick(shown[(moves[event.key] + shown.length) % shown.length]);
+    const at = shown.indexOf(/** @type {HTMLElement} */ (document.activeElement)) + by;
+    // One step past an end leads to the other.
+    const place = { [-Infinity]: 0, [Infinity]: -1 }[at] ?? at % shown.length;
+    pick(/** @type {HTMLElement} */ (shown.at(place)));
   });
   return (id, visible) => {
     for (const tab of tabs) {

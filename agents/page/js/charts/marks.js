@@ -1,0 +1,279 @@
+// What a chart shows between its axes: lines with bounds, bars, marked columns and labels.
+
+import { colour } from "../theme.js";
+import { FONT, fitted, widthOf } from "./ticks.js";
+
+/** @typedef {import("./charts.js").Chart} Chart */
+/** @typedef {import("./charts.js").Line} Line */
+
+const LABEL = 30; // Pixels from one label at the end of a line to the next.
+const DODGE = 5; // Pixels between open points of the same window.
+const DASHED = [3, 3];
+const DOT = "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z";
+
+/** @typedef {{atX: (value: number) => number, atY: (value: number) => number, left: number, right: number, top: number, bottom: number, end: number}} Frame */
+
+/**
+ * Columns, bars, bounds, lines and points, over what uPlot has drawn.
+ *
+ * @param {any} plot
+ * @param {Chart} chart
+ */
+export function drawMarks(plot, chart) {
+  /** @type {CanvasRenderingContext2D} */
+  const pen = plot.ctx;
+  const ratio = devicePixelRatio;
+  const [left, top, width, height] = ["left", "top", "width", "height"].map(
+    (side) => plot.bbox[side] / ratio,
+  );
+  /** @type {Frame} */
+  const frame = {
+    atX: (value) => left + plot.valToPos(value, "x"),
+    atY: (value) => top + plot.valToPos(value, "y"),
+    ...{ left, top, right: left + width, bottom: top + height, end: plot.width },
+  };
+  pen.save();
+  pen.scale(ratio, ratio);
+  pen.font = FONT;
+  pen.textAlign = "left";
+  pen.textBaseline = "alphabetic";
+  drawColumns(pen, chart, frame);
+  drawBars(pen, chart, frame);
+  const { lines, across = [] } = chart;
+  for (const [place, line] of lines.entries()) {
+    drawLine(pen, line, chart, DODGE * (place - (lines.length - 1) / 2), frame);
+  }
+  const hollow = colour("card");
+  pen.strokeStyle = colour("accent");
+  for (const { y, low, middle, high } of across) {
+    const level = frame.atY(y);
+    pen.lineWidth = 3;
+    stroke(pen, [
+      [frame.atX(low), level],
+      [frame.atX(high), level],
+    ]);
+    pen.lineWidth = 1.5;
+    point(pen, DOT, frame.atX(middle), level, hollow);
+  }
+  drawLabels(pen, chart, frame);
+  pen.fillStyle = colour("faint");
+  pen.fillText(fitted(chart.yTitle, frame.right - 4), 4, top - (chart.columns ? 20 : 12));
+  pen.restore();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Chart} chart
+ * @param {Frame} frame
+ */
+function drawColumns(pen, { x, step = 1, columns = [] }, { atX, left, right, top, bottom }) {
+  const wide = 0.9 * (atX(x[0] + step) - atX(x[0]));
+  /** @type {Record<string, [string | CanvasPattern, string]>} Ground and ink. */
+  const inks = {
+    open: [colour("open-ground"), colour("open")],
+    withheld: [hatch(pen), colour("faint")],
+  };
+  let written = left;
+  for (const { x: middle, kind, text } of columns) {
+    const [ground, ink] = inks[kind];
+    pen.fillStyle = ground;
+    pen.fillRect(atX(middle) - wide / 2, top, wide, bottom - top);
+    const width = widthOf([text]);
+    const start = Math.min(Math.max(atX(middle) - width / 2, left), right - width);
+    if (start < written) continue;
+    written = start + width + 8;
+    pen.fillStyle = ink;
+    pen.fillText(text, start, top - 5);
+  }
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Chart} chart
+ * @param {Frame} frame
+ */
+function drawBars(pen, { x, step = 1, bars = [], final = [] }, { atX, atY, bottom }) {
+  const wide = 0.7 * (atX(x[0] + step) - atX(x[0]));
+  pen.fillStyle = colour("quiet");
+  pen.strokeStyle = colour("mark");
+  bars.forEach((value, at) => {
+    const [from, high] = [atX(x[at]) - wide / 2, atY(value)];
+    const to = from + wide;
+    if (final[at]) pen.fillRect(from, high, wide, bottom - high);
+    else
+      stroke(
+        pen,
+        [
+          [from, bottom],
+          [from, high],
+          [to, high],
+          [to, bottom],
+        ],
+        DASHED,
+      );
+  });
+}
+
+/** @param {CanvasRenderingContext2D} pen */
+function hatch(pen) {
+  const tile = document.createElement("canvas");
+  tile.width = tile.height = 6;
+  const own = /** @type {CanvasRenderingContext2D} */ (tile.getContext("2d"));
+  own.strokeStyle = colour("line");
+  for (const at of [-6, 0, 6])
+    stroke(own, [
+      [at, 6],
+      [at + 6, 0],
+    ]);
+  return /** @type {CanvasPattern} */ (pen.createPattern(tile, "repeat"));
+}
+
+/**
+ * A line with its band. It is dotted across windows without a number, and dashed to an open one.
+ *
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Line} line
+ * @param {Chart} chart
+ * @param {number} aside Pixels that open points are moved, so that whiskers do not overlap.
+ * @param {Frame} frame
+ */
+function drawLine(pen, { colour: name, shape, middle, low, high }, chart, aside, { atX, atY }) {
+  const { x, step, final = [] } = chart;
+  /** @typedef {{x: number, low: number, middle: number, high: number, at: number, open: boolean}} Spot */
+  const spots = x.flatMap((value, at) => {
+    const [l, m, h] = [low[at], middle[at], high[at]];
+    if (l === null || m === null || h === null) return [];
+    const open = final[at] === false;
+    return [
+      { x: atX(value) + (open ? aside : 0), low: atY(l), middle: atY(m), high: atY(h), at, open },
+    ];
+  });
+  /** @type {Spot[][]} Runs of final points, each next to the other. */
+  const runs = [];
+  spots.forEach((spot, place) => {
+    const before = spots[place - 1];
+    const near =
+      before &&
+      before.at === spot.at - 1 &&
+      (step === undefined || x[spot.at] - x[before.at] < 1.5 * step);
+    if (near && !spot.open && !before.open) runs[runs.length - 1].push(spot);
+    else runs.push([spot]);
+  });
+  /** @param {Spot} spot @returns {[number, number]} */
+  const middleOf = (spot) => [spot.x, spot.middle];
+  const ink = colour(name);
+  pen.strokeStyle = pen.fillStyle = ink;
+  pen.lineJoin = "round";
+  runs.forEach((run, place) => {
+    pen.globalAlpha = 0.18;
+    pen.beginPath();
+    for (const spot of run) pen.lineTo(spot.x, spot.high);
+    for (const spot of [...run].reverse()) pen.lineTo(spot.x, spot.low);
+    pen.fill();
+    pen.globalAlpha = 1;
+    pen.lineWidth = 2;
+    stroke(pen, run.map(middleOf));
+    pen.lineWidth = 1.5;
+    const [first] = run;
+    const before = runs[place - 1]?.at(-1);
+    if (before) stroke(pen, [middleOf(before), middleOf(first)], first.open ? [5, 4] : [1.5, 4]);
+    if (run.length === 1 && shape)
+      stroke(
+        pen,
+        [
+          [first.x, first.low],
+          [first.x, first.high],
+        ],
+        first.open ? DASHED : [],
+      );
+  });
+  if (!shape) return;
+  for (const { x, middle, open } of spots)
+    point(pen, shape, x, middle, open ? colour("card") : ink);
+}
+
+/**
+ * The names of lines at their ends, kept apart.
+ *
+ * @param {CanvasRenderingContext2D} pen
+ * @param {Chart} chart
+ * @param {Frame} frame
+ */
+function drawLabels(pen, { lines }, { atY, right, top, bottom, end }) {
+  const [left, room] = [right + 6, end - right - 6];
+  const named = lines.flatMap((line) => {
+    const last = line.middle.findLast((one) => one !== null);
+    return line.label && typeof last === "number"
+      ? [{ ...line, label: line.label, y: atY(last) }]
+      : [];
+  });
+  const heights = apart(
+    named.map(({ y }) => y),
+    LABEL,
+    top + 8,
+    bottom - 12,
+  );
+  named.forEach(({ label: [name, small], colour: ink }, at) => {
+    pen.fillStyle = colour(ink);
+    pen.font = `600 ${FONT}`;
+    pen.fillText(fitted(name, room, pen.font), left, heights[at]);
+    pen.font = FONT;
+    pen.fillStyle = colour("faint");
+    pen.fillText(fitted(small, room), left, heights[at] + 14);
+  });
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {string} shape
+ * @param {number} x
+ * @param {number} y
+ * @param {string} fill
+ */
+function point(pen, shape, x, y, fill) {
+  pen.save();
+  pen.translate(x, y);
+  pen.fillStyle = fill;
+  const path = new Path2D(shape);
+  pen.fill(path);
+  pen.stroke(path);
+  pen.restore();
+}
+
+/**
+ * @param {CanvasRenderingContext2D} pen
+ * @param {[number, number][]} points
+ * @param {number[]} [dash]
+ */
+function stroke(pen, points, dash = []) {
+  pen.setLineDash(dash);
+  pen.beginPath();
+  for (const [x, y] of points) pen.lineTo(x, y);
+  pen.stroke();
+  pen.setLineDash([]);
+}
+
+/**
+ * Move texts apart, in a column from `low` to `high`: in their order, each as near as it can be.
+ *
+ * @param {number[]} wanted
+ * @param {number} gap Shrinks if there is no room.
+ * @param {number} low
+ * @param {number} high
+ */
+function apart(wanted, gap, low, high) {
+  const order = wanted.map((_, at) => at).sort((a, b) => wanted[a] - wanted[b]);
+  const step = Math.min(gap, (high - low) / Math.max(1, wanted.length - 1));
+  const found = [...wanted];
+  let next = low;
+  for (const at of order) {
+    found[at] = Math.max(wanted[at], next);
+    next = found[at] + step;
+  }
+  next = high;
+  for (const at of order.reverse()) {
+    found[at] = Math.min(found[at], next);
+    next = found[at] - step;
+  }
+  return found;
+}

@@ -1,0 +1,98 @@
+// What is shown, to hand on: its address, the document as CSV or JSON, the picture as PNG.
+
+import { askedFirst, headersFor, token } from "../api.js";
+import { addressOf } from "../choices.js";
+import { element, say } from "../dom.js";
+import { CLOSE, onKeys } from "./keys.js";
+import { colour } from "../theme.js";
+
+const SAID_MS = 3000;
+
+/** @type {Partial<Record<import("../choices.js").Name, string>>} What the address may leave open. */
+let here = {};
+
+/** Copy the address of just this window, also if the page follows the newest. */
+async function copyAddress() {
+  const address = new URL(addressOf(here), location.href).href;
+  try {
+    await navigator.clipboard.writeText(address);
+  } catch {
+    // Refused, or not offered, as over plain HTTP.
+    const field = /** @type {HTMLInputElement} */ (element("address"));
+    element("address-part").hidden = false;
+    field.value = address;
+    field.select();
+    return;
+  }
+  say(element("copied"), "Copied");
+  setTimeout(() => say(element("copied"), ""), SAID_MS);
+}
+
+/** @param {Blob} blob @param {string} name */
+function save(blob, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}
+
+/** @returns {string} A name from the collection and its window. */
+function fileName() {
+  const [path, query] = askedFirst().split("?");
+  const start = new URLSearchParams(query).get("start") ?? "";
+  return `${decodeURIComponent(path.split("/")[2])}-${start.replaceAll(":", "")}`;
+}
+
+/** @param {"csv" | "json"} format */
+async function saveDocument(format) {
+  const answer = await fetch(`${askedFirst()}&format=${format}`, { headers: headersFor(token()) });
+  if (answer.ok) save(await answer.blob(), `${fileName()}.${format}`);
+}
+
+/** Save the pictures of the current view, one below the other. */
+function savePicture() {
+  const all = /** @type {HTMLCanvasElement[]} */ ([
+    ...document.querySelectorAll(":is(.chart-host, #map-frame) canvas"),
+  ]).filter((canvas) => canvas.offsetParent);
+  const whole = document.createElement("canvas");
+  whole.width = Math.max(...all.map(({ width }) => width));
+  whole.height = all.reduce((sum, { height }) => sum + height, 0);
+  const pen = /** @type {CanvasRenderingContext2D} */ (whole.getContext("2d"));
+  pen.fillStyle = colour("card");
+  pen.fillRect(0, 0, whole.width, whole.height);
+  let top = 0;
+  for (const canvas of all) {
+    pen.drawImage(canvas, 0, top);
+    top += canvas.height;
+  }
+  whole.toBlob((blob) => blob && save(blob, `${fileName()}.png`));
+}
+
+/** Listen to the buttons. */
+export function startSharing() {
+  element("copy").addEventListener("click", () => void copyAddress());
+  element("address").addEventListener("blur", () => (element("address-part").hidden = true));
+  onKeys(element("address"), CLOSE, () => element("copy").focus());
+  element("save-csv").addEventListener("click", () => void saveDocument("csv"));
+  element("save-json").addEventListener("click", () => void saveDocument("json"));
+  element("save-png").addEventListener("click", savePicture);
+}
+
+/**
+ * @param {import("../types.js").Shown} shown
+ * @param {string} view
+ */
+export function offerSharing({ collection, window, compared }, view) {
+  here = {
+    collection: collection.name,
+    attribute: collection.attribute,
+    window: window.window.start,
+    compare: compared?.window.start,
+    view,
+  };
+  element("downloads").hidden = !askedFirst();
+  // The view over time shows many documents, so none is downloaded.
+  for (const id of ["save-csv", "save-json"]) element(id).hidden = view === "time";
+  element("save-png").hidden = !["map", "cumulative", "time"].includes(view);
+}

@@ -1,0 +1,90 @@
+// Which lines are drawn over time: picked by the reader, at most four, and kept in the address.
+
+import { adjust, chosen } from "../choices.js";
+import { element, make, offer, say } from "../dom.js";
+import { glyph, LOOKS } from "../charts/looks.js";
+import { defaultLines, MOST_LINES } from "../series.js";
+
+/** @typedef {import("../series.js").Series} Series */
+
+/** @type {string[]} */
+let drawn = [];
+
+/** @param {() => void} changed */
+export function startLines(changed) {
+  /** @param {string[]} titles */
+  const follow = (titles) => {
+    adjust({ lines: titles.length ? JSON.stringify(titles) : "" });
+    changed();
+  };
+  const more = /** @type {HTMLSelectElement} */ (element("add-line"));
+  more.addEventListener("change", () => {
+    const wanted = more.value;
+    const full = drawn.length >= MOST_LINES;
+    say(
+      element("lines-full"),
+      full ? `At most ${MOST_LINES} lines are drawn: remove one to add ${wanted}.` : "",
+    );
+    if (full) more.value = "";
+    else follow([...drawn, wanted]);
+  });
+  element("lines").addEventListener("click", ({ target }) => {
+    const line = /** @type {Element} */ (target).closest("button")?.dataset.line;
+    if (line === undefined) return;
+    follow(drawn.filter((one) => one !== line));
+  });
+}
+
+/**
+ * The lines to draw: those in the address, where they stay once they are chosen.
+ *
+ * @param {import("../types.js").Collection} collection
+ * @param {import("../types.js").Estimate[]} estimates
+ * @param {Series[]} series All that can be drawn, without points.
+ * @returns {string[]} Their titles.
+ */
+export function pickedLines(collection, estimates, series) {
+  const all = new Map(series.map((one) => [one.title, one]));
+  const wanted = titlesIn(chosen("lines")).filter((title) => all.has(title));
+  drawn = wanted.length ? wanted.slice(0, MOST_LINES) : defaultLines(collection, estimates, series);
+  if (drawn.length) adjust({ lines: JSON.stringify(drawn) });
+  element("lines-part").hidden = series.length === 0;
+  const host = element("lines");
+  const shown = [...host.children].map((one) => one.getAttribute("data-line"));
+  if (shown.join("\n") !== drawn.join("\n")) {
+    host.replaceChildren(...drawn.map(chip));
+    say(element("lines-full"), "");
+  }
+  const others = [...all.keys()].filter((title) => !drawn.includes(title));
+  const more = /** @type {HTMLSelectElement} */ (element("add-line"));
+  const options = others.map((title) => /** @type {[string, string]} */ ([title, title]));
+  offer(more, [["", "+ pick a line"], ...options], "");
+  more.disabled = others.length === 0;
+  return drawn;
+}
+
+/** @param {string} title @param {number} place */
+function chip(title, place) {
+  return make(
+    "button",
+    {
+      type: "button",
+      className: LOOKS[place].colour,
+      "data-line": title,
+      "aria-label": `${title}, remove`,
+    },
+    glyph(LOOKS[place]),
+    make("span", {}, title),
+    " ×",
+  );
+}
+
+/** @param {string} text @returns {string[]} Empty if it is not a list of texts. */
+function titlesIn(text) {
+  try {
+    const titles = JSON.parse(text || "[]");
+    return Array.isArray(titles) ? titles.filter((one) => typeof one === "string") : [];
+  } catch {
+    return [];
+  }
+}
