@@ -14,7 +14,8 @@
 # make docs                the documentation as a site with a search, its links checked: build/site,
 #                          a folder a version (SITE=FOLDER keeps those of other checkouts beside it)
 # make release TAG=v0.1.0  checks tag, version and CHANGELOG.md, builds twice and compares: dist/
-#                          (URL=https://... of the repository, where its packages are to lead)
+#                          (URL=https://... of the repository, where its packages are to lead, and
+#                          EMAIL= of its authors)
 # make sbom                a CycloneDX list of what the image installs, in build/sbom.json
 PYTHON ?= python3
 VENV ?= .venv
@@ -156,7 +157,7 @@ docs: $(TOOLS)/uv $(VENV)/.dev
 	@$(BIN)/python .ci/versions.py $(SITE)
 
 release: $(VENV)/.dev
-	@$(BIN)/python .ci/release.py $(TAG) $(URL)
+	@$(BIN)/python .ci/release.py $(TAG) $(URL) $(if $(URL),$(EMAIL))
 
 images:
 	@$(PYTHON) docker/pin.py

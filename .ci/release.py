@@ -1,7 +1,10 @@
-"""Build a release into `dist`: `python .ci/release.py v0.1.0 [URL]`, or `make release TAG=v0.1.0`.
+"""Build a release into `dist`: `make release TAG=v0.1.0`.
+
+    python .ci/release.py v0.1.0 [URL [EMAIL]]
 
 With the URL of the repository, as forges have it, the packages name it, and the links of their
-descriptions lead into it; elsewhere than in a repository they lead nowhere.
+descriptions lead into it; elsewhere than in a repository they lead nowhere. EMAIL is where their
+authors can be reached.
 
 The tag has to be the package's version, and that of the newest heading of CHANGELOG.md, which then
 has a date. The wheels and the source distribution are built twice, and have to be equal byte for
@@ -21,6 +24,7 @@ _VERSION = re.compile(r'^__version__ = "(.+)"$', re.MULTILINE)
 _HEADING = re.compile(r"^## (\S+)(?: \((.+)\))?$", re.MULTILINE)
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _LINK = re.compile(r"(!?)(\[[^]]*\])\((?!https?:|#)([^)]+)\)")
+_AUTHORS = 'authors = [{ name = "The ldpstream developers" }]'
 _PROJECTS = (".", "clients/python")
 """The folders of the distributions."""
 
@@ -56,8 +60,11 @@ def absolute(text: str, *, place: str, url: str, tag: str) -> str:
     return _LINK.sub(lead, text)
 
 
-def copy_with_links(to: Path, *, url: str, tag: str) -> None:
-    """Copy what git knows of the repository, with links and addresses that lead to a URL."""
+def copy_with_links(to: Path, *, url: str, tag: str, email: str = "") -> None:
+    """Copy what git knows of the repository, with links and addresses that lead to a URL.
+
+    With an `email` the packages name it as their authors' address.
+    """
     listed = subprocess.run(
         ["git", "ls-files", "-z"],  # noqa: S607 (the git of whoever releases)
         cwd=ROOT,
@@ -79,7 +86,10 @@ def copy_with_links(to: Path, *, url: str, tag: str) -> None:
     for place in _PROJECTS:
         readme, project = to / place / "README.md", to / place / "pyproject.toml"
         readme.write_text(absolute(readme.read_text(), place=place, url=url, tag=tag))
-        project.write_text(f"{project.read_text()}\n[project.urls]\n{table}")
+        text = project.read_text()
+        if email:
+            text = text.replace(_AUTHORS, _AUTHORS.replace(" }", f', email = "{email}" }}'))
+        project.write_text(f"{text}\n[project.urls]\n{table}")
 
 
 def build(folder: Path, root: Path = ROOT) -> None:
@@ -89,7 +99,7 @@ def build(folder: Path, root: Path = ROOT) -> None:
         subprocess.run(command, cwd=root / place, check=True, stdout=subprocess.DEVNULL)  # noqa: S603 (our own)
 
 
-def main(tag: str, url: str = "") -> int:
+def main(tag: str, url: str = "", email: str = "") -> int:
     """Check, build twice, compare, and leave one of the two in `dist`."""
     found = problems(
         tag,
@@ -105,7 +115,7 @@ def main(tag: str, url: str = "") -> int:
         tempfile.TemporaryDirectory() as copy,
     ):
         if url:
-            copy_with_links(Path(copy), url=url.rstrip("/"), tag=tag)
+            copy_with_links(Path(copy), url=url.rstrip("/"), tag=tag, email=email)
         for folder in (one, two):
             build(Path(folder), Path(copy) if url else ROOT)
         built = sorted(Path(one).iterdir())

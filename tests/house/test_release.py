@@ -77,7 +77,7 @@ def test_wheels_are_the_same_whenever_they_are_built(release: ModuleType, tmp_pa
 
 def test_a_package_of_a_forge_links_to_its_repository(release: ModuleType, tmp_path: Path):
     url, copy, out = "https://forge.example/own/ldpstream", tmp_path / "copy", tmp_path / "out"
-    release.copy_with_links(copy, url=url, tag="v1.2.3")
+    release.copy_with_links(copy, url=url, tag="v1.2.3", email="we@forge.example")
     release.build(out, copy)
     built = sorted(out.glob("*.whl"))
     assert [path.name.partition("-")[0] for path in built] == ["ldpstream", "ldpstream_device"]
@@ -86,6 +86,7 @@ def test_a_package_of_a_forge_links_to_its_repository(release: ModuleType, tmp_p
             (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
             said = archive.read(metadata).decode()
         assert f"Project-URL: Homepage, {url}\n" in said
+        assert "Author-email: The ldpstream developers <we@forge.example>\n" in said
         links = set(re.findall(r"\]\(([^)]+)\)", said))
         assert f"{url}/blob/v1.2.3/docs/gateway.md" in links
         assert all(link.startswith(("https://", "#")) for link in links)
