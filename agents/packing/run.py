@@ -166,7 +166,7 @@ async def pack(
             await stack.enter_async_context(server)
         packer = await unless_stopped(opened(), stop)
         health.answered = time.monotonic()
-        # Nothing so far is garbage, and looking at it again and again costs as much as packing.
+        # As in a worker, and packing makes garbage all the time.
         gc.freeze()
         await _until_stopped(packer, stop, _watch(identity, [*by_source], health))
 

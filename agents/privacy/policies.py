@@ -29,7 +29,7 @@ _OF_PUBLIC_WEIGHTS: Final = (
 )
 
 
-def policy_sentences(policy: Policy, domain: Domain) -> list[str]:
+def policy_sentences(policy: Policy, domain: Domain) -> list[str]:  # noqa: C901 (a case a kind)
     """Return what a policy means for the values of a domain; of other kinds, from its pairs."""
     match policy:
         case PublicWeightPolicy():
@@ -52,8 +52,10 @@ def policy_sentences(policy: Policy, domain: Domain) -> list[str]:
             return _metric(policy, domain)
         case GraphPolicy():
             return _graph(policy, domain)
-        case LipPolicy() | PriorPolicy():
-            return _lip(policy) if isinstance(policy, LipPolicy) else _prior(policy)
+        case LipPolicy():
+            return _lip(policy)
+        case PriorPolicy():
+            return _prior(policy)
     return _by_pairs(policy)
 
 
@@ -241,7 +243,7 @@ def _lip(policy: LipPolicy) -> list[str]:
 
 
 def _prior(policy: PriorPolicy) -> list[str]:
-    """Say the same for any number of values with one prior."""
+    """Say what `_lip` says, for any number of values with one prior."""
     implied: Fraction = 2 * policy.budget
     return [
         _for_priors("whoever knows the prior", f"a factor {factor_text(policy.budget)}"),
