@@ -38,6 +38,13 @@ from tests.replicas import read_replicas
 START_MS = 1_287_000_000_000 // WINDOW_MS * WINDOW_MS
 """October 2010: the event time of a replay is far from the wall clock."""
 
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "segment.ms": "500",
+    "min.cleanable.dirty.ratio": "0.001",
+    "delete.retention.ms": "0",
+}
+"""Settings of a changelog that is compacted all the time."""
 _numbers = itertools.count()
 
 

@@ -8,9 +8,8 @@ import asyncio
 import pytest
 
 from tests.broker.conftest import on_kafka, on_one_broker
-from tests.broker.trouble.test_expiry import EAGER
 from tests.crash.scenario import run
-from tests.lab import Lab
+from tests.lab import COMPACTED, Lab
 from tests.processes import PATIENCE_SECONDS
 
 pytestmark = [pytest.mark.broker, pytest.mark.crash]
@@ -29,7 +28,7 @@ async def test_one_of_two_workers_becomes_a_zombie(lab: Lab) -> None:
 @on_kafka  # the embedded one never compacts
 async def test_workers_are_killed_while_the_changelog_is_compacted(lab: Lab) -> None:
     changelog = lab.collection.topics.changelog
-    await lab.create(changelog, partitions=lab.collection.partitions, configs=EAGER)
+    await lab.create(changelog, partitions=lab.collection.partitions, configs=COMPACTED)
     await run(lab, disturbance="kill", times=3, workers=2, reports=40_000, seed=4)
     # Killed workers have deleted few tombstones, and the broker compacts when it gets to it.
     with lab.worker():

@@ -61,7 +61,7 @@ async def test_reports_are_sent_together_sorted_and_with_one_time(tmp_path: Path
         assert now - 1_000 <= time_ms <= min(now_ms(), start + HOUR_MS - 1_000)
 
 
-async def test_too_few_reports_do_not_reach_the_topic_and_may_be_repeated(tmp_path: Path):
+async def test_too_few_reports_do_not_reach_the_topic(tmp_path: Path):
     _, now = this_hour()
     async with gateway(tmp_path, shuffle=3) as running:
         posts = [asyncio.create_task(running.post(upload(running, 1, now))) for _ in range(2)]

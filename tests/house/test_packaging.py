@@ -137,7 +137,9 @@ def locked(name: str) -> dict[str, str]:
     """Return the packages of a file of constraints with their versions; each has a hash."""
     found: dict[str, str] = {}
     for entry in (ROOT / name).read_text().replace("\\\n", " ").splitlines():
-        package, version = entry.split()[0].split("==")
+        pinned = re.match(r"([a-z0-9-]+)==(\S+) ", entry)
+        assert pinned, entry
+        package, version = pinned.groups()
         assert re.search("--hash=sha256:[0-9a-f]{64}", entry), package
         found[package] = version
     return found

@@ -50,7 +50,7 @@ def page() -> str:
         for heading, mistakes in MISTAKES.items():
             lines += ["", f"## {heading}", "", "| mistake | command | message |"]
             lines.append("| --- | --- | --- |")
-            # Those of one command that are told the same share a row.
+            # Mistakes with the same command and message share a row.
             rows: dict[tuple[str, str], list[str]] = {}
             for mistake in mistakes:
                 rows.setdefault((mistake.command, _make(mistake, url)), []).append(mistake.what)

@@ -9,7 +9,7 @@ import pytest
 from ldpstream.agents.stores.rocks import RocksDatabase
 from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
-from tests.lab import START_MS, Lab
+from tests.lab import COMPACTED, START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.processes import PATIENCE_SECONDS, eventually
 
@@ -17,13 +17,6 @@ pytestmark = pytest.mark.broker
 WINDOWS = 40
 KEPT = 6
 """Windows that are open, or closed less than the retention ago, at most."""
-EAGER = {
-    "cleanup.policy": "compact",
-    "segment.ms": "500",
-    "min.cleanable.dirty.ratio": "0.001",
-    "delete.retention.ms": "0",
-}
-"""Settings of a changelog that is compacted all the time."""
 
 
 async def send(lab: Lab, *, windows: range) -> None:
@@ -57,7 +50,7 @@ async def test_what_has_expired_leaves_state_store_and_changelog(
 ) -> None:
     window = 'grace = "0s", idle = "off", retention = "30s"'
     lab = Lab(running, tmp_path, partitions=1, window=window, store="rocksdb")
-    await lab.create(lab.collection.topics.changelog, partitions=1, configs=EAGER)
+    await lab.create(lab.collection.topics.changelog, partitions=1, configs=COMPACTED)
     with lab.worker() as worker:
         await send(lab, windows=range(WINDOWS))
         # A pane has a chunk, its totals and a final.

@@ -1,7 +1,7 @@
-"""`l1-geometric` against its definition: channel, inverse, bias and variances, and what it refuses.
+"""`l1-geometric` against its definition: channel, inverse, bias and variances.
 
 The realised alpha is a rational, so all of them are enumerated without any rounding; only what the
-decoder computes in floating point is compared with a tolerance.
+decoder computes in floating point is compared with a tolerance. Last, what it and `l1-bits` refuse.
 """
 
 import math

@@ -139,16 +139,16 @@ def test_what_was_drawn_outlives_a_restart_and_a_lost_secret(tmp_path: Path, spr
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_no_day_goes_beyond_the_budget_whatever_is_lost(tmp_path: Path, seed: int):
+def test_no_24_windows_in_a_row_exceed_the_budget_whatever_is_lost(tmp_path: Path, seed: int):
     """Rolling: at most 3 in any 24 windows in a row, though the secret and the draw are lost."""
     modes, draw = spec(), np.random.default_rng(seed)
-    days, refused = [], 0
+    reported, refused = [], 0
     for day in draw.permutation(4).tolist():
         with open_ledger(tmp_path, spread="rolling") as ledger:
             for hour in range(24):
                 time_ms = START_MS + (24 * day + hour) * HOUR_MS
                 try:
-                    days.append(ledger.release(modes, "bus", time_ms=time_ms).start_ms)
+                    reported.append(ledger.release(modes, "bus", time_ms=time_ms).start_ms)
                 except SkippedError:
                     continue
                 except BudgetError:
@@ -157,13 +157,13 @@ def test_no_day_goes_beyond_the_budget_whatever_is_lost(tmp_path: Path, seed: in
             with closing(sqlite3.connect(tmp_path / "ledger")) as file, file:
                 file.execute("DELETE FROM secret")
                 file.execute("DELETE FROM drawn")
-    starts = np.array(sorted(days))
+    starts = np.array(sorted(reported))
     for first in range(-24, 4 * 24):
         inside = (starts >= START_MS + first * HOUR_MS) & (
             starts < START_MS + (first + 24) * HOUR_MS
         )
         assert inside.sum() <= 3
-    assert len(days) + refused == 12
+    assert len(reported) + refused == 12
 
 
 def test_fresh_sets_may_meet_at_the_end_of_a_period_and_rolling_ones_never_do():

@@ -77,7 +77,7 @@ def test_impossible_words_are_refused_by_name(table: dict[str, int], said: str):
         ({"domain": {"words": {"bits": 8}, "blocks": 2}}, "domain.blocks: expected no blocks"),
     ],
 )
-def test_mechanisms_that_do_not_protect_all_words_alike_are_refused(
+def test_settings_that_do_not_protect_all_words_alike_are_refused(
     keys: dict[str, object], said: str
 ):
     table = {"mechanism": "randomized-response", "epsilon": 1.0, "domain": {"words": {"bits": 8}}}

@@ -128,7 +128,7 @@ async def test_readers_are_made_with_the_options() -> None:
 
 
 @pytest.mark.parametrize(("options", "age_ms"), [({}, 30_000), ({"metadata_max_age_ms": 9}, 9)])
-async def test_every_client_refreshes_its_metadata_twice_a_minute(
+async def test_every_client_refreshes_its_metadata_twice_a_minute_or_as_set(
     options: dict[str, int], age_ms: int
 ) -> None:
     reader = clients.reader(BOOTSTRAP, options, committed_only=True)
@@ -181,9 +181,7 @@ LOGIN = {"security_protocol": "SASL_SSL", "sasl_plain_username": "u", "sasl_plai
         ),
     ],
 )
-def test_contradictory_options_are_refused_by_name(
-    options: dict[str, object], message: str
-) -> None:
+def test_impossible_options_are_refused_by_name(options: dict[str, object], message: str) -> None:
     with pytest.raises(ClientOptionError, match="^" + re.escape(message)) as caught:
         settled(options)
     assert "77" not in str(caught.value)

@@ -64,8 +64,8 @@ def test_known_times_are_never_after_the_arrival_though_a_third_lies(most: int):
         assert known_ms >= arrived[max(0, place - MEMORY - 200)]
 
 
-@pytest.mark.parametrize("lie_ms", [0, 1 << 60])
-def test_an_arrival_is_the_median_of_the_records_before_it_whatever_single_ones_say(lie_ms: int):
+@pytest.mark.parametrize("lie_ms", [0, NOW_MS, 1 << 60])
+def test_an_arrival_is_the_least_date_at_first_then_a_median_of_the_records_before_it(lie_ms: int):
     times = [NOW_MS - 9_000 + (place * 37) % 8_000 for place in range(4 * MEMORY)]
     times[1] = times[2 * MEMORY] = lie_ms
     medians = [
