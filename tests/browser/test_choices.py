@@ -1,5 +1,6 @@
 """What is chosen in the address, what names may be, and which lines and windows are shown."""
 
+import struct
 from collections.abc import AsyncIterator
 from datetime import datetime
 from pathlib import Path
@@ -219,6 +220,23 @@ async def test_what_is_shown_is_saved_as_a_file(page: Page, url: str, tmp_path: 
     text = (tmp_path / "saved.csv").read_text()
     assert text.startswith("collection,start,end,n")
     assert len(text.splitlines()) > len(await rows(page, "#value-rows"))
+
+
+async def test_the_picture_has_all_charts_of_the_view(page: Page, url: str, tmp_path: Path) -> None:
+    await open_view(page, url, "modes", "time")
+    sizes = await page.locator("#time-charts canvas").evaluate_all(
+        "all => all.map(({width, height}) => [width, height])"
+    )
+    assert len(sizes) == 2
+    async with page.expect_download() as saving:
+        await page.click("#save-png")
+    saved = await saving.value
+    assert saved.suggested_filename.endswith(".png")
+    await saved.save_as(tmp_path / "saved.png")
+    # The header: width and height follow the signature, and the length and name of a chunk.
+    width, height = struct.unpack(">II", (tmp_path / "saved.png").read_bytes()[16:24])
+    assert width == max(width for width, _ in sizes)
+    assert height == sum(height for _, height in sizes)
 
 
 async def test_records_are_shown_one_attribute_at_a_time(page: Page, url: str) -> None:

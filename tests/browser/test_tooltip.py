@@ -81,6 +81,8 @@ async def test_all_panels_of_a_view_share_the_cursor(page: Page, url: str) -> No
     assert max(lefts) - min(lefts) < 1
     # A ring around each line's point.
     assert await page.locator("#time-charts .cursor i").count() == 2
+    await page.emulate_media(color_scheme="dark")
+    assert await page.locator("#time-charts .cursor:visible").count() == 3
     await open_view(page, url, "ages", "cumulative", "&window=")
     await expect(page.locator("#likelihood-chart canvas")).to_be_visible()
     await page.focus("#likelihood-chart")

@@ -23,7 +23,7 @@ import { startTabs } from "./shell/tabs.js";
 import { startTheme } from "./theme.js";
 import { startTime, timeView } from "./views/time-view.js";
 import { showTokenForm, startTokenForm } from "./shell/token-form.js";
-import { startTooltip } from "./charts/tooltip.js";
+import { refreshTip, startTooltip } from "./charts/tooltip.js";
 import { offersAreas, valuesView } from "./views/values-view.js";
 import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.js";
 
@@ -232,7 +232,11 @@ function start() {
     choose({ view: id });
     changed();
   });
-  startTheme(() => VIEWS.forEach((view) => view.restyle?.()));
+  startTheme(() => {
+    VIEWS.forEach((view) => view.restyle?.());
+    // Charts compute their scales after this task.
+    queueMicrotask(refreshTip);
+  });
   startMap();
   startCrossed();
   startTokenForm(changed);

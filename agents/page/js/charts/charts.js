@@ -37,7 +37,7 @@ import { FONT, ticksOf, timeText, widthOf } from "./ticks.js";
 /** @typedef {{plot: any, chart: Chart, watch: ResizeObserver}} Kept */
 
 const APART = 50; // Pixels from one number of an axis to the next, at least.
-const MOST_ROOM = 0.26; // Of the width, for what stands at the ends of lines.
+const MOST_ROOM = 0.3; // Of the width, for what stands at the ends of lines.
 
 /** @type {Map<HTMLElement, Kept>} */
 const charts = new Map();

@@ -28,7 +28,7 @@ const charts = new Map();
 /** @type {{host: HTMLElement, place: any} | null} */
 let now = null;
 // A chart that is resized has its cursor elsewhere, and one of another view has none.
-const watch = new ResizeObserver(refresh);
+const watch = new ResizeObserver(refreshTip);
 
 /**
  * Where a key leads in a row of places, or null.
@@ -63,7 +63,7 @@ export function pointAt(host, pointed, focusable = true) {
   charts.set(host, pointed);
   if (known) {
     // Charts compute their scales after this task.
-    if (now?.host === host) queueMicrotask(refresh);
+    if (now?.host === host) queueMicrotask(refreshTip);
     return;
   }
   if (focusable) host.tabIndex = 0;
@@ -117,12 +117,12 @@ function step(host, key) {
 export function show(host, place, aloud = false) {
   if (now && now.host !== host) end();
   now = { host, place };
-  refresh();
+  refreshTip();
   if (aloud && now) say(element("tip-said"), spoken(element("tip")));
 }
 
 /** Show what the newest data say of the place, without announcing it again. */
-function refresh() {
+export function refreshTip() {
   if (!now) return;
   const { host, place } = now;
   const pointed = charts.get(host);

@@ -248,8 +248,10 @@ function drawAxes(pen, { view, label }, x, y) {
     pen.fillText(text(0, place), MARGIN.left - 6, Math.max(y(place), MARGIN.top + 5));
   }
   pen.stroke();
+  // A map that is lower than its title leaves the title the room of the other axis.
+  const half = pen.measureText("first coordinate").width / 2;
   pen.save();
-  pen.translate(10, y(view.row + view.rows / 2));
+  pen.translate(10, Math.max(y(view.row + view.rows / 2), half + 2));
   pen.rotate(-Math.PI / 2);
   pen.textAlign = "center";
   pen.fillText("first coordinate", 0, 0);

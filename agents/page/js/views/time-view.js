@@ -70,8 +70,8 @@ async function update({ collection, windows, window }, current) {
   say(
     element("time-bounds"),
     `Bounds hold with ${confidenceText(collection.confidence)} confidence for each window by ` +
-      "itself, and in it for all values together, drawn or not, as for all ranges, quantiles or means " +
-      `(final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). Rise and fall: the ` +
+      "itself: in it for all values together, drawn or not, and likewise for all ranges, all " +
+      `quantiles and all means (final windows: ${methodsOf(true)}; open ones: ${methodsOf(false)}). Rise and fall: the ` +
       "first final window against the last. Times are UTC.",
   );
   const series = titled(collection, last, estimates, titles);

@@ -85,7 +85,7 @@ function draw(estimate, collection, changes, compared) {
   say(
     element("bounds"),
     `${boundsText(estimate, `for all ${all} together`)} Estimates are unbiased and not clipped, ` +
-      "so they can be below 0, or above the exact share of their block." +
+      "so they can be below 0 or, where values are in blocks, above the exact share of their block." +
       (changes && compared
         ? ` Changes since ${spanText(compared.window)} UTC are in points, and its bounds grey; ` +
           "those of the changes hold for all values together too. “No difference shown” is no proof that there is none."
