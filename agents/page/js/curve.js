@@ -5,7 +5,8 @@ import { labelOf, numberOf, rangeUpTo, upperEnd } from "./axis.js";
 import { drawChart, markChart, nearest, valueAt } from "./charts/charts.js";
 import { element, figure } from "./dom.js";
 import { fillQuantiles } from "./entries.js";
-import { decimalsFor, labelText, numberText, partText, percentText, tickText } from "./format.js";
+import { decimalsFor, labelText, numberText, partText, percentText } from "./format.js";
+import { quantileTexts, tickText } from "./format.js";
 import { fillTable } from "./table.js";
 import { along, pointAt } from "./charts/tooltip.js";
 
@@ -13,7 +14,10 @@ import { along, pointAt } from "./charts/tooltip.js";
 /** @typedef {import("./types.js").Estimate} Estimate */
 /** @typedef {import("./types.js").QuantileEntry} QuantileEntry */
 /** @typedef {import("./types.js").Shown} Shown */
-/** @typedef {{title: string, x: number[], ranges: import("./types.js").RangeEntry[], quantiles: QuantileEntry[], domain: Domain}} Curve */
+/** @typedef {{title: string, x: number[], ranges: import("./types.js").RangeEntry[], quantiles: QuantileEntry[], domain: Domain, before: Before | null}} Curve */
+/** @typedef {{name: string, ranges: import("./types.js").RangeEntry[], changes: import("./views/first.js").Told[]}} Before Another window, and the changes of quantiles since it, by `p`. */
+
+const TALL = 360; // Pixels.
 
 /** @type {Map<HTMLElement, Curve>} */
 const curves = new Map();
@@ -57,9 +61,10 @@ export function askCurve({ collection, window }, places, quantiles, more) {
  * @param {number[]} places
  * @param {Estimate} estimate
  * @param {boolean} [bounded] Whether to show how each range was bounded.
+ * @param {Before | null} [before]
  */
-export function drawCurve(name, title, domain, places, estimate, bounded = false) {
-  const { ranges = [], quantiles = [] } = estimate;
+export function drawCurve(name, title, domain, places, estimate, bounded = false, before = null) {
+  const { ranges = [], quantiles = [], final } = estimate;
   /** @param {number | null} share */
   const hundred = (share) => (share === null ? null : 100 * share);
   const host = element(`${name}-chart`);
@@ -67,6 +72,7 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
   drawChart(host, {
     x,
     lines: [
+      ...(before ? [dashed(before.ranges.map(({ share }) => hundred(share)))] : []),
       {
         colour: "mark",
         middle: ranges.map(({ share }) => hundred(share)),
@@ -75,10 +81,12 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
       },
     ],
     yText: (value) => tickText(value, "%"),
-    height: 320,
+    height: TALL,
     xTitle: "value",
     yTitle: "share up to it",
-    across: quantiles.flatMap(whiskerOf),
+    across: quantiles.flatMap((one) =>
+      whiskerOf(one).map((whisker) => ({ ...whisker, label: saidOf(one), open: !final })),
+    ),
     extent: hundredOrMore(ranges),
   });
   host.setAttribute("role", "application");
@@ -110,20 +118,22 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     /** @type {HTMLTableElement} */ (element(`${name}-quantile-rows`)),
     quantiles,
     domain,
+    before,
   );
-  curves.set(host, { title, x, ranges, quantiles, domain });
+  curves.set(host, { title, x, ranges, quantiles, domain, before });
   pointAt(host, pointedOf(host, x));
 }
 
 /** @param {number} value @returns {import("./charts/tooltip.js").Tip} Of all curves that are shown. */
 function tipOf(value) {
   const shown = [...curves].filter(([host]) => host.offsetParent).map(([, curve]) => curve);
-  const rows = shown.flatMap(({ title, x, ranges, quantiles, domain }, place) => {
+  const rows = shown.flatMap(({ title, x, ranges, quantiles, domain, before }, place) => {
     const at = nearest(x, value);
-    const { share, low, high } = ranges[at];
-    const [said, ...bounds] = [share, low, high].map((one) =>
-      percentText(one, decimalsFor(ranges)),
-    );
+    /** @param {import("./types.js").RangeEntry} entry */
+    const written = ({ share, low, high }) =>
+      [share, low, high].map((one) => percentText(one, decimalsFor(ranges)));
+    const [said, ...bounds] = written(ranges[at]);
+    const [then, ...its] = before?.ranges[at] ? written(before.ranges[at]) : [];
     const of = place ? `, ${title}` : "";
     const up = { name: `up to ${numberText(x[at])}${of}`, value: said };
     const around = quantiles.filter((one) =>
@@ -131,6 +141,7 @@ function tipOf(value) {
     );
     return [
       { ...up, bounds: [bounds.join(" to ")] },
+      ...(then ? [{ name: `${before?.name}`, value: then, bounds: [its.join(" to ")] }] : []),
       ...around.map(({ p, value: where, low, high }) => ({
         name: `${partText(p)} up to${of}`,
         value: labelText(where, domain),
@@ -172,6 +183,18 @@ function pointedOf(host, x) {
 function hundredOrMore(ranges) {
   const ends = ranges.flatMap(({ share, low, high }) => [share ?? 0, low ?? 0, high ?? 0]);
   return [100 * Math.min(0, ...ends), 100 * Math.max(1, ...ends)];
+}
+
+/**
+ * @param {(number | null)[]} middle
+ * @returns {import("./charts/charts.js").Line}
+ */
+const dashed = (middle) => ({ colour: "before", dashed: true, middle, low: [], high: [] });
+
+/** @param {QuantileEntry} quantile */
+function saidOf(quantile) {
+  const [at, bounds] = quantileTexts(quantile);
+  return `${partText(quantile.p)} up to ${at.replace(" or less", "")} (${bounds})`;
 }
 
 /** @param {QuantileEntry} quantile */

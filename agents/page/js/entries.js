@@ -20,6 +20,7 @@ import {
 } from "./format.js";
 import { changeCell } from "./views/changes.js";
 import { fillTable, number } from "./table.js";
+import { quantileTitle } from "./series.js";
 
 /** @typedef {import("./types.js").Entry} Entry */
 /** @typedef {import("./types.js").MeanEntry} MeanEntry */
@@ -134,8 +135,9 @@ export function fillMeans(table, means, final) {
  * @param {HTMLTableElement} table
  * @param {QuantileEntry[]} quantiles
  * @param {import("./types.js").Domain} domain
+ * @param {import("./curve.js").Before | null} [before]
  */
-export function fillQuantiles(table, quantiles, domain) {
+export function fillQuantiles(table, quantiles, domain, before = null) {
   fillTable(
     table,
     [
@@ -143,10 +145,15 @@ export function fillQuantiles(table, quantiles, domain) {
       { title: "value" },
       { title: "low" },
       { title: "high" },
+      ...(before ? [{ title: "change" }] : []),
     ],
-    quantiles.map(({ p, value, low, high }) => [
-      number(`${Number((100 * p).toPrecision(6))}%`, p),
-      ...[value, low, high].map((label) => labelText(label, domain)),
-    ]),
+    quantiles.map(({ p, value, low, high }) => {
+      const told = before?.changes.find(({ name }) => name === quantileTitle(p));
+      return [
+        number(`${Number((100 * p).toPrecision(6))}%`, p),
+        ...[value, low, high].map((label) => labelText(label, domain)),
+        ...(before ? [told ? changeCell(told.change, told.textOf) : UNDEFINED] : []),
+      ];
+    }),
   );
 }

@@ -106,6 +106,9 @@ async function refresh(current) {
   const compares = view.compares?.(collection) ?? false;
   const window = pickWindow(windows);
   select("compare").disabled = !compares;
+  const controls = document.querySelector(`#${view.id} .controls`);
+  const part = element("compare-part");
+  if (view.compares && controls && part.parentElement !== controls) controls.prepend(part);
   if (!window) {
     say(element("waiting"), "No reports have been counted yet. This page shows them as they come.");
     element("waiting").hidden = false;

@@ -24,6 +24,9 @@ import { labelText } from "./format.js";
  * @property {Point[]} points
  */
 
+/** @param {number} p */
+export const quantileTitle = (p) => `Quantile ${p}`;
+
 /** @type {Record<string, string>} */
 const UNITS = {
   respondents: "share of reports",
@@ -70,7 +73,7 @@ export function seriesOf(collection, windows, estimates, names) {
   }));
   const quantiles = (newest?.quantiles ?? []).map(({ p }) => ({
     kind: "quantile",
-    title: `Quantile ${p}`,
+    title: quantileTitle(p),
     share: false,
     unit: "value",
     points: windows.map((window, at) => {

@@ -14,9 +14,10 @@ import { FONT, ticksOf, timeText, widthOf } from "./ticks.js";
  * @property {(number | null)[]} low
  * @property {(number | null)[]} high
  * @property {[string, string]} [label] At its end: a name, and small print.
+ * @property {boolean} [dashed] Without its bounds.
  */
 /** @typedef {{x: number, kind: "open" | "withheld", text: string}} Column */
-/** @typedef {{y: number, low: number, middle: number, high: number}} Whisker */
+/** @typedef {{y: number, low: number, middle: number, high: number, label?: string, open?: boolean}} Whisker */
 /**
  * @typedef {object} Chart
  * @property {number[]} x Seconds, if they are times.

@@ -1,7 +1,9 @@
 // What a chart shows between its axes: lines with bounds, bars, marked columns and labels.
 
 import { colour } from "../theme.js";
+import { apart, point, stroke } from "./pen.js";
 import { FONT, fitted, widthOf } from "./ticks.js";
+import { drawWhiskers } from "./whiskers.js";
 
 /** @typedef {import("./charts.js").Chart} Chart */
 /** @typedef {import("./charts.js").Line} Line */
@@ -9,7 +11,6 @@ import { FONT, fitted, widthOf } from "./ticks.js";
 const LABEL = 30; // Pixels from one label at the end of a line to the next.
 const DODGE = 5; // Pixels between open points of the same window.
 const DASHED = [3, 3];
-const DOT = "M-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z";
 
 /** @typedef {{atX: (value: number) => number, atY: (value: number) => number, left: number, right: number, top: number, bottom: number, end: number}} Frame */
 
@@ -43,18 +44,7 @@ export function drawMarks(plot, chart) {
   for (const [place, line] of lines.entries()) {
     drawLine(pen, line, chart, DODGE * (place - (lines.length - 1) / 2), frame);
   }
-  const hollow = colour("card");
-  pen.strokeStyle = colour("accent");
-  for (const { y, low, middle, high } of across) {
-    const level = frame.atY(y);
-    pen.lineWidth = 3;
-    stroke(pen, [
-      [frame.atX(low), level],
-      [frame.atX(high), level],
-    ]);
-    pen.lineWidth = 1.5;
-    point(pen, DOT, frame.atX(middle), level, hollow);
-  }
+  drawWhiskers(pen, across, frame);
   drawLabels(pen, chart, frame);
   pen.fillStyle = colour("faint");
   pen.fillText(fitted(chart.yTitle, frame.right - 4), 4, top - (chart.columns ? 20 : 12));
@@ -137,8 +127,21 @@ function hatch(pen) {
  * @param {number} aside Pixels that open points are moved, so that whiskers do not overlap.
  * @param {Frame} frame
  */
-function drawLine(pen, { colour: name, shape, middle, low, high }, chart, aside, { atX, atY }) {
+function drawLine(
+  pen,
+  { colour: name, shape, middle, low, high, dashed },
+  chart,
+  aside,
+  { atX, atY },
+) {
   const { x, step, final = [] } = chart;
+  if (dashed) {
+    pen.strokeStyle = colour(name);
+    pen.lineWidth = 1.5;
+    const known = middle.flatMap((value, at) => (value === null ? [] : [[atX(x[at]), atY(value)]]));
+    stroke(pen, /** @type {[number, number][]} */ (known), [5, 4]);
+    return;
+  }
   /** @typedef {{x: number, low: number, middle: number, high: number, at: number, open: boolean}} Spot */
   const spots = x.flatMap((value, at) => {
     const [l, m, h] = [low[at], middle[at], high[at]];
@@ -221,59 +224,4 @@ function drawLabels(pen, { lines }, { atY, right, top, bottom, end }) {
     pen.fillStyle = colour("faint");
     pen.fillText(fitted(small, room), left, heights[at] + 14);
   });
-}
-
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {string} shape
- * @param {number} x
- * @param {number} y
- * @param {string} fill
- */
-function point(pen, shape, x, y, fill) {
-  pen.save();
-  pen.translate(x, y);
-  pen.fillStyle = fill;
-  const path = new Path2D(shape);
-  pen.fill(path);
-  pen.stroke(path);
-  pen.restore();
-}
-
-/**
- * @param {CanvasRenderingContext2D} pen
- * @param {[number, number][]} points
- * @param {number[]} [dash]
- */
-function stroke(pen, points, dash = []) {
-  pen.setLineDash(dash);
-  pen.beginPath();
-  for (const [x, y] of points) pen.lineTo(x, y);
-  pen.stroke();
-  pen.setLineDash([]);
-}
-
-/**
- * Move texts apart, in a column from `low` to `high`: in their order, each as near as it can be.
- *
- * @param {number[]} wanted
- * @param {number} gap Shrinks if there is no room.
- * @param {number} low
- * @param {number} high
- */
-function apart(wanted, gap, low, high) {
-  const order = wanted.map((_, at) => at).sort((a, b) => wanted[a] - wanted[b]);
-  const step = Math.min(gap, (high - low) / Math.max(1, wanted.length - 1));
-  const found = [...wanted];
-  let next = low;
-  for (const at of order) {
-    found[at] = Math.max(wanted[at], next);
-    next = found[at] + step;
-  }
-  next = high;
-  for (const at of order.reverse()) {
-    found[at] = Math.min(found[at], next);
-    next = found[at] - step;
-  }
-  return found;
 }

@@ -5,6 +5,7 @@ import { addressOf } from "../choices.js";
 import { element, say } from "../dom.js";
 import { CLOSE, onKeys } from "./keys.js";
 import { colour } from "../theme.js";
+import { csvOf, shownLines } from "../views/time-file.js";
 
 const SAID_MS = 3000;
 
@@ -46,6 +47,13 @@ function fileName() {
 
 /** @param {"csv" | "json"} format */
 async function saveDocument(format) {
+  if (here.view === "time") {
+    const lines = shownLines();
+    const text = format === "csv" ? csvOf(lines) : JSON.stringify(lines, null, 1);
+    const type = format === "csv" ? "text/csv" : "application/json";
+    save(new Blob([text], { type }), `${fileName()}-lines.${format}`);
+    return;
+  }
   const answer = await fetch(`${askedFirst()}&format=${format}`, { headers: headersFor(token()) });
   if (answer.ok) save(await answer.blob(), `${fileName()}.${format}`);
 }
@@ -92,7 +100,5 @@ export function offerSharing({ collection, window, compared }, view) {
     view,
   };
   element("downloads").hidden = !askedFirst();
-  // The view over time shows many documents, so none is downloaded.
-  for (const id of ["save-csv", "save-json"]) element(id).hidden = view === "time";
   element("save-png").hidden = !["map", "cumulative", "time"].includes(view);
 }

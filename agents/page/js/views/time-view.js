@@ -21,6 +21,7 @@ import { FONT, widthOf } from "../charts/ticks.js";
 import { along, pointAt } from "../charts/tooltip.js";
 import { courseText } from "./course.js";
 import { pickedLines, startLines } from "./lines.js";
+import { keepLines } from "./time-file.js";
 
 /** @typedef {import("../charts/charts.js").Chart} Chart */
 /** @typedef {import("../series.js").Point} Point */
@@ -93,7 +94,8 @@ function offeredBy(collection, estimates) {
 
 /** @param {Drawn} drawn */
 function draw(drawn) {
-  const { windows, series } = drawn;
+  const { windows, estimates, series } = drawn;
+  keepLines(windows, estimates, series);
   const host = element("time-charts");
   const charts = panelsOf(drawn);
   while (host.children.length > charts.length) {

@@ -1,0 +1,81 @@
+"""The cumulative view labels its quantiles, and compares them with another window."""
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.browser.looking import ask, open_view
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+QUANTILES = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]
+FINAL = "&window=2026-11-21T10:05:00Z"
+_RECORD = """
+window.labels = new Map();
+window.dashes = [];
+const pen = CanvasRenderingContext2D.prototype;
+const {fillText, stroke} = pen;
+pen.fillText = function (text, x, y) {
+  if (text.includes("% up to ") && this.canvas.closest("#cdf-chart")) labels.set(text, y);
+  return fillText.apply(this, arguments);
+};
+pen.stroke = function () {
+  if (String(this.getLineDash()) === "5,4") dashes.push(this.strokeStyle);
+  return stroke.apply(this, arguments);
+};
+"""
+
+
+async def labels(page: Page) -> list[float]:
+    """Return the heights of the labels of quantiles in the chart."""
+    found: list[float] = await page.evaluate("() => [...labels.values()]")
+    return sorted(found)
+
+
+async def test_quantiles_are_labelled_apart_and_not_on_a_phone(page: Page, url: str) -> None:
+    await page.add_init_script(_RECORD)
+    await open_view(page, url, "ages", "cumulative", FINAL)
+    heights = await labels(page)
+    assert len(heights) == len(QUANTILES)
+    assert all(high - low > 12 for low, high in pairwise(heights))
+    await page.set_viewport_size({"width": 390, "height": 800})
+    await open_view(page, url, "ages", "cumulative", FINAL)
+    assert await labels(page) == []
+
+
+def ends(label: Any) -> tuple[float, float]:
+    """Return the edges of a bin."""
+    low, high = label
+    return low, high
+
+
+async def test_a_compared_window_is_dashed_and_changes_have_bounds_that_hold_together(
+    page: Page, url: str
+) -> None:
+    await page.emulate_media(color_scheme="light")
+    await page.add_init_script(_RECORD)
+    await open_view(page, url, "ages", "cumulative", f"{FINAL}&compare=before")
+    table = page.locator("#cdf-quantile-rows")
+    await expect(table.locator("thead")).to_contain_text("change")
+    said = page.locator("#cdf-bounds")
+    await expect(said).to_contain_text("Dashed, and changes since then: 2026-11-21 10:04 – 10:05")
+    assert set(await page.evaluate("dashes")) == {"#737f8d"}
+    asked = {"top": 0, "quantile": QUANTILES, "simultaneous": "true", "confidence": 0.975}
+    windows = (await ask(url, "ages/windows"))["windows"]
+    then, now = [
+        (await ask(url, "ages/estimate", **windows[at]["window"], **asked))["quantiles"]
+        for at in (4, 5)
+    ]
+    for at, (old, new) in enumerate(zip(then, now, strict=True)):
+        low = ends(new["low"])[0] - ends(old["high"])[1]
+        high = ends(new["high"])[1] - ends(old["low"])[0]
+        cell = table.locator("tbody tr").nth(at).locator("td").last
+        shown = "changed by" if low > 0 or high < 0 else "no difference shown"
+        await expect(cell).to_contain_text(shown)
+        signed = [f"{'+' if end > 0 else ''}{end:g}".replace("-", "−") for end in (low, high)]
+        await expect(cell.locator("small")).to_have_text(" to ".join(signed))
+    assert await table.evaluate("it => it.scrollWidth <= it.parentElement.clientWidth")
+    await page.keyboard.press("c")
+    await expect(table.locator("thead")).not_to_contain_text("change")
