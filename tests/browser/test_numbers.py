@@ -319,7 +319,7 @@ async def test_who_sees_what_follows_from_the_policy(page: Page, url: str) -> No
         "in sums, of 1,000 or more reports",
         "in sums, of 50 or more reports",
         "no",
-        "in sums",
+        "only sums over them",
     ]
     await page.unroute_all(behavior="wait")
 

@@ -5,6 +5,7 @@ import csv
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.async_api import Page
@@ -14,16 +15,21 @@ from tests.browser.looking import ask, open_view
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_files_say_what_lines_show_with_bounds_and_method(page: Page, url: str) -> None:
-    await open_view(page, url, "modes", "time", '&lines=["walk","bus"]')
+async def saved(page: Page) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
+    """Save both files, and return the records of CSV and of JSON."""
     texts = {}
     for form in ("csv", "json"):
         async with page.expect_download() as saving:
             await page.click(f"#save-{form}")
-        saved = await saving.value
-        assert saved.suggested_filename.endswith(f"-lines.{form}")
-        texts[form] = await asyncio.to_thread(Path(await saved.path()).read_bytes)
-    records = json.loads(texts["json"])
+        file = await saving.value
+        assert file.suggested_filename.endswith(f"-lines.{form}")
+        texts[form] = await asyncio.to_thread(Path(await file.path()).read_bytes)
+    return list(csv.DictReader(io.StringIO(texts["csv"].decode()))), json.loads(texts["json"])
+
+
+async def test_files_say_what_lines_show_with_bounds_and_method(page: Page, url: str) -> None:
+    await open_view(page, url, "modes", "time", '&lines=["walk","bus"]')
+    rows, records = await saved(page)
     windows = (await ask(url, "modes/windows"))["windows"]
     assert [(one["start"], one["line"]) for one in records] == [
         (one["window"]["start"], line) for one in windows for line in ("walk", "bus")
@@ -35,7 +41,27 @@ async def test_files_say_what_lines_show_with_bounds_and_method(page: Page, url:
         *(first[name] for name in ("n", "method", "confidence")),
     ]
     assert [one["final"] for one in records] == [True] * 14 + [False] * 2
-    rows = list(csv.DictReader(io.StringIO(texts["csv"].decode())))
     assert [float(one["low"]) for one in rows] == [one["low"] for one in records]
     assert set(rows[0]) == set(records[0])
     assert rows[-1]["method"] == "anytime"
+
+
+async def test_files_have_the_labels_of_quantiles_as_the_document_has_them(page: Page, url: str):
+    await open_view(page, url, "ages", "time", '&lines=["Quantile 0.5"]')
+    rows, records = await saved(page)
+    start = records[0]["start"]
+    window = {"start": start, "end": records[0]["end"]}
+    first = await ask(url, "ages/estimate", **window, simultaneous="true", quantile="0.5")
+    (half,) = (one for one in first["quantiles"] if one["p"] == 0.5)
+    names = ("value", "low", "high")
+    assert [records[0][name] for name in names] == [half[name] for name in names]
+    assert [json.loads(rows[0][name]) for name in names] == [half[name] for name in names]
+
+
+async def test_what_begins_like_a_formula_is_no_formula_in_a_spreadsheet(page: Page, url: str):
+    await open_view(page, url, "modes", "time")
+    text = await page.evaluate("""async () => {
+      const { csvOf } = await import("/page/js/views/time-file.js");
+      return csvOf([{ line: "=1+1", value: -0.5 }, { line: 'a "b", c', value: null }]);
+    }""")
+    assert text == 'line,value\r\n\'=1+1,-0.5\r\n"a ""b"", c",\r\n'

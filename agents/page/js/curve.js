@@ -87,7 +87,7 @@ export function drawCurve(name, title, domain, places, estimate, bounded = false
     across: quantiles.flatMap((one) =>
       whiskerOf(one).map((whisker) => ({ ...whisker, label: saidOf(one), open: !final })),
     ),
-    extent: hundredOrMore(ranges),
+    extent: hundredOrMore([...ranges, ...(before?.ranges ?? [])]),
   });
   host.setAttribute("role", "application");
   host.setAttribute(
@@ -199,7 +199,7 @@ function saidOf(quantile) {
 
 /** @param {QuantileEntry} quantile */
 function whiskerOf({ p, value, low, high }) {
-  const ends = [numberOf(low, "low"), numberOf(value, "middle"), numberOf(high, "high")];
+  const ends = [numberOf(low, "low"), numberOf(value, "high"), numberOf(high, "high")];
   if (ends.some((end) => end === null)) return [];
   const [from, middle, to] = /** @type {number[]} */ (ends);
   return [{ y: 100 * p, low: from, middle, high: to }];

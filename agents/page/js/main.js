@@ -8,6 +8,7 @@ import { cdfView } from "./views/cdf-view.js";
 import { adjust, choose, chosen } from "./choices.js";
 import { crossedView, startCrossed } from "./views/crossed-view.js";
 import { element, offer, say, select } from "./dom.js";
+import { restyleCharts } from "./charts/charts.js";
 import { drawFacts, forgetFacts } from "./facts.js";
 import { drawHealth, statusOf } from "./health.js";
 import { startKeys } from "./shell/keys.js";
@@ -17,7 +18,7 @@ import { healthView } from "./views/health-view.js";
 import { drawOverview } from "./views/overview.js";
 import { countMissed, isPaused, startPause } from "./shell/pause.js";
 import { drawPrivacy, privacyView } from "./views/privacy-view.js";
-import { offerSharing, startSharing } from "./shell/sharing.js";
+import { forgetSharing, offerSharing, startSharing } from "./shell/sharing.js";
 import { drawStrip } from "./strip.js";
 import { startTabs } from "./shell/tabs.js";
 import { startTheme } from "./theme.js";
@@ -75,7 +76,10 @@ async function refresh(current) {
     return;
   }
   const collection = aboutAttribute(configured);
-  if (collection.name !== followed) forgetFacts();
+  if (collection.name !== followed) {
+    forgetFacts();
+    forgetSharing();
+  }
   followCollection(collection.name);
   for (const option of select("method").options) {
     option.hidden = option.disabled = !isOffered(collection, option.value);
@@ -113,6 +117,7 @@ async function refresh(current) {
     say(element("waiting"), "No reports have been counted yet. This page shows them as they come.");
     element("waiting").hidden = false;
     forgetFacts();
+    forgetSharing();
     drawPrivacy(collection);
     return;
   }
@@ -236,6 +241,7 @@ function start() {
     changed();
   });
   startTheme(() => {
+    restyleCharts();
     VIEWS.forEach((view) => view.restyle?.());
     // Charts compute their scales after this task.
     queueMicrotask(refreshTip);

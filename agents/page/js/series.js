@@ -13,7 +13,8 @@ import { labelText } from "./format.js";
  * @property {number | null} middle
  * @property {number | null} low
  * @property {number | null} high
- * @property {string[]} texts The three as texts if they are labels; else empty.
+ * @property {Label[]} labels The three if they are labels, as in the document; else empty.
+ * @property {string[]} texts The same as texts.
  */
 /**
  * @typedef {object} Series
@@ -43,7 +44,7 @@ export const MOST_VALUES_LISTED = 200;
  */
 function pointOf(window, entry) {
   const { share = null, low = null, high = null } = entry ?? {};
-  return { window, middle: share, low, high, texts: [] };
+  return { window, middle: share, low, high, labels: [], texts: [] };
 }
 
 /**
@@ -155,13 +156,14 @@ export function defaultLines({ domain }, estimates, series) {
  * @returns {Point}
  */
 function quantilePoint(window, found, domain) {
-  if (!found) return { window, middle: null, low: null, high: null, texts: [] };
+  if (!found) return { window, middle: null, low: null, high: null, labels: [], texts: [] };
   const { value, low, high } = found;
   return {
     window,
     middle: numberOf(value, "middle"),
     low: numberOf(low, "low"),
     high: numberOf(high, "high"),
+    labels: [value, low, high],
     texts: [value, low, high].map((one) => labelText(one, domain)),
   };
 }

@@ -199,7 +199,7 @@ function build(host, kept) {
                 /** @param {any} _ @param {number} at @param {number} low @param {number} high @param {number} wide */
                 space: (_, at, low, high, wide) =>
                   Math.max(
-                    (step * wide) / (high - low) - 1,
+                    ((kept.chart.step ?? 0) * wide) / (high - low) - 1,
                     // If a minute is wider than two labels, labels have seconds, too.
                     (60 * wide) / (high - low) < 2 * APART ? APART : widthOf(["00:00:00"]) + 14,
                   ),

@@ -83,7 +83,8 @@ export function onKeys(where, { means }, act) {
   where.addEventListener("keydown", (pressed) => {
     const event = /** @type {KeyboardEvent} */ (pressed);
     const { key, target, ctrlKey, metaKey, altKey } = event;
-    const meaning = means[key.length === 1 ? key.toLowerCase() : key];
+    // Filling in a form by itself sends events without a key.
+    const meaning = means[key?.length === 1 ? key.toLowerCase() : key];
     if (meaning === undefined || ctrlKey || metaKey || altKey || event.defaultPrevented) return;
     if (where === document) {
       const typing = target instanceof Element && target.matches("input, select, textarea");
@@ -104,9 +105,12 @@ export function startKeys() {
     ]),
   );
   letters().checked = localStorage.getItem(STORED) !== "off";
+  const hint = () => document.body.classList.toggle("no-keys", !letters().checked);
+  hint();
   letters().addEventListener("change", () => {
     if (letters().checked) localStorage.removeItem(STORED);
     else localStorage.setItem(STORED, "off");
+    hint();
   });
   const list = () => dialog().showModal();
   element("list-keys").addEventListener("click", list);

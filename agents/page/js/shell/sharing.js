@@ -38,8 +38,12 @@ function save(blob, name) {
   setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
 }
 
-/** @returns {string} A name from the collection and its window. */
+/** @returns {string} A name from the collection and its window, or the first of its windows. */
 function fileName() {
+  if (here.view === "time") {
+    const from = shownLines()[0]?.start.replaceAll(":", "");
+    return [here.collection, here.attribute, from].filter(Boolean).join("-");
+  }
   const [path, query] = askedFirst().split("?");
   const start = new URLSearchParams(query).get("start") ?? "";
   return `${decodeURIComponent(path.split("/")[2])}-${start.replaceAll(":", "")}`;
@@ -87,6 +91,12 @@ export function startSharing() {
   element("save-png").addEventListener("click", savePicture);
 }
 
+/** Until something is drawn, the address is all that can be handed on. */
+export function forgetSharing() {
+  here = {};
+  element("downloads").hidden = true;
+}
+
 /**
  * @param {import("../types.js").Shown} shown
  * @param {string} view
@@ -99,6 +109,6 @@ export function offerSharing({ collection, window, compared }, view) {
     compare: compared?.window.start,
     view,
   };
-  element("downloads").hidden = !askedFirst();
+  element("downloads").hidden = view === "time" ? shownLines().length === 0 : !askedFirst();
   element("save-png").hidden = !["map", "cumulative", "time"].includes(view);
 }

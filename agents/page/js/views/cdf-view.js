@@ -1,7 +1,6 @@
 // The cumulative distribution in one ordered dimension, and its quantiles, with bounds.
 
 import { boundsText, methodFor } from "../bounds.js";
-import { restyleCharts } from "../charts/charts.js";
 import { chosen } from "../choices.js";
 import { askCurve, drawCurve, placesOf } from "../curve.js";
 import { element, say } from "../dom.js";
@@ -25,7 +24,6 @@ export const cdfView = {
   fits: ({ domain }) => domain.ordered && domain.shape.length === 1,
   compares: () => true,
   update,
-  restyle: restyleCharts,
 };
 
 /**
@@ -51,8 +49,10 @@ async function update(shown, current) {
         `${places.length < size ? `, drawn between ${places.length} of them` : ""}. ` +
         "Bars across: the value of a quantile." +
         (before
-          ? ` Dashed, and changes since then: ${before.name} UTC. Bounds of changes hold for all ` +
-            "quantiles together, too."
+          ? ` Dashed: ${before.name} UTC.` +
+            (quantiles.length
+              ? " Changes are since then; their bounds hold for all quantiles together, too."
+              : "")
           : ""),
     );
     drawCurve("cdf", "cumulative distribution", domain, places, estimate, false, before);

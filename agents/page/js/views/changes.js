@@ -72,7 +72,7 @@ export function changeCell(change, textOf, unit = "") {
   if (!change) return "";
   const { value, low, high } = change;
   const bounds = `${textOf(low)} to ${textOf(high)}${unit}`;
-  const rose = value > 0;
+  const rose = low > 0;
   const said = isShown(change)
     ? make(
         "span",
@@ -95,8 +95,8 @@ export function changedText(changes) {
   if (!changes) return "";
   const shown = [...changes].filter(([, change]) => isShown(change));
   if (shown.length === 0) return `No difference is shown for any of ${countText(changes.size)}.`;
-  const rose = shown.filter(([, { value }]) => value > 0).map(([name]) => name);
-  const fell = shown.filter(([, { value }]) => value < 0).map(([name]) => name);
+  const rose = shown.filter(([, { low }]) => low > 0).map(([name]) => name);
+  const fell = shown.filter(([, { high }]) => high < 0).map(([name]) => name);
   const said = [rose.length && `${listText(rose)} rose`, fell.length && `${listText(fell)} fell`];
   const rest = changes.size - shown.length;
   const others = rest ? `; no difference is shown for the other ${countText(rest)}` : "";

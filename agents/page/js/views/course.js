@@ -23,9 +23,10 @@ import { changeOf } from "./first.js";
 export async function courseText(collection, windows, estimates, titles, asked, current) {
   const finals = windows.filter((_, at) => estimates[at].final && !estimates[at].withheld);
   const ends = [...new Set([finals.at(0), finals.at(-1)])].flatMap((one) => one ?? []);
-  if (ends.length === 0) return "No window is final yet.";
+  if (ends.length === 0) return "No final window has numbers yet.";
   const since = `Since ${clockText(ends[0].window.start)}`;
-  if (ends.length === 1) return `${since} no other window is final: nothing to compare yet.`;
+  if (ends.length === 1)
+    return `${since} no other final window has numbers: nothing to compare yet.`;
   if (titles.length === 0) return "";
   const half = await estimatesOf(
     collection,
@@ -44,7 +45,7 @@ export async function courseText(collection, windows, estimates, titles, asked, 
 
 /** @param {import("./first.js").Told} told */
 function movedText({ name, change, textOf, unit }) {
-  const rose = change.value > 0;
+  const rose = change.low > 0;
   const [low, high] = rose ? [change.low, change.high] : [-change.high, -change.low];
   /** @param {number} value */
   const plain = (value) => textOf(value).replace("+", "");

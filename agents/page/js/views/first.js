@@ -1,6 +1,6 @@
 // The headline number of a collection, its course, and what has changed.
 
-import { decimalsFor, labelText, meanText, partText, percentText } from "../format.js";
+import { decimalsFor, labelText, meanText, percentText } from "../format.js";
 import { pointsText, quantileTexts, tickText } from "../format.js";
 import { estimatesOf } from "../history.js";
 import { leadersOf, MOST_VALUES_LISTED, seriesOf } from "../series.js";
@@ -120,7 +120,7 @@ export function saidOf(
   const quantile = quantiles[Math.floor(quantiles.length / 2)];
   if (quantile) {
     const half = quantile.p === 0.5;
-    const part = half ? "Half" : partText(quantile.p);
+    const part = half ? "Half" : `${Number((100 * quantile.p).toPrecision(6))}%`;
     const name = half ? "median" : `${part} quantile`;
     const [at, bounds] = quantileTexts(quantile);
     return { said: `${brief ? name : `${part} of the reports are`} ${at}`, bounds };

@@ -31,6 +31,10 @@ export function startLines(changed) {
   element("lines").addEventListener("click", ({ target }) => {
     const line = /** @type {Element} */ (target).closest("button")?.dataset.line;
     if (line === undefined) return;
+    if (drawn.length === 1) {
+      say(element("lines-full"), "One line stays: pick another one first.");
+      return;
+    }
     follow(drawn.filter((one) => one !== line));
   });
 }
@@ -47,12 +51,15 @@ export function pickedLines(collection, estimates, series) {
   const all = new Map(series.map((one) => [one.title, one]));
   const wanted = titlesIn(chosen("lines")).filter((title) => all.has(title));
   drawn = wanted.length ? wanted.slice(0, MOST_LINES) : defaultLines(collection, estimates, series);
-  if (drawn.length) adjust({ lines: JSON.stringify(drawn) });
+  const written = JSON.stringify(drawn);
+  if (drawn.length && written !== chosen("lines")) adjust({ lines: written });
   element("lines-part").hidden = series.length === 0;
   const host = element("lines");
   const shown = [...host.children].map((one) => one.getAttribute("data-line"));
   if (shown.join("\n") !== drawn.join("\n")) {
+    const focused = host.contains(document.activeElement);
     host.replaceChildren(...drawn.map(chip));
+    if (focused) /** @type {HTMLElement | null} */ (host.lastElementChild)?.focus();
     say(element("lines-full"), "");
   }
   const others = [...all.keys()].filter((title) => !drawn.includes(title));

@@ -136,7 +136,7 @@ function readOf(what, { minimum_block, window }) {
   }
   if (what.startsWith("taking part")) return ["partly", "exact counts"];
   if (what.startsWith("a token")) return ["never", "no"];
-  if (what.startsWith("which reports")) return ["partly", "in sums"];
+  if (what.startsWith("which reports")) return ["partly", "only sums over them"];
   return minimum_block > 1
     ? ["partly", `in sums, of ${countText(minimum_block)} or more reports`]
     : ["clear", "in sums, however small"];

@@ -29,32 +29,40 @@ export function keepLines(windows, estimates, series) {
  * @param {Series[]} series
  */
 function recordsOf(windows, estimates, series) {
-  return windows.flatMap(({ window, final, n, late }, at) =>
+  return windows.flatMap(({ window }, at) =>
     series.map(({ title, unit, points }) => {
-      const { middle, low, high, texts } = points[at];
-      const [value, from, to] = texts.length ? texts : [middle, low, high];
-      const { withheld, estimand, confidence, method, simultaneous } = estimates[at];
+      const { middle, low, high, labels } = points[at];
+      const [value, from, to] = labels.length ? labels : [middle, low, high];
+      const one = estimates[at];
       return {
-        ...{ start: window.start, end: window.end, final, withheld, n, late },
-        ...{ line: title, unit, value, low: from, high: to },
-        estimand: estimand ?? null,
-        confidence: confidence ?? null,
-        method: method ?? null,
-        simultaneous: simultaneous ?? null,
+        collection: one.collection,
+        attribute: one.attribute ?? null,
+        ...{ start: window.start, end: window.end, final: one.final, withheld: one.withheld },
+        span_start: one.span?.start ?? null,
+        span_end: one.span?.end ?? null,
+        ...{ n: one.n, late: one.late ?? null, line: title, unit, value, low: from, high: to },
+        estimand: one.estimand ?? null,
+        confidence: one.confidence ?? null,
+        method: one.method ?? null,
+        simultaneous: one.simultaneous ?? null,
       };
     }),
   );
 }
 
+/** @typedef {import("../types.js").Label | boolean} Cell */
+
 /**
- * As RFC 4180 has it; null is empty.
+ * As RFC 4180 has it; null is empty, and a bin is written as in JSON. Spreadsheets run texts that
+ * begin like formulas, so an apostrophe comes before them, as in the worker's own files.
  *
- * @param {Record<string, string | number | boolean | null>[]} records All with the same names.
+ * @param {Record<string, Cell>[]} records All with the same names.
  */
 export function csvOf(records) {
-  /** @param {string | number | boolean | null} cell */
+  /** @param {Cell} cell */
   const written = (cell) => {
-    const text = cell === null ? "" : String(cell);
+    const plain = cell === null ? "" : Array.isArray(cell) ? JSON.stringify(cell) : String(cell);
+    const text = typeof cell === "string" && /^[=+\-@\t\r]/.test(cell) ? `'${plain}` : plain;
     return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
   const lines = [Object.keys(records[0] ?? {}), ...records.map((one) => Object.values(one))];

@@ -1,6 +1,6 @@
 // Picked ranges, quantiles, means and labels over windows: lines that share a scale, and reports.
 
-import { drawChart, forgetChart, gutterOf, markChart, nearest, restyleCharts, valueAt } from "../charts/charts.js"; // prettier-ignore
+import { drawChart, forgetChart, gutterOf, markChart, nearest, valueAt } from "../charts/charts.js";
 import { choose, chosen } from "../choices.js";
 import { element, make, say } from "../dom.js";
 import {
@@ -22,6 +22,7 @@ import { along, pointAt } from "../charts/tooltip.js";
 import { courseText } from "./course.js";
 import { pickedLines, startLines } from "./lines.js";
 import { keepLines } from "./time-file.js";
+import { valuesView } from "./values-view.js";
 
 /** @typedef {import("../charts/charts.js").Chart} Chart */
 /** @typedef {import("../series.js").Point} Point */
@@ -30,13 +31,13 @@ import { keepLines } from "./time-file.js";
 /** @typedef {import("../types.js").Estimate} Estimate */
 /** @typedef {import("../types.js").Shown} Shown */
 /** @typedef {import("../types.js").WindowState} WindowState */
-/** @typedef {{collection: Collection, windows: WindowState[], estimates: Estimate[], series: Series[]}} Drawn */
+/** @typedef {{collection: Collection, windows: WindowState[], estimates: Estimate[], series: Series[], window: WindowState}} Drawn */
 
 const DEFAULT_LAST = 24;
 const [TALL, LOW, REPORTS] = [340, 220, 130]; // Pixels of one panel, of each of several, of reports.
 
 /** @type {import("../types.js").View} */
-export const timeView = { id: "time", fits: () => true, update, restyle: restyleCharts };
+export const timeView = { id: "time", fits: () => true, update };
 
 let turned = () => {};
 
@@ -52,7 +53,7 @@ export function startTime(changed) {
  */
 async function update({ collection, windows, window }, current) {
   const last = windows.slice(-(Number(chosen("last")) || DEFAULT_LAST));
-  // All that can be picked is bounded together: what is picked may be what stands out.
+  // What is picked may be what stands out: all of its kind is bounded together.
   const asked = /** @type {[string, string][]} */ ([
     ["top", collection.values <= MOST_VALUES_LISTED ? "all" : "0"],
     ["simultaneous", "true"],
@@ -76,7 +77,7 @@ async function update({ collection, windows, window }, current) {
       "first final window against the last. Times are UTC.",
   );
   const series = titled(collection, last, estimates, titles);
-  draw({ collection, windows: last, estimates, series });
+  draw({ collection, windows: last, estimates, series, window });
   return estimates[last.indexOf(window)] ?? null;
 }
 
@@ -224,7 +225,9 @@ function newestText(series) {
  * @param {Drawn} drawn
  * @returns {import("../charts/tooltip.js").Pointed<string>}
  */
-function pointedOf(host, { windows, estimates, series }) {
+function pointedOf(host, { collection, windows, estimates, series, window: shown }) {
+  /** @param {WindowState | undefined} one */
+  const comparable = (one) => one?.final && one !== shown && valuesView.compares?.(collection);
   const starts = windows.map(({ window }) => window.start);
   const panels = /** @type {HTMLElement[]} */ ([...host.children]);
   return {
@@ -244,7 +247,7 @@ function pointedOf(host, { windows, estimates, series }) {
       const { window, final, n } = windows[at];
       const { span } = estimates[at];
       const known = series.filter(({ points }) => points[at].middle !== null);
-      const state = known.length || !series.length ? "" : "withheld, ";
+      const state = estimates[at].withheld ? "withheld, " : "";
       return {
         title: spanText(window),
         more: `${state}${final ? "final" : "open"} · ${countText(n)} reports`,
@@ -254,12 +257,12 @@ function pointedOf(host, { windows, estimates, series }) {
           return { mark, name: one.title, value, bounds: [`${low} to ${high}`] };
         }),
         notes: span ? [`applies to ${spanText(span)}`] : [],
-        keys: `Enter opens this window${final ? ", C compares with it" : ""}`,
+        keys: `Enter opens this window${comparable(windows[at]) ? ", C compares with it" : ""}`,
       };
     },
     act: (start, key) => {
       const at = starts.indexOf(start ?? "");
-      const compares = key.toLowerCase() === "c" && windows[at]?.final;
+      const compares = key.toLowerCase() === "c" && comparable(windows[at]);
       if (at < 0 || (key !== "Enter" && !compares)) return false;
       choose({ view: "values", [compares ? "compare" : "window"]: starts[at] });
       turned();
