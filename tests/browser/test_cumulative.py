@@ -60,7 +60,7 @@ async def test_a_compared_window_is_dashed_and_changes_have_bounds_that_hold_tog
     table = page.locator("#cdf-quantile-rows")
     await expect(table.locator("thead")).to_contain_text("change")
     said = page.locator("#cdf-bounds")
-    await expect(said).to_contain_text("Dashed: 2026-11-21 10:04 – 10:05 UTC. Changes are since then")
+    await expect(said).to_contain_text("Dashed: 2026-11-21 10:04 – 10:05 UTC. Changes are since")
     assert set(await page.evaluate("dashes")) == {"#737f8d"}
     asked = {"top": 0, "quantile": QUANTILES, "simultaneous": "true", "confidence": 0.975}
     windows = (await ask(url, "ages/windows"))["windows"]
