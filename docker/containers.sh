@@ -81,13 +81,15 @@ X
   return 1
 }
 
+processes() { grep -alsF -f <(echo "$ENGINE") /proc/[0-9]*/cmdline || true; }
+
 stop_engine() {
   ! alive init || kill -TERM "$(cat "$ENGINE/init.pid")"
   for i in $(seq 60); do alive init || break; sleep 0.5; [ "$i" -lt 60 ] || kill -KILL "$(cat "$ENGINE/init.pid")"; done
   rm -rf "$ENGINE"/{*.pid,docker.sock,exec}
-  for i in $(seq 50); do # a group can be removed once the kernel has taken its last process away
+  for i in $(seq 150); do # the kernel takes the other processes away after the first; a group can be removed after its last one
     find /sys/fs/cgroup -depth -type d -path "*/$GROUP*" -exec rmdir {} + 2> /dev/null || true
-    [ -n "$(find /sys/fs/cgroup -type d -name "$GROUP" 2> /dev/null)" ] || break
+    [ -n "$(find /sys/fs/cgroup -type d -name "$GROUP" 2> /dev/null)$(processes)" ] || break
     sleep 0.2
   done
 }
@@ -210,7 +212,7 @@ outside() { # what of the machine an engine might leave changed, or behind
   grep -F "$DIR" /proc/mounts || true
   find /sys/fs/cgroup -type d -name "$GROUP*" 2> /dev/null
   ls /sys/class/net
-  grep -alsF -f <(echo "$ENGINE") /proc/[0-9]*/cmdline || true
+  processes
 }
 
 scenario() { # in the engine's namespaces, so that published ports are reached and processes can be killed
