@@ -2,7 +2,8 @@
 
 Private weights: with `largest + 1` weights for each value and pairs of both numbered weight by
 weight, the sum over a set is the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its
-decoder has one term for each step of the weight.
+decoder has one term for each step of the weight: the sum over all values has the noise
+`largest (1/t^2 - 1)/4` a user.
 
 Public weights w_i are known and not randomised. With h the decoder of a set, `sum_i w_i h(y_i)`
 follows from the statistic of reports multiplied by w_i, as the plain sum follows from the plain

@@ -64,7 +64,8 @@ def sampling_of(
     Devices report at most once in a pane, and take part in `reports` of every `windows` panes, with
     periods that begin at multiples of `windows`. If `windows` is None they may take part in all
     panes, with reports that follow from one draw for `held` panes. Only a fraction `part` of the
-    reports counts, such as those about one attribute; each report counts independently.
+    reports counts, such as those about one attribute; each report counts independently, so that m
+    panes of one value have the factor `1 + (m - 1) part`.
     """
     if windows is None:
         together = min(panes, held)

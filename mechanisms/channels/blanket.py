@@ -71,7 +71,12 @@ def any_channel(ratio: Fraction) -> Blanket:
 
     Feldman, McMillan, Talwar 2023: among n reports of such a channel two values differ by no more
     than `(A + D, C - A + 1 - D)` does, C ~ Bin(n - 1, 2 / (ratio + 1)), A ~ Bin(C, 1/2), with
-    D ~ Bern(ratio / (ratio + 1)) or its complement: one report among those of this blanket.
+    D ~ Bern(ratio / (ratio + 1)) or its complement: one report among those of this blanket. Values
+    that differ less in total variation give the same pair thinned, which is post-processing.
+
+    `ratio` has to bound `Q / m` of both values, whatever the policy promises of others. The pair of
+    the variation ratio is no bound: under `high-low` with two of three values sensitive, epsilon 1,
+    and one other device of the third value, `delta(0.8)` is 0.0395, and that pair says 0.0089.
     """
     return of_supports(ratio, Fraction(1, 2), Fraction(0))
 

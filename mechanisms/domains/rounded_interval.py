@@ -25,6 +25,10 @@ class RoundedInterval(Domain):
     A number is rounded at random to one of the two nearest edges. This keeps its mean, and no more
     privacy is lost across an edge than anywhere else: a budget of `log(1 + epsilon)` for each step
     protects u and v by exactly `epsilon |u - v| / width` (docs/theory.md section 5).
+
+    Proof: at the fraction f between two edges a report has the mixture `(1 - f) q0 + f q1`. With
+    `r = q1/q0` in `1/(1 + epsilon)..1 + epsilon`, the slope of its logarithm in f,
+    `(r - 1)/(1 + f (r - 1))`, is at most epsilon in size.
     """
 
     interval: Interval

@@ -4,6 +4,10 @@ An attribute is drawn with public probabilities `q_j`, then its value is reporte
 channel: `P(j, y | x) = q_j Q_j[x_j, y]`. In the ratio of two records q_j cancels and leaves a ratio
 of the attribute's own channel. However many attributes the records differ in, the largest ratio is
 the largest of any one attribute: `E[x, x'] = max_j E_j[x_j, x'_j]`.
+
+A pair of attributes is one more attribute. Its blocks are the products of a block of each, its
+epsilon is the smaller one. Records that differ in it differ in one of both, whose own entry is no
+smaller, and infinite where the pair's blocks differ: the maximum stays.
 """
 
 from collections.abc import Iterator
