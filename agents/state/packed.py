@@ -1,14 +1,20 @@
 """Encode and decode packed messages: many messages of a source partition, byte for byte, in one.
 
-Little-endian: `u8 version = 0x81`, `u8 flags`, `u16 source partition`, `u32 n >= 1` messages, the
-source topic's id (16 bytes, zeros if the broker has none), `i64 after`, `i64 next`, `i64 end`,
-`u32 first`, `u32 length`; then n offsets and n lengths, each unless the flags make them redundant;
-then `i64` and n `u32`, the time at which each message arrived; then the messages' bytes.
-docs/wire.md specifies the format.
+Little-endian: `u8 version = 0x81`, `u8 flags`, `u16 source partition`, `u32 n`, the number of
+messages, 1 to 2^20, the source topic's id (16 bytes, zeros if the broker has none), `i64 after`,
+`i64 next`, `i64 end`, `u32 first`, `u32 length`; then, each only where a flag says so:
+
+- not `CONSECUTIVE`: n x u32, the offsets less `after`, ascending. Else `first` is the first one.
+- not `UNIFORM`: n x i32, the lengths, -1 for a message without a value. Else `length` is that of
+  all. A field without a use is 0.
+- `DATED`: `i64`, the earliest arrival, epoch ms from 1970 to 9999, and n x u32, the arrivals less
+  that one, `2^32 - 1` also for later ones. `APPENDED`, only with it: the broker set these times.
+
+The messages follow, one after the other, to the end.
 
 The message covers the source's offsets `[after, next)` in full: an offset in this range that it
 does not contain does not exist. A reader therefore knows which messages it has already seen and
-what is missing, even if packers crash or overlap.
+what is missing, even if packers crash or overlap (docs/pack.md).
 """
 
 import struct

@@ -1,4 +1,4 @@
-"""The draws of randomised response, projective geometry and subsets as docs/wire.md specifies them.
+"""The draws of randomised response, projective geometry and subsets as docs/vectors.md orders them.
 
 An implementation of its own, in plain integers and lists, from the canonical parameters alone.
 """

@@ -1,4 +1,4 @@
-"""The draws of `l1-geometric` and `matrix` as docs/wire.md specifies them, one word at a time.
+"""The draws of `l1-geometric` and `matrix` as docs/vectors.md orders them, one word at a time.
 
 An implementation of its own, in plain integers and lists.
 """

@@ -18,7 +18,7 @@ from ldpstream.mechanisms.families.design.support import ALONE, Support
 _LARGEST_BUDGET = 64
 _LARGEST_KEY = (1 << 32) - 1
 _BATCH = 1 << 20
-"""Number of keys drawn together, which decides which words a value uses (docs/wire.md)."""
+"""Number of keys drawn together, which decides which words a value uses (docs/vectors.md)."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Packed coins decide by exact comparisons, and `l1-bits` draws them as docs/wire.md specifies."""
+"""Packed coins decide by exact comparisons, and `l1-bits` draws them as docs/vectors.md says."""
 
 from fractions import Fraction
 

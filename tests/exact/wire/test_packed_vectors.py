@@ -1,4 +1,4 @@
-"""The vectors of packed messages in docs/wire.md, which do not change within a version."""
+"""The vectors of packed messages (docs/pack.md), which do not change within a version."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-// Ordered values with two-sided geometric noise, clamped (draws: docs/wire.md).
+// Ordered values with two-sided geometric noise, clamped (draws: docs/vectors.md).
 
 import { readKeep } from "../chains.js";
 import { bernoulliRational } from "../entropy.js";
