@@ -31,9 +31,10 @@ def prefix_half_widths(
     The smaller of Hoeffding's and Bernstein's half-widths, by a union over the prefixes that can
     err: with `R = max h - min h` and V the worst variance of a decoded report,
     `R sqrt(log(2 m/delta)/(2 n))` and `sqrt(2 V L/n) + R L/(3 n)`, `L = log(2 m/delta)`. Both are
-    known beforehand, so choosing the smaller costs nothing. [ML] Theorem 4 assumes `R = c`, which
-    `l1-bits` has; the geometric prefix has `R = (1 + a^2)/(1 - a)^2 > c`, rarely reached, and
-    there Bernstein's is the smaller.
+    known beforehand, so choosing the smaller costs nothing. [ML] Theorem 4,
+    `2 c sqrt(2 log(2 log2(m)/delta)/n)`, assumes `R = c`, which `l1-bits` has; Hoeffding's is less
+    for all m up to 2^140 with delta up to 1/2. The geometric prefix has
+    `R = (1 + a^2)/(1 - a)^2 > c`, rarely reached, and there Bernstein's is the smaller.
 
     Raises:
         ValueError: if n < 1, or an option is out of range.

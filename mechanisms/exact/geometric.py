@@ -8,8 +8,8 @@ with probability `alpha^(2^j) / (1 + alpha^(2^j))`; the rest, `floor(G / 2^s)`, 
 
 The work therefore grows only with the logarithm of G, and every draw is an exact Bernoulli trial.
 A table of the inverse distribution would end somewhere, and the tails of one value would hold
-outputs that are impossible for another. Only the resulting integer is clamped: trials stop once
-further ones could not change it.
+outputs that are impossible for another. Only the resulting integer is clamped (to clamp the two
+geometrics would break the guarantee): trials stop once further ones could not change it.
 """
 
 from dataclasses import dataclass

@@ -203,7 +203,7 @@ def test_the_bound_of_prefixes_covers_by_hoeffding():
     spread, n = prefix_spread(LINE, workload_of(domain_of(LINE))), 500
     assert spread is not None
     alpha = math.exp(-1.0)
-    # docs/theory.md section 6: the geometric prefix has this range, but for prefixes at the ends.
+    # The geometric prefix has this range (benchmarks/papers/a_priori.py), but at the ends.
     assert spread == pytest.approx((1 + alpha**2) / (1 - alpha) ** 2, rel=1e-6)
     half = prefix_bound(spread, 11, n, 0.95)
     assert 11 * 2 * math.exp(-2 * n * half**2 / spread**2) == pytest.approx(0.05)
