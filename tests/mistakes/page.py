@@ -20,7 +20,7 @@ import ldpstream as ldp
 from ldpstream.agents.cli.main import main
 from ldpstream.agents.http import build_http
 from ldpstream.mechanisms.wire.frame import encode_frame
-from tests.mistakes.cases import MISTAKES, OTHERS, URL, Mistake
+from tests.mistakes.cases import FILE, MISTAKES, OTHERS, URL, Mistake
 from tests.stream.querying import five_minutes
 
 PATIENCE_SECONDS: Final = 120.0
@@ -28,19 +28,25 @@ _NO_BROKER: Final = "no broker answers at "
 _LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
 _HEADING: Final = """# Mistakes and their messages
 
-`python -m tests.mistakes` makes each of these mistakes and prints this page. The command (an empty
-cell repeats the one above) says what is wrong and exits with 1 or 2. It has written nothing and
-counted nothing.
+`python -m tests.mistakes` makes each of these mistakes and prints this page. A command says what is
+wrong and exits with 1 or 2. It has written nothing and counted nothing.
 """
+_USUAL: Final = {
+    "Configuration": "certify modes",
+    "Values": "privatize modes",
+    "Times": "privatize --times modes",
+    "Queries to a worker": f"query {URL}",
+}
+"""The command of most mistakes of a section; of a longer one the rows show the rest."""
 _SENT_HEADING: Final = """
 ## Messages that arrive in the topic
 
 A worker counts good reports, whatever arrives with them. Late and rejected reports are counted by
 reason in `/metrics`, `ldpstream status` and on the page, and copied to `TOPIC.late` or
-`TOPIC.rejected`.
+`TOPIC.rejected`. After 100 reports that are counted:
 
-| what arrives, after 100 reports | counted | late | rejected |
-| --- | --- | --- | --- |"""
+| what arrives | late | rejected |
+| --- | --- | --- |"""
 
 
 def page() -> str:
@@ -48,19 +54,31 @@ def page() -> str:
     lines = [_HEADING.rstrip()]
     with _folder(), _worker() as url:
         for heading, mistakes in MISTAKES.items():
-            lines += ["", f"## {heading}", "", "| mistake | command | message |"]
-            lines.append("| --- | --- | --- |")
+            usual = _USUAL.get(heading, "")
+            about_file = heading == "Configuration"
+            left_out = (
+                f"; of the former `{FILE}: ` at the beginning is left out" if about_file else ""
+            )
+            lines += ["", f"## {heading}", ""]
+            if usual:
+                said_after = "with what a row adds, or after the command that it names"
+                lines += [f"After `ldpstream {usual}` {said_after}{left_out}:", ""]
+            lines += ["| mistake | message |", "| --- | --- |"]
             # Mistakes with the same command and message share a row.
             rows: dict[tuple[str, str], list[str]] = {}
             for mistake in mistakes:
                 rows.setdefault((mistake.command, _make(mistake, url)), []).append(mistake.what)
-            above = ""
             for (command, said), what in rows.items():
-                shown = "" if command == above else f"`ldpstream {command}`"
-                lines.append(f"| {'; '.join(what)} | {shown} | {said} |")
-                above = command
+                rest = command.removeprefix(usual).strip()
+                if about_file and not rest:
+                    said = said.removeprefix(f"{FILE}: ").replace(f"<br>{FILE}: ", "<br>")
+                shown = f": `{rest}`" if rest else ""
+                lines.append(f"| {'; '.join(what)}{shown} | {said} |")
     lines.append(_SENT_HEADING)
-    lines += [f"| {what} | {numbers} |" for what, numbers in _sent()]
+    sent: dict[str, list[str]] = {}
+    for what, numbers in _sent():
+        sent.setdefault(numbers, []).append(what)
+    lines += [f"| {'; '.join(what)} | {numbers} |" for numbers, what in sent.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -157,4 +175,4 @@ def _sent() -> Iterator[tuple[str, str]]:
             driver.produce(encode_frame(spec.fingerprint, times, bad))
         assert driver.counted == 100, what
         reasons = ", ".join(f"{reason} {n}" for reason, n in driver.rejected.items()) or "0"
-        yield what, f"{driver.counted} | {driver.late} | {reasons}"
+        yield what, f"{driver.late} | {reasons}"
