@@ -26,10 +26,12 @@ from tests.stream.querying import five_minutes
 PATIENCE_SECONDS: Final = 120.0
 _NO_BROKER: Final = "no broker answers at "
 _LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
+_HELP: Final = re.compile(r" \(see ldpstream(?: \w+)? --help\)")
 _HEADING: Final = """# Mistakes and their messages
 
 `python -m tests.mistakes` makes each of these mistakes and prints this page. A command says what is
-wrong and exits with 1 or 2. It has written nothing and counted nothing.
+wrong and exits with 1 or 2. It has written nothing and counted nothing. What is said of arguments
+and options ends with `(see ldpstream COMMAND --help)`, which is left out here.
 """
 _USUAL: Final = {
     "Configuration": "certify modes",
@@ -127,7 +129,7 @@ def _make(mistake: Mistake, url: str) -> str:
     printed = "" if mistake.command.startswith("check") else run.stdout
     if run.exit_code not in (1, 2) or not said or printed or "Traceback" in said:
         said = f"EXIT {run.exit_code}, {run.exception!r}, {run.stdout} {said}"
-    parts = _LONG_LIST.sub(r"\1...", said).replace("|", "\\|").splitlines()
+    parts = _LONG_LIST.sub(r"\1...", _HELP.sub("", said)).replace("|", "\\|").splitlines()
     # There is no broker either, which only matters where nothing else is wrong.
     others = [part for part in parts if not part.startswith(_NO_BROKER)]
     return "<br>".join(others or parts)
