@@ -66,16 +66,18 @@ def page() -> str:
                 said_after = "with what a row adds, or after the command that it names"
                 lines += [f"After `ldpstream {usual}` {said_after}{left_out}:", ""]
             lines += ["| mistake | message |", "| --- | --- |"]
-            # Mistakes with the same command and message share a row.
-            rows: dict[tuple[str, str], list[str]] = {}
+            # Mistakes with the same message share a row.
+            rows: dict[str, dict[str, list[str]]] = {}
             for mistake in mistakes:
-                rows.setdefault((mistake.command, _make(mistake, url)), []).append(mistake.what)
-            for (command, said), what in rows.items():
-                rest = command.removeprefix(usual).strip()
+                rest, said = mistake.command.removeprefix(usual).strip(), _make(mistake, url)
                 if about_file and not rest:
                     said = said.removeprefix(f"{FILE}: ").replace(f"<br>{FILE}: ", "<br>")
-                shown = f": `{rest}`" if rest else ""
-                lines.append(f"| {'; '.join(what)}{shown} | {said} |")
+                rows.setdefault(said, {}).setdefault(rest, []).append(mistake.what)
+            for said, made in rows.items():
+                whats = (
+                    "; ".join(what) + (f": `{rest}`" if rest else "") for rest, what in made.items()
+                )
+                lines.append(f"| {'; '.join(whats)} | {said} |")
     lines.append(_SENT_HEADING)
     sent: dict[str, list[str]] = {}
     for what, numbers in _sent():
