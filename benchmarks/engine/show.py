@@ -22,7 +22,6 @@ def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
             cost.reader + (f" ({cost.reread:.0%} read from the source)" if cost.reread else ""),
             f"{cost.reports_a_message:,}",
             f"{cost.of_a_core:,.0f}",
-            f"{cost.elapsed:,.0f}",
         )
         for cost in found
     )
@@ -30,7 +29,7 @@ def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
         f"From topic to statistic, {pack.PARTITIONS} partitions, {broker} broker, best of "
         f"{plan.repeat}"
     )
-    columns = ("reader", "reports a message", "reports/s of a core", "elapsed reports/s")
+    columns = ("reader", "reports a message", "reports/s of a core")
     return table(title, columns, rows)
 
 
