@@ -9,7 +9,7 @@
 #                          nothing left behind
 # make chart               renders docker/helm for the tests, and checks it against Kubernetes' schemas
 # make lint | format | clean
-# make constraints         exact versions and hashes of everything that is installed (docs/operations.md)
+# make constraints         exact versions and hashes of everything that is installed (CONTRIBUTING.md)
 # make images              at a release: the digests of the images in docker/, from their registries
 # make docs                the documentation as a site with a search, its links checked: build/site,
 #                          a folder a version (SITE=FOLDER keeps those of other checkouts beside it)

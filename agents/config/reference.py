@@ -3,7 +3,7 @@
 Both are generated from the models that read the file.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -22,12 +22,16 @@ Schema = dict[str, Any]
 
 _HEADING: Final = """# Configuration
 
-Every key of `ldpstream.toml`, as `ldpstream keys` prints them from the models that read the file.
-`ldpstream keys --schema` prints a JSON Schema for editors, `ldpstream init` writes a commented file
-to start from. Keys without a default have an example in its place. A duration is a number and a
-unit: `250ms`, `30s`, `5m`, `1h`, `7d`. Paths are relative to the configuration's folder.
+Every key of `ldpstream.toml`, printed by `ldpstream keys` (`--schema`: as a JSON Schema for
+editors). `ldpstream init` writes a commented file to start from. A duration is a number and a unit:
+`250ms`, `30s`, `5m`, `1h`, `7d`. Paths are relative to the configuration's folder. Of several
+values the first is the default.
 """
-_TYPES: Final = {"integer": "whole number", "boolean": "true or false", "string": "text"}
+_ADDED: Final = {
+    "secret": '`{ file = "PATH" }` or a text',
+    'duration or "off"': 'or `"off"`',
+}
+"""What a default or an example leaves open, by the title of a type."""
 
 
 class _Written(GenerateJsonSchema):
@@ -63,12 +67,16 @@ def page() -> str:
     inner = {"window": "WindowTable", "spread": "SpreadTable", "publish": "PublishTable"}
     own = {key: one for key, one in collection.items() if key not in {*inner, *MECHANISM_KEYS}}
     kafka = {"bootstrap": definitions["KafkaTable"]["properties"]["bootstrap"]}
+    worker = definitions["WorkerConfig"]["properties"]
+    gateway = definitions["GatewayConfig"]["properties"]
+    shared = [key for key, one in gateway.items() if worker.get(key) == one]
     parts = [
         _HEADING,
         _table("[kafka]", kafka),
         f"Every other key is a setting of aiokafka's clients: {_names(sorted(OPTIONS))}.\n",
-        _table("[worker]", definitions["WorkerConfig"]["properties"]),
-        _table("[gateway]", definitions["GatewayConfig"]["properties"]),
+        _table("[worker]", worker),
+        _table("[gateway]", {key: one for key, one in gateway.items() if key not in shared}),
+        f"And {_names(shared)}, as under `[worker]`.\n",
         _table("[collection.NAME]", own),
         "Each mechanism reads some of these keys, and refuses the others:\n",
         _meanings(MECHANISM_KEYS),
@@ -83,11 +91,8 @@ def page() -> str:
 
 
 def _table(name: str, keys: Mapping[str, Schema]) -> str:
-    rows = (
-        f"| `{key}` | {_type(one)} | {_default(one)} | {one['description']} |"
-        for key, one in keys.items()
-    )
-    head = (f"## `{name}`", "", "| key | type | default | meaning |", "| --- | --- | --- | --- |")
+    rows = (f"| `{key}` | {_value(one)} | {_meaning(one)} |" for key, one in keys.items())
+    head = (f"## `{name}`", "", "| key | default, or an example | meaning |", "| --- | --- | --- |")
     return "\n".join([*head, *rows, ""])
 
 
@@ -96,41 +101,23 @@ def _meanings(keys: Mapping[str, str]) -> str:
     return "\n".join(["| key | example | meaning |", "| --- | --- | --- |", *rows, ""])
 
 
-def _default(one: Schema) -> str:
-    """Return a key's default, and examples where there are any."""
+def _value(one: Schema) -> str:
+    """Return a key's default and examples, and what else it may be."""
+    if "enum" in one:
+        names = _names(sorted(one["enum"], key=lambda value: value != one.get("default")))
+        return names if "default" in one else f"one of {names}"
     parts = [f"`{toml(one['default'])}`"] if "default" in one else []
-    examples = " or ".join(f"`{toml(example)}`" for example in one.get("examples", ()))
-    return ", ".join([*parts, *([f"e.g. {examples}"] if examples else [])])
+    examples = [f"`{toml(example)}`" for example in one.get("examples", ())]
+    if examples:
+        parts.append(f"e.g. {' or '.join(examples)}")
+    titles = [str(other.get("title", "")) for other in (one, *one.get("anyOf", ()))]
+    return ", ".join([*parts, *(_ADDED[title] for title in titles if title in _ADDED)])
 
 
-def _type(one: Schema) -> str:
-    return " or ".join(dict.fromkeys(_types(one))) + _limits(one)
-
-
-def _types(one: Schema) -> Iterator[str]:
-    if one.get("title") == "secret":
-        yield 'text, `{ env = "NAME" }` or `{ file = "PATH" }`'
-    elif "enum" in one:
-        yield _names(one["enum"])
-    elif "anyOf" in one:
-        for other in one["anyOf"]:
-            if other != {"type": "null"}:
-                yield from _types(other)
-    elif one.get("type") == "array":
-        yield "list"
-    elif one.get("type") == "object":
-        yield "table"
-    elif str(one.get("title", "")).startswith("duration"):
-        yield str(one["title"])
-    elif "type" in one:
-        yield _TYPES.get(one["type"], str(one["type"]))
-
-
-def _limits(one: Schema) -> str:
+def _meaning(one: Schema) -> str:
+    said: str = one["description"]
     low, high = one.get("minimum"), one.get("maximum")
-    if low is None:
-        return ""
-    return f", {low:,} or more" if high is None else f", {low:,} to {high:,}"
+    return said if high is None else f"{said}; {low:,} to {high:,}"
 
 
 def _names(names: list[str]) -> str:

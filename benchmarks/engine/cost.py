@@ -27,11 +27,6 @@ class Cost:
         """Reports a second of processor time."""
         return self.reports / self.cpu_seconds
 
-    @property
-    def elapsed(self) -> float:
-        """Reports a second of elapsed time, which depends on what else the machine did."""
-        return self.reports / self.seconds
-
 
 def best(costs: Sequence[Cost]) -> Cost:
     """Return the cheapest of several measurements: disturbances only add to the cost."""

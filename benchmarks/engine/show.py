@@ -1,6 +1,5 @@
 """The tables that a run prints."""
 
-import math
 from collections.abc import Sequence
 
 from rich.table import Table
@@ -8,7 +7,7 @@ from rich.table import Table
 from benchmarks.engine.cost import Cost
 from benchmarks.engine.in_process import EPSILON, VALUES, Aggregated
 from benchmarks.engine.latency import FLUSH_AND_PUBLISH, Latency
-from benchmarks.engine.speed import GETMANY, Plan
+from benchmarks.engine.speed import Plan
 from benchmarks.engine.state import MIB, Used
 from benchmarks.engine.tables import table
 from benchmarks.engine.targets import Target
@@ -18,14 +17,11 @@ from benchmarks.speed import pack
 
 def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
     """Return the table of speeds."""
-    bare = {c.reports_a_message: c.of_a_core for c in found if c.reader == GETMANY}
     rows = (
         (
             cost.reader + (f" ({cost.reread:.0%} read from the source)" if cost.reread else ""),
             f"{cost.reports_a_message:,}",
             f"{cost.of_a_core:,.0f}",
-            f"{cost.of_a_core / bare.get(cost.reports_a_message, math.nan):.4f}",
-            f"{cost.elapsed:,.0f}",
         )
         for cost in found
     )
@@ -33,8 +29,8 @@ def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
         f"From topic to statistic, {pack.PARTITIONS} partitions, {broker} broker, best of "
         f"{plan.repeat}"
     )
-    columns = ("reader", "reports a message", "reports/s of a core", "of getmany")
-    return table(title, (*columns, "elapsed reports/s"), rows)
+    columns = ("reader", "reports a message", "reports/s of a core")
+    return table(title, columns, rows)
 
 
 def aggregated(found: Sequence[Aggregated]) -> Table:
@@ -68,13 +64,12 @@ def states(found: Sequence[Used]) -> Table:
             f"{used.taken.cpu_seconds / used.case.reports * 1e6:.3f}",
             f"{used.taken.before_bytes / MIB:.0f}",
             f"{used.taken.peak_bytes / MIB:.0f}",
-            f"{used.taken.changelog_bytes / 1e6:.2f}",
             f"{used.taken.changelog_bytes / used.case.reports:.4f}",
         )
         for used in found
     )
     columns = ("varied", "M reports", "windows", "values", "CPU us a report", "start MiB")
-    more = ("peak MiB", "changelog MB", "B a report")
+    more = ("peak MiB", "changelog B a report")
     title = "A worker's memory and changelog; frames of 1,000 reports, one partition"
     return table(title, columns + more, rows)
 
@@ -119,13 +114,12 @@ def many(found: Sequence[Many]) -> Table:
             f"{one.sent_a_second:,.0f}",
             f"{one.counted_a_second:,.0f}",
             f"{one.behind_seconds:.1f}",
-            f"{one.heads_a_second:,.0f}",
             f"{one.peak_bytes / MIB:.0f}",
         )
         for one in found
     )
     columns = ("partitions", "ready s", "CPU s until ready", "cores, idle", "cores, busy")
-    more = ("sent/s", "counted/s", "behind s", "heads/s", "peak MiB")
+    more = ("sent/s", "counted/s", "behind s", "peak MiB")
     title = "A worker that owns many partitions; busy: one single report a partition and second"
     return table(title, columns + more, rows)
 

@@ -17,8 +17,8 @@ from benchmarks.engine import backlog
 from benchmarks.engine.cost import MEASURED_CORE, Cost, best, on_core
 from benchmarks.speed import pack
 
-SIZES = (1, 10, 100, 1_000, 10_000)
-GETMANY, BINCOUNT, WORKER = "getmany", "getmany + bincount", "worker"
+SIZES = (1, 100, 1_000)
+GETMANY, WORKER = "getmany", "worker"
 PACK, PACKED, THROUGH_PACK = "pack", "worker of packed", "pack + worker"
 BURST = "pack + worker at once, burst after silence"
 FAUST, QUIX = "Faust table", "Quix tumbling count"
@@ -58,10 +58,8 @@ def _round(running: Broker, plan: Plan, size: int, folder: Path) -> list[Cost]:
     topic = lab.collection.topics.source
     costs = [backlog.worker(lab, WORKER, messages=messages, size=size)]
     with on_core(MEASURED_CORE):
-        for reader, count in ((GETMANY, False), (BINCOUNT, True)):
-            measured = pack.bare_consumer(running, topic, messages, count=count)
-            taken = measured.cpu_seconds, measured.seconds
-            costs.append(Cost(reader, size, messages * size, *taken))
+        bare = pack.bare_consumer(running, topic, messages)
+        costs.append(Cost(GETMANY, size, messages * size, bare.cpu_seconds, bare.seconds))
         if size in {1, 1_000}:
             few = min(messages, max(1, plan.peer_reports // size))
             costs += _faust(running, topic, few, size, folder)

@@ -11,11 +11,9 @@ from benchmarks.state import memory, recovery
 MIB = memory.MIB
 CASES = (
     ("reports", 1.0, 1, 1_000),
-    ("reports", 5.0, 1, 1_000),
     ("reports", 20.0, 1, 1_000),
     ("open windows", 2.0, 100, 1_000),
     ("open windows", 2.0, 1_000, 1_000),
-    ("domain", 2.0, 1, 100),
     ("domain", 2.0, 1, 43_750),
 )
 """The varied quantity, millions of reports, windows, values."""

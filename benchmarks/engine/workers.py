@@ -49,7 +49,6 @@ class Many:
     counted_a_second: float
     behind_seconds: float
     """At the end, the time since the newest counted report was sent."""
-    heads_a_second: float
     peak_bytes: int
 
 
@@ -130,7 +129,7 @@ def many(running: Broker, *, partitions: int, seconds: float) -> Many:
             peak = peak_bytes(worker.process.pid)
         finally:
             worker.kill()
-    rates = idle.cores, busy.cores, sent, busy.counted, behind, busy.heads
+    rates = idle.cores, busy.cores, sent, busy.counted, behind
     return Many(partitions, ready, cpu, *rates, peak)
 
 
@@ -140,7 +139,6 @@ class Rates:
 
     cores: float
     counted: float
-    heads: float
 
 
 def _rates(worker: Worker, seconds: float) -> Rates:
@@ -151,9 +149,8 @@ def _rates(worker: Worker, seconds: float) -> Rates:
     return Rates(*((b - a) / took for a, b in zip(before, after, strict=True)))
 
 
-def _looked(worker: Worker) -> tuple[float, float, float]:
-    heads = metric(worker.url, "ldpstream_flush_seconds_count")
-    return metric(worker.url, "process_cpu_seconds_total"), counted(worker), heads
+def _looked(worker: Worker) -> tuple[float, float]:
+    return metric(worker.url, "process_cpu_seconds_total"), counted(worker)
 
 
 async def _busy(

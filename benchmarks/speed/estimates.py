@@ -5,7 +5,7 @@ values for quantiles. Times are medians; one process, one core.
 
 Last, a comparison with pure-LDP and multi-freq-ldpy on the same reports: root mean square errors
 and milliseconds from reports to all estimates, least processor time. They live in an environment of
-their own, as docs/performance.md says; `--ldp-python` is its Python; without it they are left out.
+their own, as `benchmarks.engine` says; `--ldp-python` is its Python; without it they are left out.
 """
 
 import argparse

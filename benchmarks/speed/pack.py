@@ -16,13 +16,12 @@ import asyncio
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from aiokafka import TopicPartition
-from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 from tests.brokers import KINDS, Broker, broker
@@ -36,7 +35,6 @@ from ldpstream.agents.kafka import clients
 PARTITIONS = 4
 POLL_SECONDS = 0.25
 PATIENCE_SECONDS = 300.0
-_HEAD_BYTES = 24
 
 
 @dataclass(frozen=True)
@@ -75,21 +73,21 @@ async def fill(lab: Lab, messages: int) -> None:
         await producer.flush()
 
 
-def bare_consumer(running: Broker, topic: str, messages: int, *, count: bool = False) -> Measured:
-    """Read and drop all messages in a process of its own; with `count` count their last bytes."""
-    arguments = (running.bootstrap, dict(running.options), topic, messages, count)
+def bare_consumer(running: Broker, topic: str, messages: int) -> Measured:
+    """Read and drop all messages in a process of its own."""
+    arguments = (running.bootstrap, dict(running.options), topic, messages)
     taken = apart(_read, *arguments, seconds=PATIENCE_SECONDS)
-    return Measured("aiokafka getmany, numpy bincount" if count else "aiokafka getmany", *taken)
+    return Measured("aiokafka getmany", *taken)
 
 
 def _read(
-    bootstrap: str, options: dict[str, object], topic: str, messages: int, count: bool
+    bootstrap: str, options: dict[str, object], topic: str, messages: int
 ) -> tuple[float, float]:
-    return asyncio.run(_getmany(bootstrap, options, topic, messages, count))
+    return asyncio.run(_getmany(bootstrap, options, topic, messages))
 
 
 async def _getmany(
-    bootstrap: str, options: dict[str, object], topic: str, messages: int, count: bool
+    bootstrap: str, options: dict[str, object], topic: str, messages: int
 ) -> tuple[float, float]:
     reader = clients.reader(bootstrap, options, committed_only=True, wait_ms=100)
     await reader.start()
@@ -101,18 +99,9 @@ async def _getmany(
         while seen < messages:
             found = await reader.getmany(timeout_ms=1000, max_records=20_000)
             seen += sum(map(len, found.values()))
-            if count:
-                for records in found.values():
-                    _count([record.value for record in records if record.value is not None])
         return time.process_time() - cpu, time.perf_counter() - began
     finally:
         await reader.stop()
-
-
-def _count(values: Sequence[bytes]) -> NDArray[np.intp]:
-    """Count reports of one byte each in frames of one run and one length."""
-    rows = np.frombuffer(b"".join(values), dtype=np.uint8).reshape(len(values), -1)
-    return np.bincount(rows[:, _HEAD_BYTES:].ravel(), minlength=256)
 
 
 def run_packer(lab: Lab, messages: int) -> Measured:

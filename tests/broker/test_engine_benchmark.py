@@ -107,7 +107,7 @@ async def test_a_topic_is_filled_and_a_worker_publishes(tmp_path: Path) -> None:
         records = await lab.records(lab.collection.topics.source)
         assert len(records) == 500
         assert all(record.key == record.value[-1:] for record in records)
-        bare = pack.bare_consumer(running, lab.collection.topics.source, 500, count=True)
+        bare = pack.bare_consumer(running, lab.collection.topics.source, 500)
         assert bare.cpu_seconds > 0
 
         empty = Lab(running, tmp_path, partitions=1)

@@ -58,9 +58,8 @@ RUN_BY: Final = {
 NOT_RUN: Final = {
     "README.md#Try it": "make installs; tests/broker/pages/test_demo.py runs the demo",
     "docs/internals/benchmarks.md#Benchmarks and long runs": "minutes to hours",
-    "docs/operations.md#A release": "make runs the same; tests/house/test_packaging.py",
+    "docs/internals/benchmarks.md#Long runs": "hours",
     "docs/operations.md#In Docker, on one machine": "Docker; tests/ops runs the same natively",
-    "docs/operations.md#Prometheus": "its own file, as tests/ops/test_prometheus.py writes it",
     "docs/pack.md#Packing single reports": "for ever; tests/broker/test_pack.py runs packers",
     "docs/pack.md#Who may do what": "Kafka's own command; tests/broker/pages/test_permissions.py",
     "docs/faults.md#Faults": "hours",

@@ -20,27 +20,35 @@ import ldpstream as ldp
 from ldpstream.agents.cli.main import main
 from ldpstream.agents.http import build_http
 from ldpstream.mechanisms.wire.frame import encode_frame
-from tests.mistakes.cases import MISTAKES, OTHERS, URL, Mistake
+from tests.mistakes.cases import FILE, MISTAKES, OTHERS, URL, Mistake
 from tests.stream.querying import five_minutes
 
 PATIENCE_SECONDS: Final = 120.0
 _NO_BROKER: Final = "no broker answers at "
 _LONG_LIST: Final = re.compile(r"(expected one of (?:[\w-]+, ){3})(?:[\w-]+, ){2,}(?!got\b)[\w-]+")
+_HELP: Final = re.compile(r" \(see ldpstream(?: \w+)? --help\)")
 _HEADING: Final = """# Mistakes and their messages
 
-`python -m tests.mistakes` makes each of these mistakes and prints this page. The command (an empty
-cell repeats the one above) says what is wrong and exits with 1 or 2. It has written nothing and
-counted nothing.
+`python -m tests.mistakes` makes each of these mistakes and prints this page. A command says what is
+wrong and exits with 1 or 2. It has written nothing and counted nothing. What is said of arguments
+and options ends with `(see ldpstream COMMAND --help)`, which is left out here.
 """
+_USUAL: Final = {
+    "Configuration": "certify modes",
+    "Values": "privatize modes",
+    "Times": "privatize --times modes",
+    "Queries to a worker": f"query {URL}",
+}
+"""The command of most mistakes of a section; of a longer one the rows show the rest."""
 _SENT_HEADING: Final = """
 ## Messages that arrive in the topic
 
 A worker counts good reports, whatever arrives with them. Late and rejected reports are counted by
 reason in `/metrics`, `ldpstream status` and on the page, and copied to `TOPIC.late` or
-`TOPIC.rejected`.
+`TOPIC.rejected`. After 100 reports that are counted:
 
-| what arrives, after 100 reports | counted | late | rejected |
-| --- | --- | --- | --- |"""
+| what arrives | late | rejected |
+| --- | --- | --- |"""
 
 
 def page() -> str:
@@ -48,19 +56,33 @@ def page() -> str:
     lines = [_HEADING.rstrip()]
     with _folder(), _worker() as url:
         for heading, mistakes in MISTAKES.items():
-            lines += ["", f"## {heading}", "", "| mistake | command | message |"]
-            lines.append("| --- | --- | --- |")
-            # Mistakes with the same command and message share a row.
-            rows: dict[tuple[str, str], list[str]] = {}
+            usual = _USUAL.get(heading, "")
+            about_file = heading == "Configuration"
+            left_out = (
+                f"; of the former `{FILE}: ` at the beginning is left out" if about_file else ""
+            )
+            lines += ["", f"## {heading}", ""]
+            if usual:
+                said_after = "with what a row adds, or after the command that it names"
+                lines += [f"After `ldpstream {usual}` {said_after}{left_out}:", ""]
+            lines += ["| mistake | message |", "| --- | --- |"]
+            # Mistakes with the same message share a row.
+            rows: dict[str, dict[str, list[str]]] = {}
             for mistake in mistakes:
-                rows.setdefault((mistake.command, _make(mistake, url)), []).append(mistake.what)
-            above = ""
-            for (command, said), what in rows.items():
-                shown = "" if command == above else f"`ldpstream {command}`"
-                lines.append(f"| {'; '.join(what)} | {shown} | {said} |")
-                above = command
+                rest, said = mistake.command.removeprefix(usual).strip(), _make(mistake, url)
+                if about_file and not rest:
+                    said = said.removeprefix(f"{FILE}: ").replace(f"<br>{FILE}: ", "<br>")
+                rows.setdefault(said, {}).setdefault(rest, []).append(mistake.what)
+            for said, made in rows.items():
+                whats = (
+                    "; ".join(what) + (f": `{rest}`" if rest else "") for rest, what in made.items()
+                )
+                lines.append(f"| {'; '.join(whats)} | {said} |")
     lines.append(_SENT_HEADING)
-    lines += [f"| {what} | {numbers} |" for what, numbers in _sent()]
+    sent: dict[str, list[str]] = {}
+    for what, numbers in _sent():
+        sent.setdefault(numbers, []).append(what)
+    lines += [f"| {'; '.join(what)} | {numbers} |" for numbers, what in sent.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -109,7 +131,7 @@ def _make(mistake: Mistake, url: str) -> str:
     printed = "" if mistake.command.startswith("check") else run.stdout
     if run.exit_code not in (1, 2) or not said or printed or "Traceback" in said:
         said = f"EXIT {run.exit_code}, {run.exception!r}, {run.stdout} {said}"
-    parts = _LONG_LIST.sub(r"\1...", said).replace("|", "\\|").splitlines()
+    parts = _LONG_LIST.sub(r"\1...", _HELP.sub("", said)).replace("|", "\\|").splitlines()
     # There is no broker either, which only matters where nothing else is wrong.
     others = [part for part in parts if not part.startswith(_NO_BROKER)]
     return "<br>".join(others or parts)
@@ -157,4 +179,4 @@ def _sent() -> Iterator[tuple[str, str]]:
             driver.produce(encode_frame(spec.fingerprint, times, bad))
         assert driver.counted == 100, what
         reasons = ", ".join(f"{reason} {n}" for reason, n in driver.rejected.items()) or "0"
-        yield what, f"{driver.counted} | {driver.late} | {reasons}"
+        yield what, f"{driver.late} | {reasons}"

@@ -101,8 +101,12 @@ def test_every_metric_is_in_the_list_of_metrics_with_its_labels():
     listed = {}
     for part in page.split("\n## ")[1:]:
         process = part.partition("\n")[0].lower()
-        for name, labels in re.findall(r"^\| `(\w+)` \|([^|]*)\|", part, re.MULTILINE):
-            listed[process, name] = {label.strip() for label in labels.split(",")} - {""}
+        for rows, shared in zip(
+            part.split("\nWithout `collection`:"), ({"collection"}, set()), strict=False
+        ):
+            for names in re.findall(r"^\| (`ldp[^|]*`) \|", rows, re.MULTILINE):
+                for name, labels in re.findall(r"(\w+)(?:\{([^}]*)\})?`", names):
+                    listed[process, name] = {*re.findall(r"\w+", labels), *shared}
     assert listed == {
         key: labels for key, (_, labels) in exported().items() if key[1].startswith("ldpstream_")
     }

@@ -26,20 +26,16 @@ def programs(language: str) -> list[str]:
 
 @pytest.mark.broker
 @on_kafka
-async def test_the_python_programs_send_each_report_once(lab: Lab) -> None:
+async def test_the_python_program_sends_each_report_once(lab: Lab) -> None:
     topic, spec = lab.collection.topics.source, lab.collection.spec
     await lab.create(topic, partitions=4)
-    counts = []
-    for program in programs("python"):
-        await asyncio.to_thread(run, program, lab.file.parent)
-        frames = [
-            decode_frame(record.value, fingerprint=spec.fingerprint, report_bytes=1)
-            for record in await lab.records(topic)
-        ]
-        counts.append(sum(int(frame.counts.sum()) for frame in frames))
-    assert counts == [3, 1_003]
-    # However slow the machine is, many share a frame.
-    assert len(frames) <= 1 + 1_000 / 5
+    (program,) = programs("python")
+    await asyncio.to_thread(run, program, lab.file.parent)
+    frames = [
+        decode_frame(record.value, fingerprint=spec.fingerprint, report_bytes=1)
+        for record in await lab.records(topic)
+    ]
+    assert sum(int(frame.counts.sum()) for frame in frames) == 3
 
 
 def run(program: str, folder: Path) -> None:
