@@ -4,7 +4,7 @@ Little-endian: `u8 version = 0x81`, `u8 flags`, `u16 source partition`, `u32 n`,
 messages, 1 to 2^20, the source topic's id (16 bytes, zeros if the broker has none), `i64 after`,
 `i64 next`, `i64 end`, `u32 first`, `u32 length`; then, each only where a flag says so:
 
-- not `CONSECUTIVE`: n x u32, the offsets less `after`, ascending. Else `first` is the first one.
+- not `CONSECUTIVE`: n x u32, the offsets less `after`, ascending. Else `first` is the least one.
 - not `UNIFORM`: n x i32, the lengths, -1 for a message without a value. Else `length` is that of
   all. A field without a use is 0.
 - `DATED`: `i64`, the earliest arrival, epoch ms from 1970 to 9999, and n x u32, the arrivals less

@@ -3,7 +3,9 @@
 An epoch is `windows` consecutive windows. Each device has its own epochs, whose start follows from
 its secret. The first value of an epoch is kept until its end, and the next epoch draws again. The
 reports of any span therefore lose no more than one permanent draw for each epoch that it overlaps,
-for every pair of histories (docs/theory.md, section 11). docs/wire.md specifies the bytes.
+for every pair of histories (docs/theory.md, section 11). A permanent report for each distinct value
+would bound nothing: a, b, a, b, ... against c, c, c, c, ... tells of every change. docs/wire.md
+specifies the bytes.
 """
 
 import hmac
