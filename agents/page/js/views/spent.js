@@ -16,7 +16,7 @@ export function drawSpent({ privacy, window }) {
   say(element("spent-epsilon"), `ε\u00a0${number}`);
   const often = oftenText(limit, spent[1], window.pane_ms);
   say(element("spent-often"), `${unit && `${unit},`} a report: ${often}`);
-  const parts = limit === "spread" ? spent[1].charges : 0;
+  const parts = limit === "spread" ? (spent[1]?.charges ?? 0) : 0;
   element("spent-bar").hidden = parts === 0;
   if (parts) drawBar(spent[0], spent[1]);
   element("spent").replaceChildren(
