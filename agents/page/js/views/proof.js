@@ -118,7 +118,7 @@ function verdict(certificate, refused) {
 function factsOf({ factor, policy, proof }) {
   return [
     [worstOf(policy), factor ?? "unbounded"],
-    ["checked", proof === "enumeration" ? "every pair and report" : "how reports are made"],
+    ["checked", proof === "enumeration" ? "every pair and report" : "its construction"],
   ];
 }
 
