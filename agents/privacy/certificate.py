@@ -37,8 +37,8 @@ def certify_collection(
     return {
         "collection": name,
         "fingerprint": spec.fingerprint.hex(),
-        **certificate,
         "factor": None if worst is None else ratio_text(worst, digits=_FACTOR_DIGITS),
+        **certificate,
         "disclosed": list(spec.disclosed()),
         **spreads,
         **hold,
