@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from ldpstream.agents.config.kafka import KafkaConfig
     from ldpstream.agents.config.load import BOOTSTRAP_VARIABLE, Config, load_config, read_config
     from ldpstream.agents.config.shard import Shard
-    from ldpstream.agents.config.spread import SpreadConfig
     from ldpstream.agents.config.topic_names import Topics
     from ldpstream.agents.config.worker import WorkerConfig
+    from ldpstream.agents.privacy.spread import SpreadConfig
     from ldpstream.agents.query.ranges import Range
     from ldpstream.agents.state.windows import WindowSpec
 else:
@@ -26,7 +26,7 @@ else:
             "ldpstream.agents.config.kafka": "KafkaConfig",
             "ldpstream.agents.config.load": "BOOTSTRAP_VARIABLE Config load_config read_config",
             "ldpstream.agents.config.shard": "Shard",
-            "ldpstream.agents.config.spread": "SpreadConfig",
+            "ldpstream.agents.privacy.spread": "SpreadConfig",
             "ldpstream.agents.config.topic_names": "Topics",
             "ldpstream.agents.config.worker": "WorkerConfig",
             "ldpstream.agents.query.ranges": "Range",

@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
-from ldpstream.agents.config.spread import SpreadConfig, read_spread
+from ldpstream.agents.config.spread import read_spread
 from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import window_spec
@@ -21,11 +21,14 @@ from ldpstream.agents.privacy import (
     PrivacyStatement,
     central,
     hold_sentence,
+    limit_of,
+    losses_over_time,
     minimum_sentence,
     nominal_warning,
     privacy_statement,
     words_sentence,
 )
+from ldpstream.agents.privacy.spread import SpreadConfig
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import KEYS, TOP_LIMIT, EstimateOptions
@@ -95,7 +98,12 @@ class CollectionConfig:
             further.append(minimum_sentence(self.minimum, of_blocks, attributes=records))
         if self.central is not None:
             further.append(self.central.sentence())
-        return replace(said, protected=(*said.protected, *further))
+        return replace(
+            said,
+            protected=(*said.protected, *further),
+            spent=losses_over_time(self.spec, self.spread, self.window.pane_ms),
+            limit=limit_of(self.spec, self.spread),
+        )
 
     @property
     def publish_every_seconds(self) -> float:

@@ -1,14 +1,11 @@
-"""`spread`: in how many panes devices take part, and how estimates account for it.
+"""`spread`: read from the configuration, and how estimates account for it.
 
 Workers cannot observe it: they trust the configuration about the devices' ledgers.
 """
 
-from dataclasses import dataclass
-from fractions import Fraction
-
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.tables import SpreadTable
-from ldpstream.agents.privacy import YEAR_MS, factor_text, round_up
+from ldpstream.agents.privacy.spread import SpreadConfig
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling, sampling_of
 from ldpstream.mechanisms.base.errors import SpecError
@@ -17,56 +14,6 @@ from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES
 from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-
-
-@dataclass(frozen=True)
-class SpreadConfig:
-    """Devices take part in `reports` of the `windows` panes of each horizon."""
-
-    reports: int
-    windows: int
-    horizon_ms: int
-    rolling: bool
-
-    def budget(self, spec: CollectionSpec) -> Fraction:
-        """Return what all reports of a period may lose together, exactly."""
-        return self.reports * largest_loss(spec.mechanism.policy)
-
-    def most(self, windows: int) -> int:
-        """Return in how many of any `windows` >= 1 consecutive windows a device reports at most.
-
-        Unless rolling, a stretch across two periods may contain windows drawn for both.
-        """
-        if self.rolling:
-            whole, rest = divmod(windows, self.windows)
-            return whole * self.reports + min(rest, self.reports)
-        return max(
-            min(first, self.reports)
-            + (windows - first) // self.windows * self.reports
-            + min((windows - first) % self.windows, self.reports)
-            for first in range(min(self.reports, windows) + 1)
-        )
-
-    def sentence(self, spec: CollectionSpec) -> str:
-        """Return what a device loses over time.
-
-        A year may touch one period more than it contains, unless the windows are the same in every
-        period.
-        """
-        most = -(-YEAR_MS * self.windows // self.horizon_ms)
-        periods = -(-YEAR_MS // self.horizon_ms) + (not self.rolling)
-        period = self.budget(spec)
-        year = min(periods * self.reports, most) * largest_loss(spec.mechanism.policy)
-        each = format_duration(self.horizon_ms)
-        several = f"{self.reports:,} of the {self.windows:,} windows"
-        among = several if self.windows > 1 else "the one window"
-        return (
-            f"A device whose ledger spreads its budget reports in {among} of each {each}, drawn "
-            "from its secret, whatever its values are. Against whoever reads the topic "
-            f"and knows which reports are its own, those of one {each} lose at most "
-            f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of a "
-            f"year {round_up(year, 2)}."
-        )
 
 
 def read_spread(

@@ -4,6 +4,8 @@ The same models write the answers and their schemas in `/openapi.json`, so the t
 Times are RFC 3339 UTC; durations and precisions are milliseconds; an unknown number is null.
 """
 
+from typing import Any, Literal
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from ldpstream.agents.document.model import Window
@@ -76,13 +78,75 @@ class Attribute(Answer):
     linear: list[str] = Field(description="Names of its published linear queries")
 
 
+class LossOverTime(Answer):
+    """What all reports of a device in some time lose together at most."""
+
+    over: str = Field(description="The time in words, such as `a period of 7d`")
+    charges: int = Field(description="The number of reports, or with hold of draws, added up")
+    loss: str = Field(description="Between the two protected values that are hidden least")
+    factor: str = Field(description="How much likelier all reports can be for one of the two")
+
+
 class Privacy(Answer):
-    """What the policy promises in plain words; factors are exact and rounded up."""
+    """What the policy promises in plain words; losses and factors are exact and rounded up."""
 
     epsilon: str = Field(description="Budget of one report with its unit, such as `0.4 for each 2`")
     protected: list[str] = Field(description="What a report hides, and by what factor")
     unprotected: str | None = Field(description="Pairs that are not protected; null if none")
     disclosed: list[str] = Field(description="What leaves a device in the clear")
+    spent: list[LossOverTime] = Field(
+        default=[],
+        description="What a device with a ledger loses by one report, then by all in longer and "
+        "longer times, up to a year. Empty where single budgets are too many to add up",
+    )
+    limit: Literal["spread", "hold", "words"] | None = Field(
+        default=None,
+        description="What keeps its reports from costing one each in every window; null: nothing "
+        "but the budget of the ledger itself",
+    )
+
+
+class LossBounds(Answer):
+    """Bounds of the largest loss of a protected pair; null: it has none."""
+
+    low: float | None
+    high: float | None
+
+
+class RealisedLoss(Answer):
+    """The largest ratio of all pairs with one budget; `low` and `high` bound its logarithm."""
+
+    budget: float
+    ratio: str = Field(description="Exactly, as a fraction")
+    low: float
+    high: float
+
+
+class MechanismCertificate(Answer):
+    """What a mechanism promises and realises, in exact arithmetic."""
+
+    mechanism: str
+    policy: dict[str, Any]
+    loss: LossBounds
+    losses: list[RealisedLoss] = Field(description="One for each different budget")
+    disclosed: list[str]
+    unprotected_pairs: int = Field(description="Ordered pairs that the policy does not protect")
+    unprotected: str | None
+    proof: Literal["enumeration", "structure"]
+    violation: str | None = Field(description="Where the policy is broken; null if it holds")
+    passed: bool = Field(alias="pass", description="Whether the policy holds")
+    attributes: dict[str, "MechanismCertificate"] | None = None
+
+
+class CollectionCertificate(MechanismCertificate):
+    """What `ldpstream certify` prints of a collection."""
+
+    collection: str
+    fingerprint: str
+    factor: str | None = Field(description="The largest ratio of `losses`, rounded up")
+    spread: dict[str, Any] | None = None
+    hold: dict[str, Any] | None = None
+    words: dict[str, Any] | None = None
 
 
 class DeviceTables(Answer):

@@ -13,7 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.config.spread import SpreadConfig, sampling_between
+from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.areas import find_areas
 from ldpstream.agents.document.basis import Basis, of_attribute
 from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
@@ -29,6 +29,7 @@ from ldpstream.agents.document.model import (
 from ldpstream.agents.document.numbers import Numbers, merged_blocks, numbers, whole_sets
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.weights import weigh_ranges, weigh_values
+from ldpstream.agents.privacy.spread import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.state.context import WindowTotals

@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import BinaryIO, Final, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.http.job import Job
+from ldpstream.agents.http.job import Work
 
 _NICENESS: Final = 10
 _END_SECONDS: Final = 5.0
 _PROGRAM: Final = f"from {__name__} import main; main()"
 
-_Asked: TypeAlias = tuple[int, CollectionConfig | None, Job]
+_Asked: TypeAlias = tuple[int, CollectionConfig | None, Work]
 """A collection's number, the collection itself the first time, and what is asked about it."""
 
 
@@ -34,7 +34,7 @@ class AnswerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._told: dict[int, CollectionConfig] = {}
 
-    def body(self, job: Job, config: CollectionConfig) -> bytes:
+    def body(self, job: Work, config: CollectionConfig) -> bytes:
         """Return an answer computed by the process; start it if it is not running.
 
         Raises:

@@ -1,13 +1,14 @@
 """The short answers of the API; each handler only reads the pipeline."""
 
+import asyncio
 from collections.abc import Mapping
 
 from aiohttp import web
 from pydantic import BaseModel
 
-from ldpstream.agents.document.answers import CollectionList, DeviceDocument, Health
+from ldpstream.agents.document.answers import Collection, CollectionList, DeviceDocument, Health
 from ldpstream.agents.http import describe
-from ldpstream.agents.http.keys import ACCESS, METRICS, PIPELINE, SHARDS
+from ldpstream.agents.http.keys import ACCESS, CERTIFICATES, METRICS, PIPELINE, SHARDS
 from ldpstream.agents.http.lookup import named_collection
 from ldpstream.agents.http.probes import answer_metrics
 from ldpstream.agents.served.served import Described
@@ -38,13 +39,20 @@ async def collections(request: web.Request) -> web.Response:
     """Answer all collections, in the order of the configuration."""
     found: dict[str, Described] = {**request.app[PIPELINE].collections, **_others(request)}
     names = request.app[SHARDS].collections if SHARDS in request.app else found
-    listed = [describe.describe_collection(found[name]) for name in names]
+    listed = [await _described(found[name]) for name in names]
     return _json(CollectionList(collections=listed))
 
 
 async def collection(request: web.Request) -> web.Response:
     """Answer one collection."""
-    return _json(describe.describe_collection(named_collection(request)))
+    return _json(await _described(named_collection(request)))
+
+
+async def certificate(request: web.Request) -> web.Response:
+    """Answer what is proved of a collection's policy."""
+    config = named_collection(request).config
+    body = await request.app[CERTIFICATES].certificate(config)
+    return web.Response(body=body, content_type="application/json")
 
 
 async def device_spec(request: web.Request) -> web.Response:
@@ -59,6 +67,12 @@ async def device_spec(request: web.Request) -> web.Response:
 async def status(request: web.Request) -> web.Response:
     """Answer a collection's progress."""
     return _json(describe.describe_status(named_collection(request)))
+
+
+async def _described(served: Described) -> Collection:
+    """Return a collection; what its policy means takes seconds the first time if it is large."""
+    await asyncio.to_thread(getattr, served.config, "privacy")
+    return describe.describe_collection(served)
 
 
 def _others(request: web.Request) -> Mapping[str, Elsewhere]:

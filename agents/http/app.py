@@ -9,10 +9,20 @@ from aiohttp import web
 
 from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.certificates import Certificates
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.forwarding import FORWARDING, add_forwarding
-from ldpstream.agents.http.keys import ACCESS, BODIES, FEEDS, METRICS, PIPELINE, QUEUES, SHARDS
+from ldpstream.agents.http.keys import (
+    ACCESS,
+    BODIES,
+    CERTIFICATES,
+    FEEDS,
+    METRICS,
+    PIPELINE,
+    QUEUES,
+    SHARDS,
+)
 from ldpstream.agents.http.openapi import describe_api
 from ldpstream.agents.http.operations import OPERATIONS, Handler, Operation
 from ldpstream.agents.http.parameters import AnswerError, check_names
@@ -74,6 +84,7 @@ def build_http(
     app[PIPELINE] = pipeline
     app[METRICS] = metrics
     app[QUEUES] = ComputeQueues()
+    app[CERTIFICATES] = Certificates(app[QUEUES])
     app[ACCESS] = access or Access()
     app[BODIES] = Bodies(lambda: ARRIVING_BYTES)
     app[FEEDS] = Feeds(app[QUEUES])

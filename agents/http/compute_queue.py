@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.apart import AnswerProcess, EndedError
-from ldpstream.agents.http.job import Answer, Job, MakeJob, answered
+from ldpstream.agents.http.job import Answer, MakeJob, Work, answered
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.question import CHEAP_BYTES, WAITING_LIMIT
 
@@ -57,8 +57,12 @@ class ComputeQueues:
         return self._published[key]
 
     @asynccontextmanager
-    async def turn(self, cost_bytes: int, published_bytes: int) -> AsyncIterator[Compute]:
+    async def turn(
+        self, cost_bytes: int, published_bytes: int, *, limit_seconds: float | None = None
+    ) -> AsyncIterator[Compute]:
         """Wait for a turn, and hold it during a block.
+
+        A costly computation is aborted once the turn has lasted `limit_seconds`.
 
         Raises:
             AnswerError: 503, where too many are waiting already.
@@ -74,7 +78,11 @@ class ComputeQueues:
             queue.waiting -= 1
         if not cheap and self._ending is not None:
             self._ending.cancel()
-        body = Job.body if cheap else self._process.body
+        loop = asyncio.get_running_loop()
+        limit = None
+        if not cheap and limit_seconds is not None:
+            limit = loop.call_later(limit_seconds, self._process.end)
+        body = _here if cheap else self._process.body
 
         async def compute(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Answer:
             try:
@@ -86,8 +94,9 @@ class ComputeQueues:
             yield compute
         finally:
             queue.lock.release()
+            if limit is not None:
+                limit.cancel()
             if not cheap:
-                loop = asyncio.get_running_loop()
                 self._ending = loop.call_later(_IDLE_SECONDS, self._process.end)
 
     async def close(self) -> None:
@@ -95,3 +104,7 @@ class ComputeQueues:
         if self._ending is not None:
             self._ending.cancel()
         await asyncio.to_thread(self._process.end)
+
+
+def _here(work: Work, config: CollectionConfig) -> bytes:
+    return work.body(config)

@@ -12,6 +12,7 @@ from ldpstream.agents.document.answers import (
     Collection,
     CollectionStatus,
     DomainShape,
+    LossOverTime,
     PartitionStatus,
     Privacy,
     Readiness,
@@ -147,6 +148,8 @@ def _privacy(said: PrivacyStatement) -> Privacy:
         protected=list(said.protected),
         unprotected=said.unprotected,
         disclosed=list(said.disclosed),
+        spent=[LossOverTime(**vars(one)) for one in said.spent],
+        limit=said.limit,
     )
 
 

@@ -1,9 +1,10 @@
 """The input of an answer, picklable, so that any thread or process can compute it."""
 
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from scipy.version import version as scipy_version
@@ -14,7 +15,18 @@ from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.http.parameters import Format
+from ldpstream.agents.privacy.certificate import certify_collection
 from ldpstream.agents.state.context import WindowTotals
+
+
+class Work(Protocol):
+    """What a turn computes about a collection."""
+
+    def tag(self, config: CollectionConfig) -> str:
+        """Return a hash that identifies the answer, in hexadecimal."""
+
+    def body(self, config: CollectionConfig) -> bytes:
+        """Return the answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +74,20 @@ class Job:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """A collection's certificate, which depends on its configuration alone."""
+
+    def tag(self, config: CollectionConfig) -> str:
+        """Return the fingerprint of the spec that is proved."""
+        return config.spec.fingerprint.hex()
+
+    def body(self, config: CollectionConfig) -> bytes:
+        """Return what `ldpstream certify` prints of the collection, as JSON."""
+        proved = certify_collection(config.name, config.spec, config.spread)
+        return json.dumps(proved, ensure_ascii=False, allow_nan=False).encode()
+
+
+@dataclass(frozen=True)
 class Answer:
     """An answer's tag and body; the body is None if the reader has it."""
 
@@ -69,7 +95,7 @@ class Answer:
     body: bytes | None
 
 
-MakeJob: TypeAlias = Callable[[], Job]
+MakeJob: TypeAlias = Callable[[], Work]
 """Adds up the totals of a job, which takes too long for the event loop."""
 
 
@@ -77,7 +103,7 @@ def answered(
     config: CollectionConfig,
     make: MakeJob,
     known: frozenset[str],
-    body: Callable[[Job, CollectionConfig], bytes],
+    body: Callable[[Work, CollectionConfig], bytes],
 ) -> Answer:
     """Return the answer to a job, whose `body` is computed unless its tag, or a star, is known."""
     job = make()

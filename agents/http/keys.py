@@ -5,6 +5,7 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.certificates import Certificates
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.receiving import Bodies
@@ -15,6 +16,7 @@ from ldpstream.agents.served.shards import Shards
 PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
 METRICS: Final = web.AppKey("metrics", Metrics)
 QUEUES: Final = web.AppKey("queues", ComputeQueues)
+CERTIFICATES: Final = web.AppKey("certificates", Certificates)
 ACCESS: Final = web.AppKey("access", Access)
 SHARDS: Final = web.AppKey("shards", Shards)
 """Set only if there are other shards."""

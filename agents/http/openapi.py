@@ -28,8 +28,8 @@ _ERRORS: Final = {
     415: "A body whose Content-Type is not application/json",
     421: "A host name that may be another site's (only on loopback without a token), or a request "
     "forwarded by another worker about a collection that this one does not run",
-    503: "The state is still being read, too many requests are waiting, or no worker of the "
-    "collection's shard answers",
+    503: "The state is still being read, too many requests are waiting, the computation takes too "
+    "long, or no worker of the collection's shard answers",
 }
 
 

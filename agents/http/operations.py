@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,
+    CollectionCertificate,
     CollectionList,
     CollectionStatus,
     DeviceDocument,
@@ -94,6 +95,14 @@ OPERATIONS: Final = (
         summary="What devices need to privatize and frame",
         handler=api.device_spec,
         answer=DeviceDocument,
+    ),
+    Operation(
+        path="/api/collections/{name}/certificate",
+        summary="What is proved of the policy, as `ldpstream certify` prints it; 503 where that "
+        "takes too long here",
+        handler=api.certificate,
+        answer=CollectionCertificate,
+        parameters=(FINGERPRINT,),
     ),
     Operation(
         path="/api/collections/{name}/windows",

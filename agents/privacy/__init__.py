@@ -7,6 +7,7 @@ smaller than it is.
 from ldpstream.agents.privacy.central import Central, central
 from ldpstream.agents.privacy.factors import factor_text, round_up
 from ldpstream.agents.privacy.nominal import nominal_warning
+from ldpstream.agents.privacy.over_time import limit_of, losses_over_time
 from ldpstream.agents.privacy.statement import (
     YEAR_MS,
     PrivacyStatement,
@@ -23,6 +24,8 @@ __all__ = [
     "central",
     "factor_text",
     "hold_sentence",
+    "limit_of",
+    "losses_over_time",
     "minimum_sentence",
     "nominal_warning",
     "privacy_statement",

@@ -26,7 +26,7 @@ def epsilon_text(policy: Policy) -> str:
             return epsilon_text(policy.values)
         case AttributesPolicy():
             texts = dict.fromkeys(map(epsilon_text, policy.parts))
-            return ", ".join(texts) if len(texts) <= 2 else f"{len(texts)} budgets"
+            return ", ".join(texts) if len(texts) <= 2 else f"one of {len(texts)} budgets"
         case BinaryPolicy():
             return _between(e for e in (policy.first, policy.second) if math.isfinite(e))
         case BlockPolicy():

@@ -29,22 +29,30 @@ def factor_text(budget: Fraction) -> str:
         raise ValueError(f"expected a budget of at least 0, got {float(budget)}")
     if budget > LARGEST_BUDGET:
         return "more than 1.9e+434"
-    factor = exp_bounds(budget)[1]
-    if factor == 1:
+    return ratio_text(exp_bounds(budget)[1])
+
+
+def ratio_text(ratio: Fraction, digits: int = _DIGITS) -> str:
+    """Return a decimal number at or above a ratio, and at least 1, as `factor_text` writes it.
+
+    >>> ratio_text(Fraction(20085537, 1000000), digits=6)
+    '20.0856'
+    """
+    if ratio <= 1:
         return "1"
-    if factor >= _PLAIN:
-        return _exponential(factor)
-    return round_up(factor, _decimals(factor))
+    if ratio >= _PLAIN:
+        return _exponential(ratio)
+    return round_up(ratio, _decimals(ratio, digits))
 
 
-def _decimals(factor: Fraction) -> int:
+def _decimals(factor: Fraction, digits: int) -> int:
     """Return how many decimals to show of a factor above 1: fewer for larger ones."""
     if factor < Fraction(11, 10):
-        decimals, excess = 2, factor - 1
+        decimals, excess = digits - 1, factor - 1
         while excess * 10 ** (decimals - 1) < 1:
             decimals += 1
         return decimals
-    return max(0, _DIGITS - len(str(int(factor))))
+    return max(0, digits - len(str(int(factor))))
 
 
 def round_up(number: Fraction, decimals: int) -> str:
@@ -56,6 +64,18 @@ def round_up(number: Fraction, decimals: int) -> str:
     whole, rest = divmod(scaled, 10**decimals)
     digits = f"{rest:0{decimals}d}".rstrip("0") if decimals else ""
     return f"{whole}.{digits}" if digits else str(whole)
+
+
+def loss_text(loss: Fraction) -> str:
+    """Return a decimal number at or above a loss, as text; small ones have two digits.
+
+    >>> loss_text(Fraction(2, 3)), loss_text(Fraction(1, 3000))
+    ('0.67', '0.00034')
+    """
+    decimals = 2
+    while 0 < loss * 10 ** (decimals - 1) < 1:
+        decimals += 1
+    return round_up(loss, decimals)
 
 
 def width_text(width: float) -> str:

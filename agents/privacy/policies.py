@@ -221,7 +221,6 @@ def _lip(policy: LipPolicy) -> list[str]:
     """Say how far a report moves the odds for those who know the prior, and the implied LDP."""
     epsilons = sorted({level.epsilon for level in policy.levels})
     factors = [factor_text(epsilon) for epsilon in epsilons]
-    implied = max(entry for *_, entry in policy.constraints())
     said = [
         _for_priors(
             f"whoever knows the prior of a device that reported with factor {', '.join(factors)}"
@@ -230,7 +229,7 @@ def _lip(policy: LipPolicy) -> list[str]:
             "that factor" if len(factors) > 1 else f"a factor {factors[0]}",
         ),
         (
-            f"Whatever the priors are, no report is more than {factor_text(implied)} times "
+            f"Whatever the priors are, no report is more than {factor_text(policy.implied)} times "
             "likelier for one value than for the other."
         ),
     ]

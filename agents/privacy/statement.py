@@ -1,7 +1,7 @@
 """The privacy statement of a collection: its policy in plain sentences."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from ldpstream.agents.privacy.epsilon import epsilon_text
 from ldpstream.agents.privacy.factors import factor_text, round_up
@@ -20,6 +20,23 @@ _REPEATED: Final = (
 _DRAWN_ONCE: Final = "This holds for each report by itself."
 
 
+Limit: TypeAlias = Literal["spread", "hold", "words"]
+"""What keeps a device with a ledger from one charge in every window."""
+
+
+@dataclass(frozen=True)
+class LossOverTime:
+    """What all reports of a device in some time lose together at most, rounded up.
+
+    `charges` is the number of reports, or with `hold` of draws, that this adds up.
+    """
+
+    over: str
+    charges: int
+    loss: str
+    factor: str
+
+
 @dataclass(frozen=True)
 class PrivacyStatement:
     """What is promised, what is not, and what leaves in the clear, as plain sentences."""
@@ -28,6 +45,8 @@ class PrivacyStatement:
     protected: tuple[str, ...]
     unprotected: str | None
     disclosed: tuple[str, ...]
+    spent: tuple[LossOverTime, ...] = ()
+    limit: Limit | None = None
 
 
 def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:

@@ -40,9 +40,10 @@ from benchmarks.accuracy.life_crowd import (
 from benchmarks.accuracy.life_table import LEVEL, Cell, print_table
 from benchmarks.accuracy.repeated import AffineSums
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.spread import SpreadConfig, sampling_between
+from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.basis import of_attribute
 from ldpstream.agents.document.build import active_devices
+from ldpstream.agents.privacy.spread import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import bound

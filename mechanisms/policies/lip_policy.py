@@ -40,6 +40,13 @@ class LipPolicy(Policy):
         q, r = self.thresholds[level]
         return Fraction(WORD - q, WORD - r), Fraction(r, q)
 
+    @property
+    def implied(self) -> Fraction:
+        """The largest entry: the local differential privacy that follows for all levels."""
+        return _log_above(
+            max(ratio for level in range(len(self.levels)) for ratio in self._ratios(level))
+        )
+
     def entry(self, value: int, other: int) -> Fraction | None:
         if value == other:
             return Fraction(0)
@@ -63,7 +70,6 @@ class LipPolicy(Policy):
         return "values in different levels: a report reveals the level of prior and epsilon"
 
     def describe(self) -> dict[str, Json]:
-        largest = max(ratio for level in range(len(self.levels)) for ratio in self._ratios(level))
         return {
             "kind": "lip",
             "size": self.size,
@@ -73,7 +79,7 @@ class LipPolicy(Policy):
                 float(max(level.high for level in self.levels)),
             ],
             "levels": len(self.levels),
-            "implied_ldp": float(_log_above(largest)),
+            "implied_ldp": float(self.implied),
             "guarantee": (
                 "for every prior of the report's level, odds that a report changes by at most "
                 "e^epsilon in either direction: e^-epsilon <= P(X | report) / P(X) <= e^epsilon; "

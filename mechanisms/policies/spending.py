@@ -18,6 +18,7 @@ from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
 
 
@@ -28,7 +29,7 @@ def largest_loss(policy: Policy) -> Fraction:
 
     Raises:
         SpecError: for more than 1000 values, unless the policy is one of blocks, sensitive values,
-            a metric or localized information privacy.
+            a metric or priors.
 
     >>> largest_loss(MetricPolicy(0.5, (4, 3)))
     Fraction(5, 2)
@@ -39,8 +40,12 @@ def largest_loss(policy: Policy) -> Fraction:
         return max(map(largest_loss, policy.parts))
     if isinstance(policy, MetricPolicy):
         return policy.entry(0, policy.size - 1)  # opposite corners
-    if isinstance(policy, BinaryPolicy | LipPolicy):
+    if isinstance(policy, BinaryPolicy):
         return max(budget for *_, budget in policy.constraints())
+    if isinstance(policy, LipPolicy):
+        return policy.implied
+    if isinstance(policy, PriorPolicy):
+        return _finite(policy.entry(0, 1))
     if isinstance(policy, BlockPolicy):
         block = int(policy.blocks.sizes.argmax())
         first, second, *_ = (policy.blocks.of_value == block).nonzero()[0].tolist()

@@ -43,6 +43,8 @@ async def test_no_view_has_serious_violations(browser: Browser, url: str, screen
     grounds = set()
     for collection, view in VIEWS:
         await open_view(page, url, collection, view)
+        if view == "privacy":
+            await page.locator("#proof .good").wait_for()
         await page.evaluate(
             "() => document.querySelectorAll('details').forEach(d => d.open = true)"
         )

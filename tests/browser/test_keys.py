@@ -63,7 +63,7 @@ async def test_c_opens_the_choice_where_no_window_is_before(page: Page, url: str
     [
         ("modes", "values", "top"),
         ("modes", "time", "add-line"),
-        ("spots", "time", "last"),
+        ("spots", "time", "collection"),
         ("places", "map", "measure"),
         ("modes", "health", "collection"),
     ],

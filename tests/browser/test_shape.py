@@ -120,15 +120,41 @@ async def test_a_tall_grid_is_seen_at_once(page: Page, url: str) -> None:
     assert len({box and box["y"] for box in tops}) == 1
 
 
-async def test_on_a_phone_a_number_stands_on_top_and_the_sentence_on_the_first_screen(
-    page: Page, url: str
+@pytest.mark.parametrize("width", [390, 320])
+async def test_on_a_phone_the_head_is_short_and_the_sentence_begins_within_200_pixels(
+    page: Page, url: str, width: int
 ) -> None:
-    await page.set_viewport_size({"width": 390, "height": 844})
-    await open_view(page, url, "incomes", "values", "&window=2026-11-21T10:01:00Z")
-    for name, limit in (("#n", 200), ("#values-sum", 320)):
-        box = await page.locator(name).bounding_box()
-        assert box is not None
-        assert box["y"] + box["height"] <= limit, name
+    await page.set_viewport_size({"width": width, "height": 844})
+    for view in ("values", "cumulative", "time", "privacy"):
+        await open_view(page, url, "incomes", view, "&window=2026-11-21T10:01:00Z")
+        await expect(page.locator("#age")).to_be_visible()
+        assert await page.evaluate("document.documentElement.scrollWidth") <= width
+        boxes = [
+            await page.locator(name).bounding_box()
+            for name in ("#all", "#collection", "#age", "#pause", "#theme")
+        ]
+        for one, other in pairwise(boxes):
+            assert one is not None
+            assert other is not None
+            # One row, side by side, of controls that a finger hits.
+            assert one["x"] + one["width"] <= other["x"]
+            assert max(one["y"], other["y"]) < min(
+                one["y"] + one["height"], other["y"] + other["height"]
+            )
+        for name in ("#collection", "#pause", "#theme", "#window", "#older", "#tab-values"):
+            box = await page.locator(name).bounding_box()
+            assert box is not None
+            assert box["height"] >= 40, name
+        sentence = page.locator(f"#{view} .sentence")
+        lines = await sentence.evaluate("""one => {
+          const range = document.createRange();
+          range.selectNodeContents(one);
+          return [...range.getClientRects()].map(({ bottom }) => bottom);
+        }""")
+        assert lines[0] <= 200, view
+        tabs = await page.locator("#tabs").bounding_box()
+        assert tabs is not None
+        assert lines[-1] <= tabs["y"]
 
 
 async def test_the_title_says_what_is_shown(page: Page, url: str) -> None:

@@ -149,3 +149,18 @@ async def test_the_sentence_says_what_rose_and_what_is_not_shown(page: Page, url
         "tram: no difference shown."
     )
     await page.unroute_all(behavior="wait")
+
+
+async def test_the_span_is_chosen_as_a_time_and_kept_in_the_address(page: Page, url: str) -> None:
+    await open_view(page, url, "modes", "time", "&last=7")
+    spans = page.locator("#spans button")
+    assert await spans.all_inner_texts() == ["12 min", "24 min", "48 min", "96 min"]
+    pressed = page.locator("#spans [aria-pressed=true]")
+    await expect(pressed).to_have_text("24 min")  # 7 is none of them.
+    await spans.nth(0).click()
+    await expect(pressed).to_have_text("12 min")
+    assert "last=12" in page.url
+    await page.reload()
+    await expect(pressed).to_have_text("12 min")
+    await page.go_back()
+    await expect(pressed).to_have_text("24 min")

@@ -4,15 +4,32 @@ import asyncio
 import csv
 import io
 import json
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from playwright.async_api import Page
 
+from ldpstream.agents.http import serve
 from tests.browser.looking import ask, open_view
+from tests.browser.showing import MODES, report
+from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def closed_url() -> AsyncIterator[str]:
+    """Serve a collection whose windows are all final."""
+    pipeline = serve_collections({"modes": MODES})
+    served = pipeline.collections["modes"]
+    for minute in range(3):
+        report(served, minute, 500, seed=minute)
+    served.close(START_MS + 3 * MINUTE_MS)
+    async with serve(pipeline, port=0) as started:
+        yield started
 
 
 async def saved(page: Page) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:
@@ -65,3 +82,18 @@ async def test_what_begins_like_a_formula_is_no_formula_in_a_spreadsheet(page: P
       return csvOf([{ line: "=1+1", value: -0.5 }, { line: 'a "b", c', value: null }]);
     }""")
     assert text == 'line,value\r\n\'=1+1,-0.5\r\n"a ""b"", c",\r\n'
+
+
+async def test_where_all_windows_are_final_files_hold_all_of_them(page: Page, closed_url: str):
+    await open_view(page, closed_url, "modes", "time", "&window=")
+    rows, records = await saved(page)
+    windows = (await ask(closed_url, "modes/windows"))["windows"]
+    assert [one["final"] for one in windows] == [True] * 3
+    lines = [one["line"] for one in records[: len(records) // 3]]
+    assert lines
+    assert [(one["start"], one["line"]) for one in records] == [
+        (one["window"]["start"], line) for one in windows for line in lines
+    ]
+    assert {one["final"] for one in records} == {True}
+    assert all(one["low"] <= one["value"] <= one["high"] for one in records)
+    assert [float(one["value"]) for one in rows] == [one["value"] for one in records]

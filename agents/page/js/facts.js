@@ -2,6 +2,7 @@
 
 import { element, figure, say } from "./dom.js";
 import { countText, spanText } from "./format.js";
+import { forgetProof, isProved } from "./views/proof.js";
 
 /** @typedef {import("./types.js").Estimate} Estimate */
 /** @typedef {import("./types.js").Shown} Shown */
@@ -32,6 +33,7 @@ export function forgetFacts() {
   for (const id of ["facts", "strip-part", "withheld", "lost", "waits", "downloads"]) {
     element(id).hidden = true;
   }
+  forgetProof();
   say(element("forgery"), "Not known yet.");
   hideEstimates(() => true);
 }
@@ -58,6 +60,7 @@ export function drawFacts({ collection, window, compared, status }, estimate) {
     element("state-words"),
     `${spanText(window.window)} UTC${final ? "" : ", still open"}${span}${merged}${about}`,
   );
+  element("proved").hidden = !isProved(collection);
   tile("n", n);
   tile("late", estimate?.late ?? window.late);
   tile("rejected", status.rejected);
@@ -78,11 +81,11 @@ export function drawFacts({ collection, window, compared, status }, estimate) {
       : "",
   );
   hideEstimates((part) => withheld && !part.closest("#time"));
-  const beside = compared ? `, compared with ${spanText(compared.window)}` : "";
+  const comparison = compared ? `, compared with ${spanText(compared.window)}` : "";
   // Announce only what a reader has to know, not every new number.
   say(
     element("announce"),
     `Window ${spanText(window.window)} UTC of ${collection.name} is ` +
-      `${final ? `final with ${countText(n)} reports` : "open"}${withheld ? ", withheld" : ""}${beside}.`,
+      `${final ? `final with ${countText(n)} reports` : "open"}${withheld ? ", withheld" : ""}${comparison}.`,
   );
 }

@@ -33,7 +33,7 @@ import { comparedWindow, pickWindow, startWindows, windowsOf } from "./windows.j
 /** @typedef {import("./types.js").WindowState} WindowState */
 
 const GONE = 410;
-const LISTS = /** @type {const} */ (["top", "method", "last", "measure"]); // With fixed options.
+const LISTS = /** @type {const} */ (["top", "method", "measure"]); // With fixed options.
 const VIEWS = [valuesView, crossedView, mapView, cdfView, timeView, privacyView, healthView];
 
 let turn = 0; // Counts choices: a slow answer must not overwrite the answer to a later choice.

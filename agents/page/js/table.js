@@ -91,7 +91,7 @@ function rowsOf(table) {
 }
 
 /**
- * The numbers of a row: low and high beside the number that they bound.
+ * The numbers of a row, and next to each its bounds.
  *
  * @param {HTMLTableRowElement} row
  */

@@ -91,6 +91,28 @@
 
 /** @typedef {{name: string, mechanism: string, values: number, domain: Domain, likelihood: boolean}} Attribute */
 
+/** @typedef {{over: string, charges: number, loss: string, factor: string}} LossOverTime */
+
+/**
+ * @typedef {object} Privacy
+ * @property {string} epsilon
+ * @property {string[]} protected
+ * @property {string | null} unprotected
+ * @property {string[]} disclosed
+ * @property {LossOverTime[]} spent One report first, then longer and longer times.
+ * @property {"spread" | "hold" | "words" | null} limit
+ */
+
+/**
+ * @typedef {object} Policy What a certificate is about.
+ * @property {string} kind
+ * @property {string} [metric]
+ * @property {Policy} [values] With public weights.
+ * @property {Record<string, Policy>} [attributes] Of records.
+ */
+
+/** @typedef {{mechanism: string, policy: Policy, factor: string | null, proof: string, violation: string | null, pass: boolean}} Certificate */
+
 /**
  * @typedef {object} Collection
  * @property {string} name
@@ -98,7 +120,7 @@
  * @property {string} mechanism
  * @property {number} values
  * @property {Domain} domain
- * @property {{epsilon: string, protected: string[], unprotected: string | null, disclosed: string[]}} privacy
+ * @property {Privacy} privacy
  * @property {string} topic
  * @property {number} precision_ms
  * @property {{size_ms: number, hop_ms: number, grace_ms: number, idle_ms: number | null, pane_ms: number}} window
@@ -114,6 +136,7 @@
  * @property {string[]} ranges
  * @property {string[]} linear
  * @property {Attribute[]} [attributes] Of records.
+ * @property {{fingerprint: string}[]} accepted Earlier specs.
  * @property {string} [attribute] The current attribute, with its domain and mechanism above.
  * @property {boolean} ready
  */

@@ -20,8 +20,10 @@ from ldpstream.mechanisms import (
     compose,
 )
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
 from ldpstream.mechanisms.policies.spending import SumPolicy, first_beyond, largest_loss
+from tests.conformance.instances import LIP
 from tests.exact.wire.test_vectors import spec_of
 
 THREE = {
@@ -149,3 +151,14 @@ def test_the_first_pair_beyond_is_found():
     assert first_beyond(MatrixPolicy.of([[0, 1, 9], [1, 0, 2], [1, 1, 0]]), allowed) is None
     assert first_beyond(MatrixPolicy.of([[0, 1, 9], [1, 0, 2], [1, 1.5, 0]]), allowed) == (2, 1)
     assert first_beyond(MatrixPolicy.of([[0, 1, 9], ["inf", 0, 2], [1, 1, 0]]), allowed) == (1, 0)
+
+
+@pytest.mark.parametrize("name", LIP)
+def test_the_largest_loss_of_priors_is_that_of_all_pairs(name: str):
+    policy = LIP[name].policy
+    assert largest_loss(policy) == max(budget for *_, budget in policy.constraints())
+
+
+def test_the_largest_loss_of_one_prior_is_that_of_all_pairs():
+    policy = PriorPolicy(0.7, (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)))
+    assert largest_loss(policy) == max(budget for *_, budget in policy.constraints())

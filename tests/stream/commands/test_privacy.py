@@ -16,6 +16,7 @@ from ldpstream.agents.http import build_http
 from ldpstream.agents.privacy import factor_text, nominal_warning, privacy_statement
 from ldpstream.agents.privacy.factors import round_up
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+from tests.stream.cli import configured_modes
 from tests.stream.commands.test_certify_every import GRID
 from tests.stream.serving import CITY, serve_collections
 
@@ -192,3 +193,77 @@ def test_a_nominal_budget_is_warned_of(mechanism: str, table: str, least: float)
     assert said is not None
     assert said.startswith("collection.c: warning: its least budget is 12.5, so a report may be ")
     assert f"e^12.5 = {factor_text(Fraction(25, 2))} times likelier" in said
+
+
+OVER_TIME = {
+    "": [
+        ("one report", 1, "1", "2.72"),
+        ("a day, reporting in every window", 24, "24", "2.7e+10"),
+        ("a year, reporting in every window", 8760, "8760", "more than 1.9e+434"),
+    ],
+    'spread = { reports = 4, horizon = "1d" }': [
+        ("one report", 1, "1", "2.72"),
+        ("a period of 1d", 4, "4", "54.6"),
+        ("any 1d in a row", 8, "8", "2981"),
+        # 366 periods touch any year.
+        ("a year", 1464, "1464", "more than 1.9e+434"),
+    ],
+    'spread = { reports = 4, horizon = "1d", rolling = true }': [
+        ("one report", 1, "1", "2.72"),
+        ("a period of 1d", 4, "4", "54.6"),
+        ("a year", 1460, "1460", "more than 1.9e+434"),
+    ],
+    "hold = 2184": [  # 91 days
+        ("one report", 1, "1", "2.72"),
+        ("an epoch of 91d", 1, "1", "2.72"),
+        ("a year", 6, "6", "404"),
+    ],
+    "hold = { windows = 2184, epsilon = 2.0 }": [
+        ("one report", 1, "1", "2.72"),
+        ("an epoch of 91d", 1, "2", "7.39"),
+        ("a year", 6, "12", "162755"),
+    ],
+}
+
+
+@pytest.mark.parametrize("table", OVER_TIME)
+def test_what_is_spent_over_time_follows_from_what_devices_do(tmp_path: Path, table: str):
+    text = 'mechanism = "randomized-response"\nepsilon = 1.0\ndomain = { size = 3 }\n'
+    privacy = configured_modes(tmp_path, f"[collection.modes]\n{text}{table}\n").privacy
+    found = [(one.over, one.charges, one.loss, one.factor) for one in privacy.spent]
+    assert found == OVER_TIME[table]
+    assert privacy.limit == (table.split()[0] if table else None)
+
+
+def test_long_windows_are_added_up_to_a_year_alone(tmp_path: Path):
+    text = 'mechanism = "binary"\nepsilon = [inf, 1e-3]\ndomain = { values = ["no", "yes"] }\n'
+    for size, charges in (("1d", [1, 7, 365]), ("7d", [1, 53])):
+        window = f'window = {{ size = "{size}" }}\n'
+        privacy = configured_modes(tmp_path, f"[collection.modes]\n{text}{window}").privacy
+        assert [one.charges for one in privacy.spent] == charges
+    assert privacy.spent[0].loss == "0.001"
+
+
+def test_what_is_spent_is_between_the_values_that_are_hidden_least(tmp_path: Path):
+    for text, loss in (
+        ('mechanism = "l1-geometric"\nepsilon = 0.4\ndomain = { size = 50 }\n', "19.6"),
+        # For priors it is the local differential privacy that follows: up to twice epsilon.
+        (
+            'mechanism = "lip"\nepsilon = 1.0\nprior = 0.5\ndomain = { values = ["a", "b"] }\n',
+            "1.49",
+        ),
+    ):
+        privacy = configured_modes(tmp_path, f"[collection.modes]\n{text}").privacy
+        assert privacy.spent[0].loss == loss
+
+
+def test_a_run_of_rounds_costs_one_report(tmp_path: Path):
+    text = 'mechanism = "block-hadamard"\nepsilon = 3.0\nwindow = { size = "1d" }\n'
+    text += "domain = { words = { bits = 64, rounds = 8 } }\n"
+    privacy = configured_modes(tmp_path, f"[collection.modes]\n{text}").privacy
+    assert [(one.over, one.charges) for one in privacy.spent] == [
+        ("one report", 1),
+        ("a run of 8 rounds", 1),
+        ("a year", 47),
+    ]
+    assert privacy.limit == "words"

@@ -32,6 +32,8 @@ ASKED = [
     ("/api/collections/{name}/events", "/api/collections/city/events?after=x", 400),
     ("/api/collections/{name}/spec", "/api/collections/city/spec", 200),
     ("/api/collections/{name}/spec", "/api/collections/none/spec", 404),
+    ("/api/collections/{name}/certificate", "/api/collections/city/certificate", 200),
+    ("/api/collections/{name}/certificate", "/api/collections/none/certificate", 404),
     ("/api/collections/{name}/status", "/api/collections/city/status", 200),
     ("/api/collections/{name}/status", "/api/collections/none/status", 404),
     ("/healthz", "/healthz", 200),

@@ -1,4 +1,4 @@
-// How lines are told apart: by a colour, and by the shape of their points.
+// Each line has a colour and a shape of its points.
 
 import { drawn } from "../spark.js";
 

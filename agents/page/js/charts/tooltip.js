@@ -16,7 +16,7 @@ import { PLACES } from "../shell/keys.js";
  * @property {(place: Place | null, key: string) => Place | null} move Where a key leads, or null;
  *   no key leads to where the cursor begins.
  * @property {(place: Place | null) => Box | null} mark Draw the cursor, for null take it away.
- *   Returns the box that the tooltip stands beside, in the browser window.
+ *   Returns the box next to which the tooltip stands, relative to the viewport.
  * @property {(place: Place) => Tip | null} tip null if the place is gone.
  * @property {(place: Place | null, key: string) => boolean} [act] Whether a key did something else.
  */

@@ -21,35 +21,31 @@ export function drawWhiskers(pen, across, frame) {
   const { atX, atY, left } = frame;
   pen.strokeStyle = colour("accent");
   for (const { y, low, middle, high, open } of across) {
-    const level = atY(y);
-    const [from, to] = [atX(low), atX(high)];
+    const at = atY(y);
+    const ends = [atX(low), atX(high)];
+    /** @param {number} from @param {number} to @param {number[]} dash */
+    const level = (from, to, dash) =>
+      stroke(
+        pen,
+        [
+          [from, at],
+          [to, at],
+        ],
+        dash,
+      );
     pen.globalAlpha = 0.6;
     pen.lineWidth = 1;
-    stroke(
-      pen,
-      [
-        [left, level],
-        [from, level],
-      ],
-      [1.5, 4],
-    );
+    level(left, ends[0], [1.5, 4]);
     pen.globalAlpha = 1;
     pen.lineWidth = 2.5;
-    stroke(
-      pen,
-      [
-        [from, level],
-        [to, level],
-      ],
-      open ? [4, 3] : [],
-    );
+    level(ends[0], ends[1], open ? [4, 3] : []);
     pen.lineWidth = 2;
-    for (const end of [from, to])
+    for (const end of ends)
       stroke(pen, [
-        [end, level - CAP],
-        [end, level + CAP],
+        [end, at - CAP],
+        [end, at + CAP],
       ]);
-    point(pen, DOT, atX(middle), level, colour(open ? "card" : "accent"));
+    point(pen, DOT, atX(middle), at, colour(open ? "card" : "accent"));
   }
   drawLabels(pen, across, frame);
 }

@@ -11,7 +11,7 @@ import { element, make } from "../dom.js";
  */
 
 const LEAP = 10;
-const PICKERS = ["add-line", "last", "top", "measure", "collection"]; // The first that is in sight.
+const PICKERS = ["add-line", "top", "measure", "collection"]; // The first that is in sight.
 const STORED = "ldpstream.keys";
 
 /** @type {Keys<boolean>} */

@@ -4,6 +4,8 @@ import { ask, estimatePath } from "../api.js";
 import { element, figure, make, say } from "../dom.js";
 import { countText, durationText, tickText } from "../format.js";
 import { fillTable } from "../table.js";
+import { drawProof } from "./proof.js";
+import { drawSpent } from "./spent.js";
 
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -33,10 +35,12 @@ async function update({ collection, window, method }, current) {
 
 /** @param {Collection} collection Drawn again only if its configuration is another. */
 export function drawPrivacy(collection) {
+  drawProof(collection);
   const key = JSON.stringify(collection);
   if (key === drawn) return;
   drawn = key;
   const { privacy, window } = collection;
+  drawSpent(collection);
   const [first, ...others] = privacy.protected;
   say(
     element("privacy-sum"),
@@ -46,12 +50,8 @@ export function drawPrivacy(collection) {
   element("unprotected-part").hidden = privacy.unprotected === null;
   say(element("unprotected"), privacy.unprotected ?? "");
   drawSeen(collection);
-  const least = collection.minimum_block;
-  const ofBlock = least > 1 ? `, of a block below ${least.toLocaleString("en")}` : "";
   /** @type {[string, string][]} */
   const facts = [
-    ["Mechanism", collection.mechanism],
-    ["Fingerprint", collection.fingerprint],
     ["Values", collection.values.toLocaleString("en")],
     [
       "Windows",
@@ -61,10 +61,6 @@ export function drawPrivacy(collection) {
     ],
     ["Grace for late reports", window.grace_ms ? durationText(window.grace_ms) : "none"],
     ["Precision of times", durationText(collection.precision_ms)],
-    [
-      "Nothing is shown below",
-      `${collection.minimum.toLocaleString("en")} ${collection.minimum === 1 ? "report" : "reports"}${ofBlock}`,
-    ],
     ["Topic", collection.topic],
   ];
   element("settings").replaceChildren(

@@ -1,31 +1,22 @@
 // Picked ranges, quantiles, means and labels over windows: lines that share a scale, and reports.
 
 import { drawChart, forgetChart, gutterOf, markChart, nearest, valueAt } from "../charts/charts.js";
-import { choose, chosen } from "../choices.js";
+import { choose } from "../choices.js";
 import { element, make, say } from "../dom.js";
-import {
-  confidenceText,
-  countText,
-  decimalsFor,
-  labelText,
-  meanText,
-  percentText,
-  spanText,
-  tickText,
-} from "../format.js";
+import { confidenceText, countText, labelText, spanText, tickText } from "../format.js";
 import { estimatesOf } from "../history.js";
 import { glyph, LOOKS } from "../charts/looks.js";
 import { extentOf, MOST_VALUES_LISTED, seriesOf, titled } from "../series.js";
-import { fillTable, number } from "../table.js";
 import { FONT, widthOf } from "../charts/ticks.js";
 import { along, pointAt } from "../charts/tooltip.js";
 import { courseText } from "./course.js";
 import { pickedLines, startLines } from "./lines.js";
+import { fillWindows, writer } from "./time-table.js";
+import { drawSpans, spanOf, startSpans } from "./span.js";
 import { keepLines } from "./time-file.js";
 import { valuesView } from "./values-view.js";
 
 /** @typedef {import("../charts/charts.js").Chart} Chart */
-/** @typedef {import("../series.js").Point} Point */
 /** @typedef {import("../series.js").Series} Series */
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").Estimate} Estimate */
@@ -33,7 +24,6 @@ import { valuesView } from "./values-view.js";
 /** @typedef {import("../types.js").WindowState} WindowState */
 /** @typedef {{collection: Collection, windows: WindowState[], estimates: Estimate[], series: Series[], window: WindowState}} Drawn */
 
-const DEFAULT_LAST = 24;
 const [TALL, LOW, REPORTS] = [340, 220, 130]; // Pixels of one panel, of each of several, of reports.
 
 /** @type {import("../types.js").View} */
@@ -44,6 +34,7 @@ let turned = () => {};
 /** @param {() => void} changed */
 export function startTime(changed) {
   startLines(changed);
+  startSpans(changed);
   turned = changed;
 }
 
@@ -52,7 +43,8 @@ export function startTime(changed) {
  * @param {() => boolean} current
  */
 async function update({ collection, windows, window }, current) {
-  const last = windows.slice(-(Number(chosen("last")) || DEFAULT_LAST));
+  drawSpans(collection);
+  const last = windows.slice(-spanOf());
   // What is picked may be what stands out: all of its kind is bounded together.
   const asked = /** @type {[string, string][]} */ ([
     ["top", collection.values <= MOST_VALUES_LISTED ? "all" : "0"],
@@ -194,22 +186,6 @@ function columnOf(window, { withheld }, { minimum }) {
   return [{ x, kind: "withheld", text: `withheld${of}` }];
 }
 
-/**
- * Returns what writes the number of a point and its bounds.
- *
- * @param {Series} series
- */
-function writer({ share, points }) {
-  const decimals = decimalsFor(points);
-  /** @param {Point} point */
-  return ({ middle, low, high, texts }) => {
-    if (texts.length) return texts;
-    return [middle, low, high].map((value) =>
-      share ? percentText(value, decimals) : meanText(value, { low, high }),
-    );
-  };
-}
-
 /** @param {Series} series */
 function newestText(series) {
   const known = series.points.filter(({ middle }) => middle !== null);
@@ -269,42 +245,4 @@ function pointedOf(host, { collection, windows, estimates, series, window: shown
       return true;
     },
   };
-}
-
-/**
- * The numbers of the chart, newest first.
- *
- * @param {Drawn} drawn
- */
-function fillWindows({ windows, series }) {
-  const written = series.map((one) => one.points.map(writer(one)));
-  say(element("windows-title"), `Table of these ${countText(windows.length)} windows`);
-  fillTable(
-    /** @type {HTMLTableElement} */ (element("window-rows")),
-    [
-      { title: "window (UTC)", kind: "name" },
-      { title: "state" },
-      { title: "reports" },
-      { title: "late" },
-      ...series.flatMap(({ title }) => [
-        { title },
-        { title: `${title}, low` },
-        { title: `${title}, high` },
-      ]),
-    ],
-    windows
-      .map(({ window, final, n, late }, at) => [
-        spanText(window),
-        final ? "final" : "provisional",
-        number(countText(n), n),
-        number(countText(late), late),
-        ...series.flatMap(({ points }, place) => {
-          const { middle, low, high, texts } = points[at];
-          return written[place][at].map((text, part) =>
-            texts.length ? text : number(text, [middle, low, high][part]),
-          );
-        }),
-      ])
-      .reverse(),
-  );
 }

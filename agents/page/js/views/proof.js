@@ -1,0 +1,140 @@
+// The certificate of a collection's policy, which a worker proves once; nothing is claimed before.
+
+import { AnswerError, ask, collectionPath } from "../api.js";
+import { element, make, say } from "../dom.js";
+import { countText } from "../format.js";
+import { save } from "../shell/sharing.js";
+
+/** @typedef {import("../types.js").Certificate} Certificate */
+/** @typedef {import("../types.js").Collection} Collection */
+/** @typedef {{certificate?: Certificate, refused?: string, at: number}} Known */
+
+const AGAIN_MS = 60_000; // After a refusal.
+
+/** @type {Map<string, Known>} By collection and spec. */
+const known = new Map();
+let shown = "";
+
+/** @param {Collection} collection */
+const keyOf = ({ name, fingerprint }) => `${name} ${fingerprint}`;
+
+/** @param {Collection} collection @returns {boolean} Whether its proof is known, and holds. */
+export const isProved = (collection) => known.get(keyOf(collection))?.certificate?.pass === true;
+
+/** Whatever arrives is of another collection than is shown now. */
+export function forgetProof() {
+  shown = "";
+}
+
+/**
+ * Draw what is known, and ask for it if nothing is.
+ *
+ * @param {Collection} collection
+ */
+export function drawProof(collection) {
+  const key = keyOf(collection);
+  shown = key;
+  const one = known.get(key);
+  draw(collection, one);
+  if (one && (one.refused === undefined || Date.now() < one.at + AGAIN_MS)) return;
+  known.set(key, { at: Date.now() });
+  void prove(collection).then((found) => {
+    known.set(key, found);
+    if (shown === key) draw(collection, found);
+  });
+}
+
+/**
+ * @param {Collection} collection
+ * @returns {Promise<Known>}
+ */
+async function prove({ name, fingerprint }) {
+  const path = `${collectionPath(name)}/certificate?fingerprint=${fingerprint}`;
+  try {
+    return { certificate: await ask(path), at: Date.now() };
+  } catch (failure) {
+    const said = failure instanceof AnswerError ? failure.message : "the worker does not answer";
+    return { refused: said, at: Date.now() };
+  }
+}
+
+/**
+ * @param {Collection} collection
+ * @param {Known | undefined} found
+ */
+function draw(collection, found) {
+  const { certificate, refused } = found ?? {};
+  const { minimum, minimum_block: least, accepted } = collection;
+  const ofBlock = least > 1 ? `, of a block ${countText(least)}` : "";
+  const earlier = accepted.length;
+  /** @type {[string, string | Node][]} */
+  const facts = [
+    ["certificate", verdict(certificate, refused)],
+    ...(certificate ? factsOf(certificate) : []),
+    ["mechanism", certificate?.mechanism ?? collection.mechanism],
+    ["fingerprint", collection.fingerprint],
+    ["nothing shown below", `${countText(minimum)} report${minimum === 1 ? "" : "s"}${ofBlock}`],
+    ...(earlier
+      ? [/** @type {[string, string]} */ (["earlier specs", `${earlier}, see below`])]
+      : []),
+  ];
+  element("proof").replaceChildren(
+    ...facts.map(([name, text]) => make("div", {}, make("dt", {}, name), make("dd", {}, text))),
+  );
+  const command = `ldpstream certify ${collection.name}`;
+  say(
+    element("proof-note"),
+    certificate
+      ? "Of a report of this mechanism as configured, proved by a worker; not of the software " +
+          `on devices.${earlier ? ` ${command} proves the earlier specs, too.` : ""}`
+      : `${command} proves it anywhere.`,
+  );
+  element("proved").hidden = !isProved(collection);
+  const file = element("save-proof");
+  file.hidden = !certificate;
+  file.onclick = () => {
+    const text = JSON.stringify(certificate, null, 2);
+    const name = `${collection.name}-${collection.fingerprint}-certificate.json`;
+    save(new Blob([text], { type: "application/json" }), name);
+  };
+}
+
+/**
+ * @param {Certificate | undefined} certificate
+ * @param {string | undefined} refused
+ */
+function verdict(certificate, refused) {
+  if (refused !== undefined) return `not known: ${refused}`;
+  if (!certificate) return "being proved";
+  return certificate.pass
+    ? make("strong", { className: "good" }, "holds, in exact arithmetic")
+    : make("strong", { className: "alarm" }, `fails: ${certificate.violation ?? "see its file"}`);
+}
+
+/**
+ * @param {Certificate} certificate
+ * @returns {[string, string][]}
+ */
+function factsOf({ factor, policy, proof }) {
+  return [
+    [worstOf(policy), factor ?? "unbounded"],
+    ["checked", proof === "enumeration" ? "every pair and report" : "its construction"],
+  ];
+}
+
+/**
+ * What the largest ratio is about: policies differ in what they bound.
+ *
+ * @param {import("../types.js").Policy} policy
+ * @returns {string}
+ */
+function worstOf({ kind, metric, values, attributes }) {
+  if (kind === "lip") return "worst change of a probability";
+  if (kind === "public weights" && values) return worstOf(values);
+  if (kind === "metric" && metric === "l1") return "worst factor of a step";
+  if (kind === "metric" && metric === "graph") return "worst factor of an edge";
+  const said = new Set(Object.values(attributes ?? {}).map(worstOf));
+  const [only] = said;
+  if (kind === "metric" || said.size > 1) return "worst factor listed";
+  return only ?? "worst factor found";
+}

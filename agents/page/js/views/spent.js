@@ -1,0 +1,76 @@
+// What a device with a ledger loses by one report, and by all in longer and longer times.
+
+import { element, make, say } from "../dom.js";
+import { durationText } from "../format.js";
+
+/** @typedef {import("../types.js").Collection} Collection */
+/** @typedef {import("../types.js").LossOverTime} LossOverTime */
+
+const MOST_PARTS = 48; // More would be a line each.
+const NUMBER = /^([\d.e+-]+(?: to [\d.e+-]+)?)((?: [a-z].*)?)$/;
+
+/** @param {Collection} collection */
+export function drawSpent({ privacy, window }) {
+  const { spent, limit } = privacy;
+  const [, number, unit] = NUMBER.exec(privacy.epsilon) ?? [, privacy.epsilon, ""];
+  say(element("spent-epsilon"), `ε\u00a0${number}`);
+  const often = oftenText(limit, spent[1], window.pane_ms);
+  say(element("spent-often"), `${unit && `${unit},`} a report: ${often}`);
+  const parts = limit === "spread" ? (spent[1]?.charges ?? 0) : 0;
+  element("spent-bar").hidden = parts === 0;
+  if (parts) drawBar(spent[0], spent[1]);
+  element("spent").replaceChildren(
+    ...spent
+      .slice(parts ? 2 : 0)
+      .map(({ over, loss, factor }) =>
+        make(
+          "div",
+          {},
+          make("dt", {}, over),
+          make("dd", {}, loss, make("small", {}, `factor ${factor}`)),
+        ),
+      ),
+  );
+  say(
+    element("spent-note"),
+    spent.length
+      ? "At most, for this collection alone, between the two protected values that are hidden " +
+          "least, and against whoever has the reports and knows that they are one device's."
+      : "Not added up here: the policy has single budgets for too many values.",
+  );
+  const free =
+    "Nothing here limits how often a device reports: only its own ledger's budget does. ";
+  say(
+    element("spent-ledger"),
+    `${limit === null ? free : ""}A device with a ledger repeats its report within a window and ` +
+      "refuses beyond its budget. What one device has spent is known to that device alone; a " +
+      "device without a ledger has no limit.",
+  );
+}
+
+/**
+ * @param {Collection["privacy"]["limit"]} limit
+ * @param {LossOverTime | undefined} next The time after one report.
+ * @param {number} windowMs
+ */
+function oftenText(limit, next, windowMs) {
+  if (limit === null || !next) return `one in each window of ${durationText(windowMs)}`;
+  const what = limit === "hold" ? "one draw" : next.charges === 1 ? "one" : `${next.charges}`;
+  return `${what} in ${next.over}`;
+}
+
+/**
+ * The reports of a period, the first of them filled.
+ *
+ * @param {LossOverTime} one
+ * @param {LossOverTime} period
+ */
+function drawBar(one, period) {
+  const parts = element("spent-parts");
+  parts.style.setProperty("--part", `${100 / period.charges}%`);
+  parts.classList.toggle("many", period.charges > MOST_PARTS);
+  say(element("spent-one"), `${one.over}: ${one.loss}`);
+  say(element("spent-period"), `${period.over}, the budget: ${period.loss}`);
+  say(element("spent-one-factor"), `factor ${one.factor}`);
+  say(element("spent-period-factor"), `factor ${period.factor}`);
+}

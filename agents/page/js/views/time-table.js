@@ -1,0 +1,62 @@
+// The numbers of lines over time as text, and all of them in a table.
+
+import { element, say } from "../dom.js";
+import { countText, decimalsFor, meanText, percentText, spanText } from "../format.js";
+import { fillTable, number } from "../table.js";
+
+/** @typedef {import("../series.js").Point} Point */
+/** @typedef {import("../series.js").Series} Series */
+
+/**
+ * Returns what writes the number of a point and its bounds.
+ *
+ * @param {Series} series
+ */
+export function writer({ share, points }) {
+  const decimals = decimalsFor(points);
+  /** @param {Point} point */
+  return ({ middle, low, high, texts }) => {
+    if (texts.length) return texts;
+    return [middle, low, high].map((value) =>
+      share ? percentText(value, decimals) : meanText(value, { low, high }),
+    );
+  };
+}
+
+/**
+ * The numbers of the chart, newest first.
+ *
+ * @param {{windows: import("../types.js").WindowState[], series: Series[]}} drawn
+ */
+export function fillWindows({ windows, series }) {
+  const written = series.map((one) => one.points.map(writer(one)));
+  say(element("windows-title"), `Table of these ${countText(windows.length)} windows`);
+  fillTable(
+    /** @type {HTMLTableElement} */ (element("window-rows")),
+    [
+      { title: "window (UTC)", kind: "name" },
+      { title: "state" },
+      { title: "reports" },
+      { title: "late" },
+      ...series.flatMap(({ title }) => [
+        { title },
+        { title: `${title}, low` },
+        { title: `${title}, high` },
+      ]),
+    ],
+    windows
+      .map(({ window, final, n, late }, at) => [
+        spanText(window),
+        final ? "final" : "provisional",
+        number(countText(n), n),
+        number(countText(late), late),
+        ...series.flatMap(({ points }, place) => {
+          const { middle, low, high, texts } = points[at];
+          return written[place][at].map((text, part) =>
+            texts.length ? text : number(text, [middle, low, high][part]),
+          );
+        }),
+      ])
+      .reverse(),
+  );
+}

@@ -1,0 +1,77 @@
+"""What the reports of a device lose together, by what the configuration says devices do."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from ldpstream.agents.privacy.factors import factor_text, loss_text
+from ldpstream.agents.privacy.spread import SpreadConfig
+from ldpstream.agents.privacy.statement import YEAR_MS, Limit, LossOverTime
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.times import format_duration
+from ldpstream.mechanisms.channels.held import epochs_touched
+from ldpstream.mechanisms.domains.words import Words
+from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_DAY_MS: Final = 86_400_000
+_SPANS: Final = (("a day", _DAY_MS), ("a week", 7 * _DAY_MS))
+
+
+def limit_of(spec: CollectionSpec, spread: SpreadConfig | None) -> Limit | None:
+    """Return what keeps a device with a ledger from one charge in every window, if anything."""
+    if isinstance(spec.domain, Words):
+        return "words"
+    if spec.hold is not None:
+        return "hold"
+    return None if spread is None else "spread"
+
+
+def charges(spec: CollectionSpec, spread: SpreadConfig | None, windows: int) -> int:
+    """Return the most reports (with hold: draws) that any `windows` consecutive windows cost."""
+    if isinstance(spec.domain, Words):
+        return epochs_touched(windows, spec.domain.rounds)
+    if spec.hold is not None:
+        return spec.hold.epochs(windows)
+    return windows if spread is None else spread.most(windows)
+
+
+def losses_over_time(
+    spec: CollectionSpec, spread: SpreadConfig | None, window_ms: int
+) -> tuple[LossOverTime, ...]:
+    """Return the loss of one report, then of longer and longer times, ending with a year.
+
+    `window_ms` is the length of a ledger's window. The result is empty where budgets of single
+    pairs are too many to add up.
+    """
+    try:
+        report, charge = largest_loss(spec.mechanism.policy), largest_loss(spec.charged)
+    except SpecError:
+        return ()
+    losses = [("one report", 1, report)]
+    losses += [(over, number, number * charge) for over, number in _times(spec, spread, window_ms)]
+    return tuple(
+        LossOverTime(over, number, loss_text(loss), factor_text(loss))
+        for over, number, loss in losses
+    )
+
+
+def _times(
+    spec: CollectionSpec, spread: SpreadConfig | None, window_ms: int
+) -> Iterator[tuple[str, int]]:
+    """Yield the times in words, and the most charges of each."""
+    year, often = -(-YEAR_MS // window_ms), ""
+    if isinstance(spec.domain, Words):
+        yield f"a run of {spec.domain.rounds:,} rounds", 1
+    elif spec.hold is not None:
+        yield f"an epoch of {format_duration(spec.hold.windows * window_ms)}", 1
+    elif spread is not None:
+        horizon = format_duration(spread.horizon_ms)
+        yield f"a period of {horizon}", spread.reports
+        if spread.most(spread.windows) > spread.reports:
+            yield f"any {horizon} in a row", spread.most(spread.windows)
+    else:
+        often = ", reporting in every window"
+        short = next(((name, ms) for name, ms in _SPANS if ms > window_ms), None)
+        if short is not None:
+            yield short[0] + often, -(-short[1] // window_ms)
+    yield f"a year{often}", charges(spec, spread, year)

@@ -1,0 +1,221 @@
+"""The privacy view: what a device spends over time, and what is proved, by what the API answers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Page, Route, expect
+
+from ldpstream.agents.http import serve
+from tests.browser.looking import ask, open_view
+from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+_MODES: dict[str, Any] = {
+    "mechanism": "randomized-response",
+    "epsilon": 1.0,
+    "domain": {"values": ["bus", "train", "walk"]},
+    "partitions": 1,
+    "minimum": 1,
+    "window": {"size": "1m", "retention": "1h"},
+}
+TABLES: dict[str, dict[str, Any]] = {
+    "free": _MODES,
+    "spread": {**_MODES, "spread": {"reports": 7, "horizon": "1d"}},
+    "often": {**_MODES, "spread": {"reports": 100, "horizon": "1d", "rolling": True}},
+    "held": {**_MODES, "hold": {"windows": 30, "epsilon": 2.0}},
+    "steps": {**_MODES, "mechanism": "l1-geometric", "domain": {"interval": [0, 100], "bins": 50}},
+    "priors": {
+        **_MODES,
+        "mechanism": "lip",
+        "prior": {"levels": 8},
+        "domain": {"values": ["no", "yes"]},
+    },
+}
+_LABELS = {"steps": 12.0, "priors": ["yes", 0.3]}
+CERTIFICATE = "**/certificate?*"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def pipeline() -> Pipeline:
+    """Give collections of each kind, with a final window and an open one."""
+    served = serve_collections(TABLES)
+    for name, one in served.collections.items():
+        labels = [_LABELS.get(name, "bus")] * 200
+        for minute in range(2):
+            one.report(0, labels, times_ms=[START_MS + minute * MINUTE_MS] * 200)
+        one.close(START_MS + MINUTE_MS)
+    return served
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def url(pipeline: Pipeline) -> AsyncIterator[str]:
+    """Serve them."""
+    async with serve(pipeline, port=0) as started:
+        yield started
+
+
+async def pairs(page: Page, where: str) -> dict[str, str]:
+    """Return the terms of a list and what is said of each."""
+    found: list[list[str]] = await page.locator(f"{where} > div").evaluate_all(
+        "all => all.map(one => [...one.children].map(part => part.innerText))"
+    )
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+def said(spent: list[dict[str, Any]]) -> dict[str, str]:
+    """Return losses over time as the page writes them."""
+    return {one["over"]: f"{one['loss']} factor {one['factor']}" for one in spent}
+
+
+@pytest.mark.parametrize(
+    ("name", "often", "free"),
+    [
+        ("free", "ε\u00a01 a report: one in each window of 1 min", True),
+        ("held", "ε\u00a01 a report: one draw in an epoch of 30m", False),
+        ("steps", "ε\u00a01 for each 2, a report: one in each window of 1 min", True),
+        ("priors", "ε\u00a01 from a prior, a report: one in each window of 1 min", True),
+    ],
+)
+async def test_what_is_spent_over_time_is_the_apis(
+    page: Page, url: str, name: str, often: str, free: bool
+) -> None:
+    spent = (await ask(url, name))["privacy"]["spent"]
+    await open_view(page, url, name, "privacy")
+    assert await pairs(page, "#spent") == said(spent)
+    assert spent[0]["over"] == "one report"
+    assert await page.locator("p:has(> #spent-epsilon)").inner_text() == often
+    await expect(page.locator("#spent-bar")).to_be_hidden()
+    ledger = await page.locator("#spent-ledger").inner_text()
+    assert ledger.startswith("Nothing here limits how often a device reports") == free
+    assert "a device without a ledger has no limit" in ledger
+
+
+@pytest.mark.parametrize(("name", "parts"), [("spread", 7), ("often", 100)])
+async def test_the_budget_of_a_period_is_a_bar_of_its_reports(
+    page: Page, url: str, name: str, parts: int
+) -> None:
+    one, period, *rest = (await ask(url, name))["privacy"]["spent"]
+    await open_view(page, url, name, "privacy")
+    ends = await page.locator("#spent-bar .ends span").all_inner_texts()
+    assert ends == [
+        f"one report: {one['loss']}",
+        f"a period of 1d, the budget: {period['loss']}",
+        f"factor {one['factor']}",
+        f"factor {period['factor']}",
+    ]
+    assert period["charges"] == parts
+    assert await pairs(page, "#spent") == said(rest)
+    bar = page.locator("#spent-parts")
+    part = await bar.evaluate("one => parseFloat(getComputedStyle(one).getPropertyValue('--part'))")
+    assert part == pytest.approx(100 / parts)
+    # Gaps between the parts, as long as there is room for them.
+    mask = await bar.evaluate("one => getComputedStyle(one).maskImage")
+    assert (mask != "none") == (parts < 48)
+
+
+async def test_a_loss_that_is_not_added_up_is_not_shown(page: Page, url: str) -> None:
+    async def unknown(route: Route) -> None:
+        answer = await route.fetch()
+        body = await answer.json()
+        for one in body["collections"]:
+            one["privacy"]["spent"] = []
+        await route.fulfill(response=answer, json=body)
+
+    await page.route("**/api/collections", unknown)
+    await open_view(page, url, "spread", "privacy")
+    await expect(page.locator("#spent-note")).to_contain_text("Not added up here")
+    await expect(page.locator("#spent-bar")).to_be_hidden()
+    assert await pairs(page, "#spent") == {}
+    await page.unroute_all(behavior="wait")
+
+
+@pytest.mark.parametrize(
+    ("name", "worst"),
+    [
+        ("free", "worst factor found"),
+        ("steps", "worst factor of a step"),
+        ("priors", "worst change of a probability"),
+    ],
+)
+async def test_what_is_proved_is_the_certificate_of_the_worker(
+    page: Page, url: str, name: str, worst: str
+) -> None:
+    certificate = await ask(url, f"{name}/certificate")
+    await open_view(page, url, name, "privacy")
+    await expect(page.locator("#proof .good")).to_have_text("holds, in exact arithmetic")
+    facts = await pairs(page, "#proof")
+    assert facts[worst] == certificate["factor"]
+    assert facts["mechanism"] == certificate["mechanism"]
+    assert facts["fingerprint"] == certificate["fingerprint"]
+    assert facts["nothing shown below"] == "1 report"
+    await expect(page.locator("#proved")).to_have_text("Policy✓ Policy proved")
+    async with page.expect_download() as saving:
+        await page.click("#save-proof")
+    file = await saving.value
+    assert file.suggested_filename == f"{name}-{certificate['fingerprint']}-certificate.json"
+    text = await asyncio.to_thread(Path(await file.path()).read_text)
+    assert json.loads(text) == certificate
+
+
+async def test_nothing_is_called_proved_that_is_not(page: Page, url: str) -> None:
+    """While it is being proved, where that is refused, where it fails, and of another."""
+    certificate = await ask(url, "free/certificate")
+    held = asyncio.Event()
+
+    async def answer(route: Route) -> None:
+        await held.wait()
+        broken = {"pass": False, "violation": "values 0 and 1 at output 2"}
+        await route.fulfill(json={**certificate, **broken})
+
+    await page.route(CERTIFICATE, answer)
+    await open_view(page, url, "free", "privacy")
+    await expect(page.locator("#proof")).to_contain_text("being proved")
+    await expect(page.locator("#proof-note")).to_contain_text("ldpstream certify free")
+    await expect(page.locator("#save-proof")).to_be_hidden()
+    assert await page.locator("#proved").is_hidden()
+    held.set()
+    failed = page.locator("#proof .alarm")
+    await expect(failed).to_have_text("fails: values 0 and 1 at output 2")
+    assert await page.locator("#proved").is_hidden()
+    await page.unroute_all(behavior="wait")
+    slow = "steps: its proof takes longer than 30 s: run `ldpstream certify steps`"
+    await page.route(CERTIFICATE, lambda route: route.fulfill(status=503, json={"error": slow}))
+    await open_view(page, url, "steps", "privacy")
+    await expect(page.locator("#proof")).to_contain_text(f"not known: {slow}")
+    assert await page.locator("#proved").is_hidden()
+    assert await page.locator("#proof .good").count() == 0
+
+
+async def test_the_chip_is_of_the_collection_that_is_shown(page: Page, url: str) -> None:
+    await open_view(page, url, "free", "privacy")
+    await expect(page.locator("#proved")).to_be_visible()
+    await page.click("#tab-values")
+    await page.wait_for_selector("#value-rows tbody tr")
+    await expect(page.locator("#proved")).to_be_visible()
+    await page.select_option("#collection", "steps")
+    await expect(page).to_have_title("steps: Values · ldpstream")
+    await expect(page.locator("#facts")).to_be_visible()
+    await expect(page.locator("#proved")).to_be_hidden()
+
+
+async def test_earlier_specs_are_named_and_where_they_are_proved(page: Page, url: str) -> None:
+    async def accepting(route: Route) -> None:
+        answer = await route.fetch()
+        body = await answer.json()
+        for one in body["collections"]:
+            one["accepted"] = [{"fingerprint": "0011223344556677"}]
+        await route.fulfill(response=answer, json=body)
+
+    await page.route("**/api/collections", accepting)
+    await open_view(page, url, "free", "privacy")
+    await page.locator("#proof .good").wait_for()
+    assert (await pairs(page, "#proof"))["earlier specs"] == "1, see below"
+    note = page.locator("#proof-note")
+    await expect(note).to_contain_text("ldpstream certify free proves the earlier specs, too")
+    await page.unroute_all(behavior="wait")

@@ -1,0 +1,100 @@
+"""Certificates over HTTP are those of `ldpstream certify`, proved once, and within a limit."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from aiohttp.test_utils import TestClient, TestServer
+
+from ldpstream.agents.document.answers import CollectionCertificate
+from ldpstream.agents.http import build_http, certificates
+from ldpstream.agents.http.apart import AnswerProcess
+from tests.stream.asking import Client, ask
+from tests.stream.cli import configured, invoke
+from tests.stream.serving import Pipeline, serve_collections
+
+pytestmark = pytest.mark.slow
+KINDS = """
+[collection.places]
+mechanism = "block-hadamard"
+epsilon = 3.0
+domain = { grid = [12, 35], blocks = [4, 5] }
+spread = { reports = 4, horizon = "1d" }
+
+[collection.smokers]
+mechanism = "lip"
+epsilon = 1.0
+prior = { levels = 8 }
+domain = { values = ["no", "yes"] }
+
+[collection.homes]
+mechanism = "randomized-response"
+epsilon = 1.0
+domain = { values = ["bus", "train", "walk"] }
+hold = { windows = 91, epsilon = 2.0 }
+
+[collection.words]
+mechanism = "block-hadamard"
+epsilon = 3.0
+domain = { words = { bits = 64, rounds = 8 } }
+
+[collection.survey]
+mechanism = "subset-selection"
+epsilon = 1.0
+domain = { attributes = { answer = { values = ["yes", "no"] }, home = { grid = [5, 2] } } }
+"""
+PATH = "/api/collections/city/certificate"
+
+
+async def test_every_kind_is_answered_as_the_command_prints_it(tmp_path: Path) -> None:
+    printed = json.loads(invoke("certify", "-c", configured(tmp_path, KINDS)).stdout)
+    pipeline = serve_collections(tomllib.loads(KINDS)["collection"])
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        for one in printed["collections"]:
+            path = f"/api/collections/{one['collection']}/certificate"
+            answer = await ask(client, path)
+            assert answer == one
+            assert await ask(client, f"{path}?fingerprint={one['fingerprint']}") == one
+            assert CollectionCertificate.model_validate(answer).passed
+            # Rounded up from the exact ratio, by less than the last digit.
+            exact = max(float(loss["high"]) for loss in answer["losses"])
+            assert 1.0 <= float(answer["factor"]) / 2.718281828459045**exact < 1.0001
+    extra = {"spread", "hold", "words", "attributes"}
+    assert {key for one in printed["collections"] for key in one} > extra
+
+
+async def test_it_is_of_the_spec_that_is_asked_for(pipeline: Pipeline, client: Client) -> None:
+    city, ages = pipeline.collections["city"], pipeline.collections["ages"]
+    city.accepted = (ages,)
+    earlier = ages.config.spec.fingerprint.hex()
+    assert (await ask(client, f"{PATH}?fingerprint={earlier}"))["fingerprint"] == earlier
+    assert (await ask(client, PATH))["fingerprint"] == city.config.spec.fingerprint.hex()
+    await ask(client, f"{PATH}?fingerprint=00", 400)
+
+
+async def test_it_is_proved_once(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = await ask(client, PATH)
+    monkeypatch.setattr(AnswerProcess, "body", None)
+    assert await ask(client, PATH) == first
+
+
+async def test_a_slow_proof_ends_and_is_not_begun_again(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The process itself takes longer to start.
+    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.01)
+    refused = await ask(client, PATH, 503)
+    assert "run `ldpstream certify city`" in refused["error"]
+    monkeypatch.setattr(AnswerProcess, "body", None)
+    assert await ask(client, PATH, 503) == refused
+
+
+async def test_after_a_while_a_proof_is_tried_again(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(certificates, "_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.01)
+    await ask(client, PATH, 503)
+    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 60.0)
+    assert (await ask(client, PATH))["pass"] is True
