@@ -6,7 +6,7 @@ totals, `n sum_j v_j (B^T B)[j, j]` with the noise's variances v_j. It does not 
 
 import numpy as np
 
-from ldpstream.estimators.planning.scales import gram_of
+from benchmarks.accuracy.scales import gram_of
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.accuracy.scale_solver import ConvergenceError, solve_rates
+from benchmarks.accuracy.scales import gram_of, main, optimal_scales
 from scipy.optimize import minimize
 
-from ldpstream.estimators.planning.scale_solver import ConvergenceError, solve_rates
-from ldpstream.estimators.planning.scales import gram_of, main, optimal_scales
 from ldpstream.mechanisms import SpecError, load_spec
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
@@ -149,7 +149,7 @@ domain = { size = 8 }
 def test_the_command_prints_a_line_for_the_configuration(tmp_path: Path):
     file = tmp_path / "ldpstream.toml"
     file.write_text(TOML, "utf-8")
-    command = [sys.executable, "-m", "ldpstream.estimators.planning.scales", str(file), "ages"]
+    command = [sys.executable, "-m", "benchmarks.accuracy.scales", str(file), "ages"]
     out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     comment, line = out.splitlines()
     assert comment.startswith("# strategy haar, workload ranges: total error per respondent ")

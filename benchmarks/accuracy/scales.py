@@ -1,6 +1,6 @@
 """The scales with the least total error for a strategy (docs/theory.md section 4).
 
-    python -m ldpstream.estimators.planning.scales ldpstream.toml COLLECTION
+    python -m benchmarks.accuracy.scales ldpstream.toml COLLECTION
 
 prints them as a line of the configuration. All devices read the same numbers from there, and check
 exactly that they keep the policy.
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.estimators.planning.scale_solver import ConvergenceError, solve_rates
+from benchmarks.accuracy.scale_solver import ConvergenceError, solve_rates
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
