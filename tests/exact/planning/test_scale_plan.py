@@ -1,8 +1,6 @@
 """The scales of least total error: against closed forms, a general solver, and the policy."""
 
 import json
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
@@ -145,13 +143,13 @@ domain = { size = 8 }
 """
 
 
-@pytest.mark.slow
-def test_the_command_prints_a_line_for_the_configuration(tmp_path: Path):
+def test_the_command_prints_a_line_for_the_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     file = tmp_path / "ldpstream.toml"
     file.write_text(TOML, "utf-8")
-    command = [sys.executable, "-m", "benchmarks.accuracy.scales", str(file), "ages"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    comment, line = out.splitlines()
+    main([str(file), "ages"])
+    comment, line = capsys.readouterr().out.splitlines()
     assert comment.startswith("# strategy haar, workload ranges: total error per respondent ")
     assert json.loads(line.removeprefix("scales = "))
     file.write_text(TOML.replace("epsilon", f"{line}\nepsilon", 1), "utf-8")
