@@ -248,8 +248,8 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         response.headers.setdefault("Vary", "Origin")
 
 
-def _json(content: object, *, status: int = 200) -> web.Response:
-    return web.Response(text=json.dumps(content), status=status, content_type="application/json")
+def _json(content: object) -> web.Response:
+    return web.Response(text=json.dumps(content), content_type="application/json")
 
 
 def _problem(status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> web.Response:

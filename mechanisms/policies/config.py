@@ -132,7 +132,7 @@ def _lp(given: _Given) -> Policy:
     scale = _scale(given.table.get("scale"), f"{key}.scale")
     epsilon = read_step_epsilon(given.need_epsilon(), domain, f"{given.path}.epsilon")
     try:
-        return MetricPolicy(epsilon, domain.shape, widths, rounded, p=check_p(p, "p"), scale=scale)
+        return MetricPolicy(epsilon, domain.shape, widths, rounded, p=check_p(p), scale=scale)
     except SpecError as error:
         raise error.within(key) from None
 

@@ -49,7 +49,7 @@ class StepMechanism(Mechanism):
     def __post_init__(self) -> None:
         read_epsilon(self.epsilon, "epsilon")
         check_extents(self.shape, "shape")
-        object.__setattr__(self, "p", check_p(self.p, "p"))
+        object.__setattr__(self, "p", check_p(self.p))
         self.check_shape(self.shape, "shape")
 
     @classmethod
