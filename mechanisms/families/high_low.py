@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
@@ -70,10 +70,8 @@ class HighLow(SymbolMechanism):
         settings.only(cls.id, "epsilon", "sensitive")
         epsilon = settings.read_epsilon()
         sensitive = settings.read_sensitive()
-        try:
+        with within(settings.path):
             return cls(epsilon, settings.domain.size, sensitive)
-        except SpecError as error:
-            raise error.within(settings.path) from None
 
     @property
     def size(self) -> int:

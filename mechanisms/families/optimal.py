@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import canonical_json
 from ldpstream.mechanisms.base.checks import read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.channel_file import load_channel
@@ -73,10 +73,8 @@ class Optimal(SymbolMechanism):
         refuse_rounding(settings.domain, settings.path)
         given = settings.keys.get("channel")
         path = f"{settings.path}.channel"
-        try:
+        with within(settings.path):
             design = load_channel(given, settings.base)
-        except SpecError as error:
-            raise error.within(settings.path) from None
         if design.policy.size != settings.domain.size:
             raise SpecError(
                 path, f"a channel of {settings.domain.size} values, got {design.policy.size}"

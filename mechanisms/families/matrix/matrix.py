@@ -15,7 +15,7 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -77,10 +77,8 @@ class Matrix(Mechanism):
     def configure(cls, settings: Settings) -> Self:
         settings.only(cls.id, "epsilon", "policy", "strategy", "workload", "scales")
         read = read_matrix_settings(settings)
-        try:
+        with within(settings.path):
             found = [cls(read.policy, strategy, read.scales) for strategy in read.strategies]
-        except SpecError as error:
-            raise error.within(settings.path) from None
         if len(found) == 1:
             return found[0]
         decoders = [one.decoder() for one in found]

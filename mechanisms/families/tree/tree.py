@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
@@ -87,10 +87,8 @@ class Tree(BlockSymbols):
             f"{settings.path}.workload",
             boxes=blocks.count == 1,
         )
-        try:
+        with within(settings.path):
             return cls(epsilon, blocks, extents if len(extents) > 1 else (), workload)
-        except SpecError as error:
-            raise error.within(settings.path) from None
 
     def extents(self, size: int) -> tuple[int, ...]:
         """Return the dimensions with 2 values or more of a block of this size."""
