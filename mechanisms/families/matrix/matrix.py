@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -222,11 +223,8 @@ class Matrix(Mechanism):
         np.add.at(table[:, :-1], reports[:, 0], reports[:, 1:])
         table[:, -1] += np.bincount(reports[:, 0], minlength=self._groups)
 
+    @once
     def decoder(self) -> MatrixDecoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> MatrixDecoder:
         return MatrixDecoder(self.rows, self._realised.group, self._groups)
 
     def disclosed(self) -> list[str]:
