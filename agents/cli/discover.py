@@ -27,7 +27,7 @@ from ldpstream.agents.terminal.common import config_option, count, load_collecti
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.options import Form, form_options
 from ldpstream.agents.terminal.plots import show_plot
-from ldpstream.agents.terminal.tables import show_document, table_console
+from ldpstream.agents.terminal.tables import Showing, show_document, table_console
 from ldpstream.agents.terminal.tokens import token_options
 from ldpstream.estimators.discovery import confirmed, first_round, looked_at, next_round
 from ldpstream.mechanisms.base.times import format_time
@@ -77,7 +77,8 @@ def discover(
         click.echo(to_csv(document_rows(document), HEADER), nl=False)
     else:
         show = show_plot if form == "plot" else show_document
-        show(document, table_console(), minimum=collection.minimum, together=True)
+        showing = Showing(minimum=collection.minimum, together=True)
+        show(document, table_console(), showing)
 
 
 class _Run:

@@ -39,7 +39,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     from ldpstream.agents.state.context import WindowTotals
     from ldpstream.agents.terminal.labels import Labels
     from ldpstream.agents.terminal.plots import show_plot
-    from ldpstream.agents.terminal.tables import show_document, table_console
+    from ldpstream.agents.terminal.tables import Showing, show_document, table_console
 
     asked = asked_texts(query)
     options = resolve_options(asked, collection.options, collection.spec)
@@ -58,7 +58,9 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
         click.echo(document_csv(document), nl=False)
     else:
         show = show_plot if form == "plot" else show_document
-        together = "simultaneous" in asked
-        labels = Labels.of_domain(collection.spec.domain)
-        minimum = collection.minimum
-        show(document, table_console(), minimum=minimum, together=together, labels=labels)
+        showing = Showing(
+            minimum=collection.minimum,
+            together="simultaneous" in asked,
+            labels=Labels.of_domain(collection.spec.domain),
+        )
+        show(document, table_console(), showing)
