@@ -85,7 +85,7 @@ def build_document(
         return EstimateDocument.model_construct(**fields)
     # 2. The options, and the reports they are about.
     chosen = collection.options if options is None else options
-    told: dict[str, Any] = {
+    common: dict[str, Any] = {
         "late": totals.late,
         "rejected": totals.rejected,
         "estimand": chosen.estimand,
@@ -97,7 +97,7 @@ def build_document(
         sampling = sampling_between(collection.spread, collection.window, *span, held=held)
         asked = replace(chosen, sampling=sampling)
         found = _estimates(collection, totals, asked, devices)
-        return EstimateDocument.model_construct(**fields, **told, **found)
+        return EstimateDocument.model_construct(**fields, **common, **found)
     # 3. For records: one attribute, or a section for each.
     names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
     sections = []
@@ -105,7 +105,7 @@ def build_document(
         own, asked = of_attribute(collection, name, totals, chosen.about(name))
         about = {"n": own.n, "attribute": name, "of": totals.n}
         found = _estimates(collection.attributes[name], own, asked, {})
-        sections.append(EstimateDocument.model_construct(**(fields | about | told | found)))
+        sections.append(EstimateDocument.model_construct(**(fields | about | common | found)))
     if chosen.attribute is not None:
         return sections[0]
     said: dict[str, Any] = {
@@ -114,7 +114,7 @@ def build_document(
         "projection": chosen.project,
     }
     return EstimateDocument.model_construct(
-        **fields, **told, **said, **devices, attributes=sections
+        **fields, **common, **said, **devices, attributes=sections
     )
 
 
@@ -218,8 +218,8 @@ def _value_estimates(basis: Basis, listed: Listed) -> list[ValueEstimate]:
     if listed.estimate is None:
         return []
     shares = None if listed.projected is None else listed.projected[listed.indices]
-    told = None if basis.hidden is None else ~basis.hidden[listed.indices]
-    rows = numbers(listed.estimate, basis.n, shares, told)
+    shown = None if basis.hidden is None else ~basis.hidden[listed.indices]
+    rows = numbers(listed.estimate, basis.n, shares, shown)
     labels = basis.domain.labels(listed.indices)
     parts = zip(labels, rows, strict=True)
     return ValueEstimate.of_each(
@@ -238,8 +238,8 @@ def _range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstima
         basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
     )
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
-    told = None if basis.hidden is None else whole_sets(basis.hidden, sets)
-    rows = numbers(estimate, n, shares, told)
+    shown = None if basis.hidden is None else whole_sets(basis.hidden, sets)
+    rows = numbers(estimate, n, shares, shown)
     return [RangeEstimate(name=a.name, **r) for a, r in zip(ranges, rows, strict=True)]
 
 

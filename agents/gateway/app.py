@@ -178,8 +178,8 @@ async def _readiness(request: web.Request) -> web.Response:
     reasons = ["this gateway is shutting down"] if served.closing else served.problems
     access = served.metrics_access
     # Probes need only the status; the reasons name topics.
-    told = access is not None and access.allows(request)
-    return answer_readiness(reasons, told=told)
+    explain = access is not None and access.allows(request)
+    return answer_readiness(reasons, explain=explain)
 
 
 async def _metrics(request: web.Request) -> web.Response:

@@ -71,7 +71,7 @@ def estimate_areas(
     rests = _Rests(tree, bound_areas(mechanism, statistic, n, tree, **options))
     rests.name(divided)
     chosen = Options(**options)
-    return rests.told(error_levels(tree, chosen), cut=chosen.method in CUT)
+    return rests.areas(error_levels(tree, chosen), cut=chosen.method in CUT)
 
 
 def bound_areas(
@@ -171,7 +171,7 @@ class _Rests:
         self._below[around] += below
         self._above[around] += above
 
-    def told(self, levels: int, *, cut: bool) -> Areas:
+    def areas(self, levels: int, *, cut: bool) -> Areas:
         """Return all named areas; `cut` keeps bounds within the range of shares."""
         places = np.flatnonzero(self._named)
         estimate = self._estimate.take(places)

@@ -177,7 +177,7 @@ class Profile:
             if inside - low <= max(_NEAR * (estimate - low), _TINY):
                 break
             fits = [
-                maximise(part.line, members, trial, partial(_told, part.reference))
+                maximise(part.line, members, trial, partial(_is_close, part.reference))
                 for part in self.parts
             ]
             low = max(low, self._crossing([fit.tangent for fit in fits], low, inside))
@@ -207,7 +207,7 @@ class Profile:
         return low
 
 
-def _told(reference: float, fit: Fit) -> bool:
+def _is_close(reference: float, fit: Fit) -> bool:
     """Return whether a better fit would hardly change the distance from the reference."""
     return fit.gap <= _SLACK * (reference - fit.bound)
 
