@@ -108,11 +108,6 @@ class Matrix(Mechanism):
         return self._realised.noisy
 
     @property
-    def noised(self) -> NDArray[np.bool_]:
-        """Which rows of the strategy get noise, bool of shape `(rows,)`."""
-        return self._realised.noised
-
-    @property
     def _groups(self) -> int:
         return self._realised.groups
 
