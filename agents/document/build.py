@@ -28,7 +28,7 @@ from ldpstream.agents.document.model import (
 )
 from ldpstream.agents.document.numbers import Numbers, merged_blocks, numbers, whole_sets
 from ldpstream.agents.document.priors import prior_parts
-from ldpstream.agents.document.weights import weigh_ranges, weigh_values
+from ldpstream.agents.document.weights import Weights
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.state.context import WindowTotals
@@ -153,15 +153,16 @@ def _estimates(
     devices: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the estimated fields of a document, including those about devices."""
-    mechanism, domain = collection.spec.mechanism, collection.spec.domain
+    domain = collection.spec.domain
     basis = Basis.of(collection.spec, totals, chosen)
     # 1. The estimates of values and ranges, and the sums of weights in them.
     listed = list_values(basis)
     values = _value_estimates(basis, listed)
     ranges = _range_estimates(basis, listed.projected) if chosen.ranges else []
     if isinstance(domain, WeightedDomain):
-        values = weigh_values(mechanism, domain, totals, chosen, listed.indices, values)
-        ranges = weigh_ranges(mechanism, domain, totals, chosen, ranges)
+        weights = Weights(collection.spec.mechanism, domain, totals, chosen)
+        values = weights.add_to_values(listed.indices, values)
+        ranges = weights.add_to_ranges(ranges)
     # 2. The fields.
     entries: list[ValueEstimate | RangeEstimate] = [*values, *ranges]
     influences = [entry.influence for entry in entries if entry.influence is not None]
