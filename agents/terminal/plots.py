@@ -1,9 +1,10 @@
-"""Estimate documents as plots in a terminal: shares with their bounds, and over time."""
+"""Estimate documents in a terminal, as plots above all: shares with their bounds, over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import click
 from pydantic import JsonValue
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,14 +17,18 @@ from ldpstream.agents.document import (
     RangeEstimate,
     ValueEstimate,
 )
+from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.labels import Labels
+from ldpstream.agents.terminal.options import Form
 from ldpstream.agents.terminal.tables import (
     Showing,
     describe,
     describe_bounds,
     describe_withheld,
     percent,
+    show_document,
+    table_console,
 )
 
 FOLLOWED: Final = 5
@@ -58,6 +63,17 @@ def marks_of(console: Console) -> Marks:
     """Return characters that the terminal's encoding has."""
     known = console.encoding.lower().startswith("utf")
     return Marks(*(_UNICODE if known else _ASCII))
+
+
+def print_document(document: EstimateDocument, form: Form, showing: Showing) -> None:
+    """Print one document in the form that was asked for."""
+    if form == "json":
+        click.echo(document.to_json())
+    elif form == "csv":
+        click.echo(document_csv(document), nl=False)
+    else:
+        show = show_plot if form == "plot" else show_document
+        show(document, table_console(), showing)
 
 
 def show_plots(documents: Sequence[EstimateDocument], console: Console, showing: Showing) -> None:
