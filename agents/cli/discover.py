@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.cli.close import TimeParameter
+from ldpstream.agents.cli.close import TIME
 from ldpstream.agents.client import (
     BoxRequest,
     Client,
@@ -43,7 +43,7 @@ _WAITS: Final = (UnavailableError, UnreachableError)
 @click.option("--url", metavar="URL", help="The worker to ask; by default that at worker.http.")
 @click.option(
     "--start",
-    type=TimeParameter(),
+    type=TIME,
     metavar="TIME",
     help="Start or resume the run that contains TIME; by default the newest run, or one from now.",
 )
