@@ -31,12 +31,12 @@ def realised_losses(first: Integers, second: Integers, *, significance: float) -
     for value in range(size):
         for other in range(size):
             if value != other:
-                outputs = _telling(first[value], first[other], z)
+                outputs = _distinguishing(first[value], first[other], z)
                 bounds[value, other] = _loss_below(second[value], second[other], outputs, level)
     return bounds
 
 
-def _telling(counts: Integers, others: Integers, z: float) -> Integers:
+def _distinguishing(counts: Integers, others: Integers, z: float) -> Integers:
     """Return the outputs that distinguish a value from another best, judged by these draws."""
     order = np.argsort(-(counts + 0.5) / (others + 0.5), kind="stable")
     taken, against = np.cumsum(counts[order]) + 0.5, np.cumsum(others[order]) + 0.5

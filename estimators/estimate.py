@@ -10,7 +10,7 @@ from typing import Unpack
 import numpy as np
 
 from ldpstream.estimators.bounds.bounded import Estimate, bound
-from ldpstream.estimators.bounds.options import OTHERWISE, OptionKeywords, Options
+from ldpstream.estimators.bounds.options import FALLBACK, OptionKeywords, Options
 from ldpstream.estimators.bounds.pays import pays
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
@@ -53,8 +53,8 @@ def estimate_values(
     if values is None:
         decoded = share_sums(mechanism, statistic, n) if decoded is None else decoded
         if (distinct := Distinct.of(mechanism.decoder(), decoded)) is not None:
-            given, told = (mechanism, statistic, n), distinct.values
-            found = estimate_values(*given, values=told, decoded=decoded, **options)
+            given, once = (mechanism, statistic, n), distinct.values
+            found = estimate_values(*given, values=once, decoded=decoded, **options)
             del decoded
             return found.take(distinct.places)
     # For a single column numpy adds the rows in another order; estimate it twice instead.
@@ -62,7 +62,7 @@ def estimate_values(
     sums = value_sums(mechanism, statistic, n, values=asked, decoded=decoded)
     chosen = Options(**options)
     found = bound(sums, n, chosen)
-    if chosen.method in OTHERWISE:
+    if chosen.method in FALLBACK:
         line, listed = Line.of(mechanism, statistic), np.arange(many) if asked is None else asked
         found = _with_likelihood(found, sums, line, chosen, listed, many)
     return found if asked is values else found.take(slice(1))
@@ -110,7 +110,7 @@ def estimate_prepared(
     sums = query_sums(queries, statistic, of_sets, indicators=True)
     chosen = Options(**options)
     found = bound(sums, n, chosen)
-    if chosen.method in OTHERWISE:
+    if chosen.method in FALLBACK:
         line = Line.of(mechanism, statistic)
         found = _with_likelihood(found, sums, line, chosen, sets, len(sets))
     return found

@@ -27,12 +27,12 @@ def unreadable(before: Sequence[bytes] = (), *, after: int = 0) -> bytes:
     return bytes(builder.build())
 
 
-async def send_unreadable(producer: AIOKafkaProducer, topic: str, partition: int = 0) -> None:
+async def send_unreadable(producer: AIOKafkaProducer, topic: str) -> None:
     """Send one such record with a started producer, which must not be idempotent."""
     await producer.partitions_for(topic)
     batch = producer.create_batch()
     batch.append(key=None, value=b"", timestamp=1_000)
     batch.close()
     batch._buffer = bytearray(unreadable())
-    sent = await producer.send_batch(batch, topic, partition=partition)
+    sent = await producer.send_batch(batch, topic, partition=0)
     await asyncio.wait_for(sent, 30)

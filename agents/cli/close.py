@@ -13,40 +13,34 @@ from ldpstream.agents.partition.clock import Control
 from ldpstream.agents.partition.control import encode_control
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.common import config_option, confirm, count, load_collection
+from ldpstream.agents.terminal.common import Parsed, config_option, confirm, count, load_collection
 from ldpstream.agents.terminal.errors import Failed
 from ldpstream.mechanisms.base.times import format_duration, format_time, parse_time
 
 _FEW_MS: Final = 100_000_000_000  # since 1970: March 1973
 
 
-class TimeParameter(click.ParamType):
-    """A time on the command line: RFC 3339, or epoch milliseconds from March 1973 on."""
+def _time(text: str) -> int:
+    try:
+        time_ms = parse_time(text)
+    except ValueError as error:
+        raise ValueError(f"expected {error}") from None
+    if ":" not in text and abs(time_ms) < _FEW_MS:
+        # More likely a year or a number of seconds than a time in the 1970s.
+        raise ValueError(
+            f"expected an RFC 3339 time with Z or an offset, such as {format_time(now_ms())}, "
+            f"or epoch milliseconds, got {text}, which is {format_time(time_ms)}"
+        )
+    return time_ms
 
-    name = "time"
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        text = str(value)
-        try:
-            time_ms = parse_time(text)
-        except ValueError as error:
-            self.fail(f"expected {error}", param, ctx)
-        if ":" not in text and abs(time_ms) < _FEW_MS:
-            # More likely a year or a number of seconds than a time in the 1970s.
-            self.fail(
-                f"expected an RFC 3339 time with Z or an offset, such as {format_time(now_ms())}, "
-                f"or epoch milliseconds, got {text}, which is {format_time(time_ms)}",
-                param,
-                ctx,
-            )
-        return time_ms
+TIME: Final = Parsed("time", _time)
+"""A time on the command line: RFC 3339, or epoch milliseconds from March 1973 on."""
 
 
 @click.command()
 @config_option
-@click.option("--until", type=TimeParameter(), required=True, metavar="TIME")
+@click.option("--until", type=TIME, required=True, metavar="TIME")
 @click.option("--yes", is_flag=True, help="Do not ask, whatever expires.")
 @click.argument("name")
 def close(config_file: str, name: str, until: int, *, yes: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.cli.close import TimeParameter
+from ldpstream.agents.cli.close import TIME
 from ldpstream.agents.client import (
     BoxRequest,
     Client,
@@ -16,7 +16,6 @@ from ldpstream.agents.client import (
 )
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
-from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
 from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import count_brokers
@@ -26,8 +25,8 @@ from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.common import config_option, count, load_collection
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.options import Form, form_options
-from ldpstream.agents.terminal.plots import show_plot
-from ldpstream.agents.terminal.tables import show_document, table_console
+from ldpstream.agents.terminal.plots import print_document
+from ldpstream.agents.terminal.tables import Showing
 from ldpstream.agents.terminal.tokens import token_options
 from ldpstream.estimators.discovery import confirmed, first_round, looked_at, next_round
 from ldpstream.mechanisms.base.times import format_time
@@ -44,7 +43,7 @@ _WAITS: Final = (UnavailableError, UnreachableError)
 @click.option("--url", metavar="URL", help="The worker to ask; by default that at worker.http.")
 @click.option(
     "--start",
-    type=TimeParameter(),
+    type=TIME,
     metavar="TIME",
     help="Start or resume the run that contains TIME; by default the newest run, or one from now.",
 )
@@ -71,13 +70,7 @@ def discover(
         raise Refused(f"collection.{name}.domain: expected words, {{ words = {{ bits = 32 }} }}")
     run = _Run(config, collection, url or f"http://{config.worker.http}", token)
     document = broker.run(run.words(start), config.kafka, config_file)
-    if form == "json":
-        click.echo(document.to_json())
-    elif form == "csv":
-        click.echo(to_csv(document_rows(document), HEADER), nl=False)
-    else:
-        show = show_plot if form == "plot" else show_document
-        show(document, table_console(), minimum=collection.minimum, together=True)
+    print_document(document, form, Showing(minimum=collection.minimum, together=True))
 
 
 class _Run:

@@ -35,11 +35,10 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
     from ldpstream.agents.document.build import build_document
-    from ldpstream.agents.document.flat import document_csv
     from ldpstream.agents.state.context import WindowTotals
     from ldpstream.agents.terminal.labels import Labels
-    from ldpstream.agents.terminal.plots import show_plot
-    from ldpstream.agents.terminal.tables import show_document, table_console
+    from ldpstream.agents.terminal.plots import print_document
+    from ldpstream.agents.terminal.tables import Showing
 
     asked = asked_texts(query)
     options = resolve_options(asked, collection.options, collection.spec)
@@ -52,13 +51,9 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     totals = WindowTotals(0, 0, statistic, n, late=0, rejected=0)
     # Final, as a closed window is: nothing can be added to a file that was read to its end.
     document = build_document(collection, totals, window=None, final=True, options=options)
-    if form == "json":
-        click.echo(document.to_json())
-    elif form == "csv":
-        click.echo(document_csv(document), nl=False)
-    else:
-        show = show_plot if form == "plot" else show_document
-        together = "simultaneous" in asked
-        labels = Labels.of_domain(collection.spec.domain)
-        minimum = collection.minimum
-        show(document, table_console(), minimum=minimum, together=together, labels=labels)
+    showing = Showing(
+        minimum=collection.minimum,
+        together="simultaneous" in asked,
+        labels=Labels.of_domain(collection.spec.domain),
+    )
+    print_document(document, form, showing)

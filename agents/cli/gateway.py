@@ -4,15 +4,13 @@ from dataclasses import replace
 
 import click
 
-from ldpstream.agents.terminal.common import AddressParameter, config_option, load, verbose_option
+from ldpstream.agents.terminal.common import ADDRESS, config_option, load, verbose_option
 from ldpstream.agents.terminal.errors import Refused
 
 
 @click.command()
 @config_option
-@click.option(
-    "--http", type=AddressParameter(), help="The address to serve instead of gateway.http."
-)
+@click.option("--http", type=ADDRESS, help="The address to serve instead of gateway.http.")
 @verbose_option
 @click.pass_context
 def gateway(context: click.Context, config_file: str, *, http: str | None, verbose: bool) -> None:

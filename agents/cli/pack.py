@@ -5,7 +5,7 @@ from typing import Final
 import click
 
 from ldpstream.agents.terminal.common import (
-    AddressParameter,
+    ADDRESS,
     config_option,
     load,
     number_option,
@@ -32,9 +32,7 @@ _MOST_BYTES: Final = 900_000
     metavar="BYTES",
     text="The largest packed message, before compression.",
 )
-@click.option(
-    "--http", type=AddressParameter(), help="Serve /metrics, /healthz and /readyz on this address."
-)
+@click.option("--http", type=ADDRESS, help="Serve /metrics, /healthz and /readyz on this address.")
 @verbose_option
 @click.pass_context
 def pack(

@@ -25,19 +25,19 @@ def find_areas(basis: Basis) -> Areas:
     domain, hidden = basis.domain, basis.hidden
     tree = prepare_tree(basis.mechanism, domain.shape, ordered=domain.ordered)
     roots = np.flatnonzero(tree.level == 0)
-    told = np.ones(roots.size, dtype=np.bool_)
+    shown = np.ones(roots.size, dtype=np.bool_)
     if hidden is not None:
-        told[tree.group[roots]] = ~hidden[tree.order[tree.start[roots]]]
+        shown[tree.group[roots]] = ~hidden[tree.order[tree.start[roots]]]
     found = estimate_areas(
         basis.mechanism,
         basis.statistic,
         basis.n,
         tree,
-        divided=None if hidden is None else told,
+        divided=None if hidden is None else shown,
         **basis.keywords,
     )
     groups = tree.group[found.places]
-    rows = numbers(found.estimate, basis.n, None, told[groups])
+    rows = numbers(found.estimate, basis.n, None, shown[groups])
     divided = np.bincount(found.inside[found.inside >= 0], minlength=groups.size) > 0
     areas = []
     for entry, (place, row) in enumerate(zip(found.places.tolist(), rows, strict=True)):

@@ -28,7 +28,7 @@ from ldpstream.agents.document.model import (
 )
 from ldpstream.agents.document.numbers import Numbers, merged_blocks, numbers, whole_sets
 from ldpstream.agents.document.priors import prior_parts
-from ldpstream.agents.document.weights import weigh_ranges, weigh_values
+from ldpstream.agents.document.weights import Weights
 from ldpstream.agents.privacy.spread import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range
@@ -86,7 +86,7 @@ def build_document(
         return EstimateDocument.model_construct(**fields)
     # 2. The options, and the reports they are about.
     chosen = collection.options if options is None else options
-    told: dict[str, Any] = {
+    common: dict[str, Any] = {
         "late": totals.late,
         "rejected": totals.rejected,
         "estimand": chosen.estimand,
@@ -98,7 +98,7 @@ def build_document(
         sampling = sampling_between(collection.spread, collection.window, *span, held=held)
         asked = replace(chosen, sampling=sampling)
         found = _estimates(collection, totals, asked, devices)
-        return EstimateDocument.model_construct(**fields, **told, **found)
+        return EstimateDocument.model_construct(**fields, **common, **found)
     # 3. For records: one attribute, or a section for each.
     names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
     sections = []
@@ -106,7 +106,7 @@ def build_document(
         own, asked = of_attribute(collection, name, totals, chosen.about(name))
         about = {"n": own.n, "attribute": name, "of": totals.n}
         found = _estimates(collection.attributes[name], own, asked, {})
-        sections.append(EstimateDocument.model_construct(**(fields | about | told | found)))
+        sections.append(EstimateDocument.model_construct(**(fields | about | common | found)))
     if chosen.attribute is not None:
         return sections[0]
     said: dict[str, Any] = {
@@ -115,7 +115,7 @@ def build_document(
         "projection": chosen.project,
     }
     return EstimateDocument.model_construct(
-        **fields, **told, **said, **devices, attributes=sections
+        **fields, **common, **said, **devices, attributes=sections
     )
 
 
@@ -154,15 +154,16 @@ def _estimates(
     devices: dict[str, Any],
 ) -> dict[str, Any]:
     """Return the estimated fields of a document, including those about devices."""
-    mechanism, domain = collection.spec.mechanism, collection.spec.domain
+    domain = collection.spec.domain
     basis = Basis.of(collection.spec, totals, chosen)
     # 1. The estimates of values and ranges, and the sums of weights in them.
     listed = list_values(basis)
     values = _value_estimates(basis, listed)
     ranges = _range_estimates(basis, listed.projected) if chosen.ranges else []
     if isinstance(domain, WeightedDomain):
-        values = weigh_values(mechanism, domain, totals, chosen, listed.indices, values)
-        ranges = weigh_ranges(mechanism, domain, totals, chosen, ranges)
+        weights = Weights(collection.spec.mechanism, domain, totals, chosen)
+        values = weights.add_to_values(listed.indices, values)
+        ranges = weights.add_to_ranges(ranges)
     # 2. The fields.
     entries: list[ValueEstimate | RangeEstimate] = [*values, *ranges]
     influences = [entry.influence for entry in entries if entry.influence is not None]
@@ -219,8 +220,8 @@ def _value_estimates(basis: Basis, listed: Listed) -> list[ValueEstimate]:
     if listed.estimate is None:
         return []
     shares = None if listed.projected is None else listed.projected[listed.indices]
-    told = None if basis.hidden is None else ~basis.hidden[listed.indices]
-    rows = numbers(listed.estimate, basis.n, shares, told)
+    shown = None if basis.hidden is None else ~basis.hidden[listed.indices]
+    rows = numbers(listed.estimate, basis.n, shares, shown)
     labels = basis.domain.labels(listed.indices)
     parts = zip(labels, rows, strict=True)
     return ValueEstimate.of_each(
@@ -239,8 +240,8 @@ def _range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstima
         basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
     )
     shares = None if projected is None else np.array([projected[s].sum() for s in sets])
-    told = None if basis.hidden is None else whole_sets(basis.hidden, sets)
-    rows = numbers(estimate, n, shares, told)
+    shown = None if basis.hidden is None else whole_sets(basis.hidden, sets)
+    rows = numbers(estimate, n, shares, shown)
     return [RangeEstimate(name=a.name, **r) for a, r in zip(ranges, rows, strict=True)]
 
 

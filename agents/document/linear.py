@@ -20,8 +20,8 @@ def linear_estimates(basis: Basis, projected: Floats | None) -> list[LinearEstim
     means = None if projected is None else weights @ projected
     given = weights if basis.given is None else weights[:, basis.given]
     estimate = estimate_linear(basis.mechanism, basis.statistic, n, given, **basis.keywords)
-    told = None if basis.hidden is None else whole_queries(basis.hidden, weights)
-    rows = numbers(estimate, n, means, told)
+    shown = None if basis.hidden is None else whole_queries(basis.hidden, weights)
+    rows = numbers(estimate, n, means, shown)
     return [
         LinearEstimate(
             name=asked.name,

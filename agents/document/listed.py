@@ -89,8 +89,8 @@ def _choose(
     first = shares if projected is None else projected
     if hidden is None:
         return largest(first, shares, top)
-    told = np.flatnonzero(~hidden)
-    return told[largest(first[told], shares[told], top)]
+    shown = np.flatnonzero(~hidden)
+    return shown[largest(first[shown], shares[shown], top)]
 
 
 def largest(first: Floats, then: Floats, number: int) -> Integers:

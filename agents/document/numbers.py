@@ -39,11 +39,11 @@ _NOTHING: Final = cast("Numbers", dict.fromkeys(Numbers.__annotations__))
 
 
 def numbers(
-    estimate: Estimate, n: int, projected: Floats | None, told: Bools | None = None
+    estimate: Estimate, n: int, projected: Floats | None, shown: Bools | None = None
 ) -> list[Numbers]:
     """Return each entry's numbers; a projected share has bounds, but no error of its own.
 
-    `told`, bool `(q,)`, says which entries have numbers; by default all have.
+    `shown`, bool `(q,)`, says which entries have numbers; by default all have.
     """
     shares = estimate.value if projected is None else projected
     arrays = (shares, shares * n, estimate.se, estimate.low, estimate.high, estimate.influence)
@@ -60,7 +60,7 @@ def numbers(
         Numbers(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m, bound=b)
         for s, c, e, low, high, i, m, b in zip(*columns, forged, forms, strict=True)
     ]
-    for place in [] if told is None else np.flatnonzero(~told).tolist():
+    for place in [] if shown is None else np.flatnonzero(~shown).tolist():
         rows[place] = _NOTHING
     return rows
 

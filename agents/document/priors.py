@@ -78,7 +78,7 @@ def _mmse(
 
 def _calibration(mechanism: Lip, totals: WindowTotals) -> Calibration:
     test = calibrate(mechanism, totals.statistic, totals.n)
-    flagged = test.flagged(SIGNIFICANCE)
+    flagged = test.flagged
     worst = []
     for place in flagged[:LISTED].tolist():
         of_prior, of_budget = divmod(int(test.level[place]), len(mechanism.epsilons))

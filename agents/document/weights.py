@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -21,56 +22,45 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 Entry = TypeVar("Entry", ValueEstimate, RangeEstimate)
 
 
-def weigh_values(
-    mechanism: Mechanism,
-    domain: WeightedDomain,
-    totals: WindowTotals,
-    options: EstimateOptions,
-    listed: Integers,
-    values: list[ValueEstimate],
-) -> list[ValueEstimate]:
-    """Return the list of values, indices `(q,)`, with their weights.
+@dataclass(frozen=True)
+class Weights:
+    """Estimates the sums of weights for the entries of a document."""
 
-    The bounds of a post-selected list hold all at once over the whole domain.
-    """
-    if not values:
-        return values
-    keywords, size = options.keywords(), domain.estimated.size
-    if len(listed) < size:
-        keywords |= {"simultaneous": True, "family": size}
-    if isinstance(mechanism, PublicWeights):
-        # Single values cost less than queries.
-        found = estimate_public_weights(
-            mechanism, totals.statistic, totals.n, values=listed, **keywords
-        )
-        return _weigh(values, found)
-    sets = [np.array([value]) for value in listed.tolist()]
-    return _weigh(values, _sums(mechanism, domain, totals, sets, keywords))
+    mechanism: Mechanism
+    domain: WeightedDomain
+    totals: WindowTotals
+    options: EstimateOptions
 
+    def add_to_values(self, listed: Integers, values: list[ValueEstimate]) -> list[ValueEstimate]:
+        """Return the list of values, indices `(q,)`, with their weights.
 
-def weigh_ranges(
-    mechanism: Mechanism,
-    domain: WeightedDomain,
-    totals: WindowTotals,
-    options: EstimateOptions,
-    ranges: list[RangeEstimate],
-) -> list[RangeEstimate]:
-    """Return the ranges with their sums of weights."""
-    sets = [range_values(domain.estimated.shape, asked.bounds) for asked in options.ranges]
-    return _weigh(ranges, _sums(mechanism, domain, totals, sets, options.keywords()))
+        The bounds of a post-selected list hold all at once over the whole domain.
+        """
+        if not values:
+            return values
+        keywords, size = self.options.keywords(), self.domain.estimated.size
+        if len(listed) < size:
+            keywords |= {"simultaneous": True, "family": size}
+        if isinstance(self.mechanism, PublicWeights):
+            # Single values cost less than queries.
+            found = estimate_public_weights(
+                self.mechanism, self.totals.statistic, self.totals.n, values=listed, **keywords
+            )
+            return _weigh(values, found)
+        sets = [np.array([value]) for value in listed.tolist()]
+        return _weigh(values, self._sums(sets, keywords))
 
+    def add_to_ranges(self, ranges: list[RangeEstimate]) -> list[RangeEstimate]:
+        """Return the ranges with their weights."""
+        shape = self.domain.estimated.shape
+        sets = [range_values(shape, asked.bounds) for asked in self.options.ranges]
+        return _weigh(ranges, self._sums(sets, self.options.keywords()))
 
-def _sums(
-    mechanism: Mechanism,
-    domain: WeightedDomain,
-    totals: WindowTotals,
-    sets: Sequence[Integers],
-    keywords: OptionKeywords,
-) -> Estimate:
-    n, statistic = totals.n, totals.statistic
-    if isinstance(mechanism, PublicWeights):
-        return estimate_public_weights(mechanism, statistic, n, sets, **keywords)
-    return estimate_weights(mechanism, statistic, n, sets, largest=domain.largest, **keywords)
+    def _sums(self, sets: Sequence[Integers], keywords: OptionKeywords) -> Estimate:
+        given = self.totals.statistic, self.totals.n, sets
+        if isinstance(self.mechanism, PublicWeights):
+            return estimate_public_weights(self.mechanism, *given, **keywords)
+        return estimate_weights(self.mechanism, *given, largest=self.domain.largest, **keywords)
 
 
 def _weigh(entries: list[Entry], found: Estimate) -> list[Entry]:

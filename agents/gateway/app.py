@@ -178,8 +178,8 @@ async def _readiness(request: web.Request) -> web.Response:
     reasons = ["this gateway is shutting down"] if served.closing else served.problems
     access = served.metrics_access
     # Probes need only the status; the reasons name topics.
-    told = access is not None and access.allows(request)
-    return answer_readiness(reasons, told=told)
+    explain = access is not None and access.allows(request)
+    return answer_readiness(reasons, explain=explain)
 
 
 async def _metrics(request: web.Request) -> web.Response:
@@ -248,8 +248,8 @@ async def _add_headers(request: web.Request, response: web.StreamResponse) -> No
         response.headers.setdefault("Vary", "Origin")
 
 
-def _json(content: object, *, status: int = 200) -> web.Response:
-    return web.Response(text=json.dumps(content), status=status, content_type="application/json")
+def _json(content: object) -> web.Response:
+    return web.Response(text=json.dumps(content), content_type="application/json")
 
 
 def _problem(status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> web.Response:

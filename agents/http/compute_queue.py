@@ -52,8 +52,9 @@ class ComputeQueues:
         """
         key = config.name, config.spec.fingerprint
         if key not in self._published:
-            told = asyncio.to_thread(answer_bytes, config.spec, config.options)
-            self._published[key] = await told
+            self._published[key] = await asyncio.to_thread(
+                answer_bytes, config.spec, config.options
+            )
         return self._published[key]
 
     @asynccontextmanager

@@ -1,6 +1,7 @@
 """The OpenAPI description of the API, from its operations and the models of their answers."""
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -83,50 +84,41 @@ def _describe(operation: Operation) -> dict[str, Any]:
         "summary": operation.summary,
         # `{}`: a worker without a token needs none.
         "security": [] if operation.public else [{}, {"token": []}],
-        "parameters": _path_parameters(operation) + _query_parameters(operation),
+        "parameters": _parameters(operation),
         "responses": responses,
     }
     if operation.body is not None:
-        reference = _REFERENCE.format(model=operation.body.__name__)
-        content = {"application/json": {"schema": {"$ref": reference}}}
-        described["requestBody"] = {"required": True, "content": content}
+        described["requestBody"] = {"required": True, "content": _content(operation.body)}
     return described
 
 
-def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
+def _parameters(operation: Operation) -> list[dict[str, Any]]:
+    placed: list[tuple[str, str, str, Mapping[str, Any]]] = [
+        (name, "path", _PATH_PARAMETERS[name], {"type": "string"})
+        for name in _IN_PATH.findall(operation.path)
+    ]
+    for one in operation.parameters:
+        repeated = {"type": "array", "items": one.schema}
+        schema = repeated if one.repeated else one.schema
+        placed.append((one.name, "query", one.description, schema))
     return [
         {
             "name": name,
-            "in": "path",
-            "required": True,
-            "description": _PATH_PARAMETERS[name],
-            "schema": {"type": "string"},
+            "in": place,
+            "required": place == "path",
+            "description": description,
+            "schema": schema,
         }
-        for name in _IN_PATH.findall(operation.path)
-    ]
-
-
-def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
-    return [
-        {
-            "name": parameter.name,
-            "in": "query",
-            "required": False,
-            "description": parameter.description,
-            "schema": {"type": "array", "items": parameter.schema}
-            if parameter.repeated
-            else parameter.schema,
-        }
-        for parameter in operation.parameters
+        for name, place, description, schema in placed
     ]
 
 
 def _response(
     description: str, model: type[BaseModel] | None, text: str = "text/plain"
 ) -> dict[str, Any]:
-    if model is None:
-        content: dict[str, Any] = {text: {"schema": {"type": "string"}}}
-    else:
-        reference = _REFERENCE.format(model=model.__name__)
-        content = {"application/json": {"schema": {"$ref": reference}}}
+    content = {text: {"schema": {"type": "string"}}} if model is None else _content(model)
     return {"description": description, "content": content}
+
+
+def _content(model: type[BaseModel]) -> dict[str, Any]:
+    return {"application/json": {"schema": {"$ref": _REFERENCE.format(model=model.__name__)}}}

@@ -152,15 +152,8 @@ def read_time(given: Mapping[str, str], name: str) -> int | None:
         raise AnswerError(400, f"{name}: expected a time, {_TIME}, got {text[:40]!r}") from None
 
 
-def read_flag(query: MultiMapping[str], name: str) -> bool | None:
-    """Return true or false, None where it is not given.
-
-    Raises:
-        AnswerError: 400, for anything else.
-    """
-    text = query.get(name)
-    if text is None:
-        return None
+def _read_flag(query: MultiMapping[str], name: str) -> bool:
+    text = query.get(name, "false")
     if text not in ("true", "false"):
         raise AnswerError(400, f"{name}: expected true or false, got {text[:40]!r}")
     return text == "true"
@@ -179,7 +172,7 @@ def read_page(query: MultiMapping[str]) -> Page:
     after_ms = read_time(query, "after")
     if forward:
         return Page(_read_number(query, "limit"), True, after_ms)
-    if read_flag(query, "all"):
+    if _read_flag(query, "all"):
         if "last" in query:
             raise AnswerError(400, "last: expected last or all=true, got both")
         return Page(WINDOWS_LIMIT, False, None)

@@ -18,7 +18,7 @@ async def answer_health(_: web.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
-def answer_readiness(reasons: Sequence[str], *, told: bool = True) -> web.Response:
-    """Answer whether the process does its work; say why not only if `told`."""
-    answer = {"ready": not reasons, "reasons": [*reasons] if told else []}
+def answer_readiness(reasons: Sequence[str], *, explain: bool = True) -> web.Response:
+    """Answer whether the process does its work; say why not, if `explain`."""
+    answer = {"ready": not reasons, "reasons": [*reasons] if explain else []}
     return web.json_response(answer, status=503 if reasons else 200)

@@ -18,7 +18,7 @@ from ldpstream.agents.query.options import (
     EstimateOptions,
     EstimateRequest,
 )
-from ldpstream.estimators.bounds.options import OTHERWISE
+from ldpstream.estimators.bounds.options import FALLBACK
 from ldpstream.estimators.bounds.pays import MOST
 from ldpstream.mechanisms.domains.parse import Domain
 
@@ -150,7 +150,7 @@ def _check_size(options: EstimateOptions, published: EstimateOptions, domain: Do
             "quantile", f"a domain of at most {QUANTILE_VALUES_LIMIT} values, got {size}"
         )
     _check_work(len(options.ranges), len(options.linear), published, domain)
-    if options.method not in OTHERWISE:
+    if options.method not in FALLBACK:
         return
     asked = _by_likelihood(options, size)
     most = max(LIKELIHOOD_LIMIT // (100 + size), _by_likelihood(published, size))
@@ -164,7 +164,7 @@ def _check_size(options: EstimateOptions, published: EstimateOptions, domain: Do
 
 def _by_likelihood(options: EstimateOptions, size: int) -> int:
     """Return how many shares and quantiles are bounded by likelihood."""
-    if options.method not in OTHERWISE:
+    if options.method not in FALLBACK:
         return 0
     listed = size if options.top is None else min(options.top, size)
     queries = len(options.ranges) + len(options.quantiles)

@@ -31,13 +31,13 @@ async def unless_stopped(running: Coroutine[Any, Any, Result], stop: asyncio.Eve
         StoppedError: if `stop` was set first.
         Exception: what `running` raises.
     """
-    told, task = asyncio.create_task(stop.wait()), asyncio.create_task(running)
+    stopping, task = asyncio.create_task(stop.wait()), asyncio.create_task(running)
     try:
-        await asyncio.wait((told, task), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((stopping, task), return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             return task.result()
     finally:
-        told.cancel()
+        stopping.cancel()
         task.cancel()
     # Gathered, so that an error at the time of the signal is not lost.
     ending = asyncio.gather(task, return_exceptions=True)
@@ -57,7 +57,7 @@ async def until_signalled(
     error with a message for the user: about the broker, an address, a client's settings, or one of
     `refused`.
     """
-    told: tuple[type[Exception], ...] = (
+    expected: tuple[type[Exception], ...] = (
         BrokerUnavailableError,
         ClientOptionError,
         HttpUnavailableError,
@@ -71,7 +71,7 @@ async def until_signalled(
         return await run(stop) or 0
     except StoppedError:
         return 0
-    except told as bad:
+    except expected as bad:
         print(bad, file=sys.stderr)
     except KafkaError as error:
         print(await explain(error, kafka), file=sys.stderr)

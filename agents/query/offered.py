@@ -7,7 +7,7 @@ from typing import Any
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.options import SETTINGS, WORDS, EstimateOptions, EstimateRequest
 from ldpstream.agents.query.settings import Setting
-from ldpstream.estimators.bounds.options import ANYTIME, OTHERWISE
+from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
 from ldpstream.estimators.bounds.power import CORRELATED
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -112,7 +112,7 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
         raise QueryError(
             "areas", "a mechanism with one report distribution for each value; ask for top=all"
         )
-    asked = {"project": options.project == "likelihood", "method": options.method in OTHERWISE}
+    asked = {"project": options.project == "likelihood", "method": options.method in FALLBACK}
     instead = {
         "project": "simplex",
         "method": "padded" if options.method == "profile" else "exact",

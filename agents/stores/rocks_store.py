@@ -119,7 +119,7 @@ class RocksStore:
                 size = int.from_bytes(stored[:_LENGTH_BYTES], "little")
                 known[record] = KeptValue(stored[_LENGTH_BYTES:], size)
         self._drop_unknown(known, prefix)
-        return Evaluated(point["position"], _winner(point["winner"]), known)
+        return Evaluated(point["position"], _read_winner(point["winner"]), known)
 
     def _why_not(self, point: dict[str, Any]) -> str:
         if not self._replica.topic_id:
@@ -191,8 +191,8 @@ class RocksStore:
                 batch.put(self._at(b"m", key), _DEAD)
             else:
                 batch.delete(self._at(b"m", key))
-        told = None if winner is None else _tell(winner)
-        point = {**asdict(self._replica), "position": position, "winner": told}
+        written = None if winner is None else _write_winner(winner)
+        point = {**asdict(self._replica), "position": position, "winner": written}
         batch.put(b"p" + self._digest, json.dumps(point).encode())
         batch.delete(b"s" + self._digest)
         self._write()
@@ -207,12 +207,12 @@ class RocksStore:
         _drop(self._database, self._digest)
 
 
-def _tell(winner: HeadRecord) -> list[Any]:
+def _write_winner(winner: HeadRecord) -> list[Any]:
     return [winner.key.hex(), winner.epoch, winner.seq, winner.offset, winner.value.hex()]
 
 
-def _winner(told: list[Any] | None) -> HeadRecord | None:
-    if told is None:
+def _read_winner(written: list[Any] | None) -> HeadRecord | None:
+    if written is None:
         return None
-    key, epoch, seq, offset, value = told
+    key, epoch, seq, offset, value = written
     return HeadRecord(bytes.fromhex(key), epoch, seq, offset, bytes.fromhex(value))

@@ -46,16 +46,18 @@ def number_option(
     )
 
 
-class ShardParameter(click.ParamType):
-    """A shard out of a number of them on the command line, such as `2/4`."""
+class Parsed(click.ParamType):
+    """The type of parameters that `parse` reads; its ValueError says what is wrong."""
 
-    name = "shard"
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+        self.name = name
+        self._parse = parse
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Shard:
+    ) -> object:
         try:
-            return Shard.parse(str(value))
+            return self._parse(str(value))
         except ValueError as error:
             self.fail(str(error), param, ctx)
 
@@ -64,7 +66,7 @@ def shard_option(command: Command) -> Command:
     """Add `--shard`, passed on as `shard`."""
     return click.option(
         "--shard",
-        type=ShardParameter(),
+        type=Parsed("shard", Shard.parse),
         default="1/1",
         envvar=SHARD_VARIABLE,
         show_envvar=True,
@@ -80,18 +82,15 @@ def verbose_option(command: Command) -> Command:
     )
 
 
-class AddressParameter(click.ParamType):
-    """A `host:port` on the command line."""
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > 0xFFFF:
+        raise ValueError(f"expected HOST:PORT, such as 127.0.0.1:6067, got {text}")
+    return text
 
-    name = "address"
 
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> str:
-        host, _, port = str(value).rpartition(":")
-        if not host or not port.isdecimal() or int(port) > 0xFFFF:
-            self.fail(f"expected HOST:PORT, such as 127.0.0.1:6067, got {value}", param, ctx)
-        return str(value)
+ADDRESS: Final = Parsed("address", _address)
+"""A `host:port` on the command line."""
 
 
 def load(config_file: str) -> Config:

@@ -1,9 +1,10 @@
-"""Estimate documents as plots in a terminal: shares with their bounds, and over time."""
+"""Estimate documents in a terminal, as plots above all: shares with their bounds, over time."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import click
 from pydantic import JsonValue
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -16,13 +17,18 @@ from ldpstream.agents.document import (
     RangeEstimate,
     ValueEstimate,
 )
+from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.terminal.fitting import FittingTable
-from ldpstream.agents.terminal.labels import PLAIN, Labels
+from ldpstream.agents.terminal.labels import Labels
+from ldpstream.agents.terminal.options import Form
 from ldpstream.agents.terminal.tables import (
+    Showing,
     describe,
     describe_bounds,
     describe_withheld,
     percent,
+    show_document,
+    table_console,
 )
 
 FOLLOWED: Final = 5
@@ -59,59 +65,52 @@ def marks_of(console: Console) -> Marks:
     return Marks(*(_UNICODE if known else _ASCII))
 
 
-def show_plots(
-    documents: Sequence[EstimateDocument],
-    console: Console,
-    *,
-    minimum: int,
-    together: bool,
-    labels: Labels = PLAIN,
-) -> None:
-    """Print one document's shares with their bounds, or several documents over time.
+def print_document(document: EstimateDocument, form: Form, showing: Showing) -> None:
+    """Print one document in the form that was asked for."""
+    if form == "json":
+        click.echo(document.to_json())
+    elif form == "csv":
+        click.echo(document_csv(document), nl=False)
+    else:
+        show = show_plot if form == "plot" else show_document
+        show(document, table_console(), showing)
 
-    `minimum` is the collection's: documents with fewer reports are withheld. `together` says
-    whether simultaneous bounds were asked for.
-    """
+
+def show_plots(documents: Sequence[EstimateDocument], console: Console, showing: Showing) -> None:
+    """Print one document's shares with their bounds, or several documents over time."""
     names = [one.attribute for one in documents[-1].attributes]
     if names:
         for name in names:
             each = [document.about(name or "") for document in documents]
-            show_plots(each, console, minimum=minimum, together=together, labels=labels)
+            show_plots(each, console, showing)
         return
     if len(documents) == 1:
-        show_plot(documents[0], console, minimum=minimum, together=together, labels=labels)
+        show_plot(documents[0], console, showing)
         return
     for document in (documents[0], documents[-1]):
         console.print(describe(document), markup=False)
     shown = [document for document in documents if not document.withheld]
     if shown:
-        console.print(describe_bounds(shown[-1], together=together), markup=False)
+        console.print(describe_bounds(shown[-1], together=showing.together), markup=False)
     if len(shown) < len(documents):
         several = f"{len(documents) - len(shown)} of {len(documents)} windows "
         most = max(document.n for document in documents if document.withheld)
-        console.print(several + describe_withheld(minimum, most), markup=False)
+        console.print(several + describe_withheld(showing.minimum, most), markup=False)
     windows = [_window_name(document) for document in documents]
-    for heading, points in _courses(documents, labels):
+    for heading, points in _courses(documents, showing.labels):
         console.print()
         title = f"{heading}  {sparkline([one.value for one in points], marks_of(console))}"
         console.print(_chart("window", list(zip(windows, points, strict=True)), console, title))
 
 
-def show_plot(
-    document: EstimateDocument,
-    console: Console,
-    *,
-    minimum: int,
-    together: bool,
-    labels: Labels = PLAIN,
-) -> None:
+def show_plot(document: EstimateDocument, console: Console, showing: Showing) -> None:
     """Print one document's shares, quantiles and means with their bounds."""
     console.print(describe(document), markup=False)
     if document.withheld:
-        console.print(describe_withheld(minimum, document.n), markup=False)
+        console.print(describe_withheld(showing.minimum, document.n), markup=False)
         return
-    console.print(describe_bounds(document, together=together), markup=False)
-    of = document.attribute
+    console.print(describe_bounds(document, together=showing.together), markup=False)
+    of, labels = document.attribute, showing.labels
     values = [(labels.text(one.value, of), _share(one)) for one in document.distribution]
     ranges = [(one.name, _share(one)) for one in document.ranges]
     quantiles = [

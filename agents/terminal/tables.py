@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from rich.console import Console
@@ -32,31 +33,34 @@ def table_console() -> Console:
     return Console(highlight=False, width=_FILE_WIDTH, height=_FILE_LINES)
 
 
-def show_document(
-    document: EstimateDocument,
-    console: Console,
-    *,
-    minimum: int,
-    together: bool,
-    labels: Labels = PLAIN,
-) -> None:
-    """Print a document: a heading, its values, ranges and quantiles.
+@dataclass(frozen=True, kw_only=True)
+class Showing:
+    """What documents are shown with, beyond what they hold.
 
     `minimum` is the collection's: documents with fewer reports are withheld. `together` says
     whether simultaneous bounds were asked for.
     """
+
+    minimum: int
+    together: bool
+    labels: Labels = PLAIN
+
+
+def show_document(document: EstimateDocument, console: Console, showing: Showing) -> None:
+    """Print a document: a heading, its values, ranges and quantiles."""
     console.print(describe(document), markup=False)
     _show_what_is_missing(document, console)
     if document.withheld:
-        console.print(describe_withheld(minimum, document.n), markup=False)
+        console.print(describe_withheld(showing.minimum, document.n), markup=False)
         return
     if document.attributes:
         for one in document.attributes:
-            show_document(one, console, minimum=minimum, together=together, labels=labels)
+            show_document(one, console, showing)
         return
-    console.print(describe_bounds(document, together=together), markup=False)
+    console.print(describe_bounds(document, together=showing.together), markup=False)
     if document.merged is not None:
         console.print(describe_merged(document.merged), markup=False)
+    labels = showing.labels
     if document.distribution:
         rows = [(labels.text(one.value, document.attribute), one) for one in document.distribution]
         console.print(_shares("value", rows))

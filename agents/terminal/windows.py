@@ -19,7 +19,7 @@ from ldpstream.agents.terminal.errors import Failed
 from ldpstream.agents.terminal.labels import Labels
 from ldpstream.agents.terminal.options import Form
 from ldpstream.agents.terminal.plots import show_plots
-from ldpstream.agents.terminal.tables import show_document, table_console
+from ldpstream.agents.terminal.tables import Showing, show_document, table_console
 
 WATCHED: Final = "anytime"
 PLOTTED: Final = 200
@@ -62,8 +62,11 @@ async def _print(
         reader = _Reader(worker, collection, wanted, asked)
         windows = await reader.windows()
         documents = reader.documents(windows)
-        together = "simultaneous" in options
-        labels = Labels.of_collection(collection)
+        showing = Showing(
+            minimum=collection.minimum,
+            together="simultaneous" in options,
+            labels=Labels.of_collection(collection),
+        )
         if wanted.form == "json":
             await _print_json(documents)
         elif wanted.form == "csv":
@@ -74,23 +77,11 @@ async def _print(
         elif wanted.form == "plot":
             parsed = [_parse(document) async for document in documents]
             if parsed:
-                show_plots(
-                    parsed,
-                    table_console(),
-                    minimum=collection.minimum,
-                    together=together,
-                    labels=labels,
-                )
+                show_plots(parsed, table_console(), showing)
         else:
             console = table_console()
             async for document in documents:
-                show_document(
-                    _parse(document),
-                    console,
-                    minimum=collection.minimum,
-                    together=together,
-                    labels=labels,
-                )
+                show_document(_parse(document), console, showing)
     if reader.gone:
         said = f"{reader.gone} of {len(windows)} windows expired before they were read: left out"
         click.echo(f"{name}: {said}", err=True)

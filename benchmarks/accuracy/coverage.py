@@ -72,8 +72,9 @@ class Repeated:
         if method == "bernstein":
             return np.ones(len(sets), dtype=np.bool_)
         case = self.case
-        variances = predicted_set_variances(
-            case.mechanism, case.n, sets, shares=case.shares, estimand=estimand
+        variances = (
+            predicted_set_variances(case.mechanism, sets, shares=case.shares, estimand=estimand)
+            / case.n
         )
         expected = case.n * np.array([float(case.shares[members].sum()) for members in sets])
         return (expected >= LEAST_COUNT - 1e-9) & (variances > 0.0)

@@ -103,7 +103,7 @@ def measured_ratio(mechanism: Mechanism, shape: tuple[int, ...], repetitions: in
     for counts, statistic in draw_by_privatizing(case, repetitions, 2):
         errors = (mechanism.decoder().totals(statistic) - counts) / RESPONDENTS
         ratios += np.array([errors[members].sum() for members in sets]) ** 2
-    predicted = predicted_set_variances(mechanism, RESPONDENTS, sets, shares=case.shares)
+    predicted = predicted_set_variances(mechanism, sets, shares=case.shares) / RESPONDENTS
     return float((ratios / repetitions / predicted).mean())
 
 

@@ -32,9 +32,9 @@ class Cell:
         """The share of repetitions."""
         return self.covered / self.repetitions
 
-    def fails(self, cells: int, level: float = 0.05) -> bool:
+    def fails(self, cells: int) -> bool:
         """Return whether that is too few, of this many cells."""
-        return bool(bdtr(self.covered, self.repetitions, LEVEL) < level / cells)
+        return bool(bdtr(self.covered, self.repetitions, LEVEL) < 0.05 / cells)
 
 
 def print_table(found: Sequence[Cell], of_all: int) -> int:

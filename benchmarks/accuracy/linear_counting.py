@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.seeded import SeededEntropy
 
+from benchmarks.accuracy.scales import gram_of, optimal_scales
 from benchmarks.accuracy.total_error import predicted_total_error
-from ldpstream.estimators.planning.scales import gram_of, optimal_scales
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.matrix.matrix import Matrix

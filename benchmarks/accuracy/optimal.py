@@ -135,7 +135,7 @@ def named(setting: Setting) -> Iterator[Proposal]:
 def predicted(mechanism: Mechanism, setting: Setting) -> float:
     """Return the mean variance of one report over the workload."""
     variances = predicted_set_variances(
-        mechanism, 1, setting.sets, shares=setting.shares, estimand="population"
+        mechanism, setting.sets, shares=setting.shares, estimand="population"
     )
     return float(variances.mean())
 

@@ -145,8 +145,8 @@ def predict_rival(mechanism: Mechanism, n: int) -> float:
     """Return the predicted error of a mechanism for single values on uniform data."""
     shares = uniform(mechanism.size)
     sets = PlannedWorkload(shape=(mechanism.size,), ordered=True, shares=shares).boxes.sets
-    estimand = partial(predicted_set_variances, shares=shares, estimand="population")
-    return math.sqrt(estimand(mechanism, n, sets).mean())
+    found = predicted_set_variances(mechanism, sets, shares=shares, estimand="population")
+    return math.sqrt(found.mean() / n)
 
 
 def _ranges(size: int) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tests.seeded import SeededEntropy
 
+from benchmarks.accuracy.scales import alphas_of
 from benchmarks.accuracy.simulate import Case, draw_from_channel
 from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -75,7 +76,7 @@ def laplace_sums(mechanism: Matrix, counts: Integers, rng: np.random.Generator) 
         inside = of_value == number
         users = counts[:, inside].sum(axis=1)
         sums = counts[:, inside] @ rows.entries[:, inside].astype(np.int64).T
-        shape, stay = np.maximum(users, 1)[:, None], 1.0 - rows.alphas
+        shape, stay = np.maximum(users, 1)[:, None], 1.0 - alphas_of(rows)
         size = (len(counts), rows.count)
         noise = rng.negative_binomial(shape, stay, size) - rng.negative_binomial(shape, stay, size)
         parts += [sums + np.where(users[:, None] > 0, noise, 0), users[:, None]]

@@ -6,7 +6,7 @@ totals, `n sum_j v_j (B^T B)[j, j]` with the noise's variances v_j. It does not 
 
 import numpy as np
 
-from ldpstream.estimators.planning.scales import gram_of
+from benchmarks.accuracy.scales import alphas_of, gram_of
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 
@@ -27,4 +27,4 @@ def predicted_total_error(
     weights = mechanism.decoder().row_weights(gram_of(workload, mechanism.size))
     if not continuous:
         return n * float((weights * mechanism.rows.variances).sum())
-    return n * float((weights * 2.0 / np.log(mechanism.rows.alphas) ** 2).sum())
+    return n * float((weights * 2.0 / np.log(alphas_of(mechanism.rows)) ** 2).sum())

@@ -154,7 +154,7 @@ def check_priors(users: Users, epsilon: float) -> None:
     values = 2 * level + users.chances.astype(np.int64)
     mechanism.accumulate(statistic, mechanism.privatize(values, entropy=SeededEntropy(SEED)))
     test = calibrate(mechanism, statistic, users.priors.size)
-    flagged = test.flagged().size
+    flagged = test.flagged.size
     print(
         f"Fig. 8b's priors, tested by reports at epsilon {epsilon:g}: p = {test.smallest:.3g}, "
         f"{flagged} of {test.level.size} levels flagged"

@@ -38,10 +38,10 @@ MESSAGES: dict[str, tuple[dict[str, object], list[object]]] = {
 """For each mechanism, the keys of a collection and the label of one value."""
 
 
-def best_seconds(call: Callable[[], object], repetitions: int = 7) -> float:
+def best_seconds(call: Callable[[], object]) -> float:
     """Return the shortest time of a call in seconds."""
     times = []
-    for _ in range(repetitions):
+    for _ in range(7):
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)

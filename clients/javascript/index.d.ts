@@ -64,7 +64,6 @@ export declare class Collection {
   readonly oneReport: { readonly windowMs: number; readonly partitions: number } | null;
   /** In collections with `hold`: a ledger draws once in this many windows; else null. */
   readonly hold: { readonly windows: number } | null;
-
   /** In collections of unknown words, whose labels are texts: the current round; else null. */
   readonly words: { readonly rounds: number; readonly round: number | null } | null;
 
@@ -204,6 +203,7 @@ export declare class Ledger {
   ): Promise<Release>;
   /** The stored report of the window of a time, or null. */
   kept(collection: Collection, options?: { timeMs?: number }): Promise<Release | null>;
+  /** Records that a window's report has arrived, so that it is not sent again. */
   markSent(collection: Collection, startMs: number): Promise<void>;
   /** Drops the reports, not the charges, of windows that end before a time. */
   forget(collection: Collection, options: { beforeMs: number }): Promise<void>;

@@ -13,8 +13,8 @@ bounds follow from those of the levels and hold together with them, whatever is 
 """
 
 import heapq
-from dataclasses import dataclass, fields, replace
-from typing import Any, Final, Unpack
+from dataclasses import dataclass, replace
+from typing import Final, Unpack
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ldpstream.estimators.areas.sums import area_sums
 from ldpstream.estimators.areas.tree import AreaTree
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import CUT, OptionKeywords, Options
-from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers, joined
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 MOST_NAMED: Final = 2_000
@@ -71,7 +71,7 @@ def estimate_areas(
     rests = _Rests(tree, bound_areas(mechanism, statistic, n, tree, **options))
     rests.name(divided)
     chosen = Options(**options)
-    return rests.told(error_levels(tree, chosen), cut=chosen.method in CUT)
+    return rests.areas(error_levels(tree, chosen), cut=chosen.method in CUT)
 
 
 def bound_areas(
@@ -93,26 +93,15 @@ def bound_areas(
         places = np.flatnonzero(tree.level == level)
         each = replace(chosen, confidence=confidence, simultaneous=True, family=places.size)
         found.append((places, bound(area_sums(mechanism, statistic, n, tree, places), n, each)))
-    return replace(_in_order(found), confidence=chosen.confidence)
+    back = np.argsort(np.concatenate([places for places, _ in found]))
+    in_order = joined([one for _, one in found]).take(back)
+    return replace(in_order, confidence=chosen.confidence)
 
 
 def error_levels(tree: AreaTree, options: Options) -> int:
     """Return into how many parts the error is split; roots that are exact have none."""
     exact = options.estimand == "respondents" or int((tree.level == 0).sum()) == 1
     return tree.levels + (not exact)
-
-
-def _in_order(found: list[tuple[Integers, Estimate]]) -> Estimate:
-    """Return the estimates of all levels as one, in the tree's order."""
-    back = np.argsort(np.concatenate([places for places, _ in found]))
-    first = found[0][1]
-    names = [
-        field.name for field in fields(first) if isinstance(getattr(first, field.name), np.ndarray)
-    ]
-    arrays: dict[str, Any] = {
-        name: np.concatenate([getattr(one, name) for _, one in found])[back] for name in names
-    }
-    return replace(first, **arrays)
 
 
 class _Rests:
@@ -182,7 +171,7 @@ class _Rests:
         self._below[around] += below
         self._above[around] += above
 
-    def told(self, levels: int, *, cut: bool) -> Areas:
+    def areas(self, levels: int, *, cut: bool) -> Areas:
         """Return all named areas; `cut` keeps bounds within the range of shares."""
         places = np.flatnonzero(self._named)
         estimate = self._estimate.take(places)

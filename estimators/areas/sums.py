@@ -4,9 +4,8 @@ A report of one group does not affect the others, so that the decoder of a union
 each group, contains the decoder of each area. One decoder for each round of areas suffices.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, replace
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from ldpstream.estimators.areas.tree import AreaTree
 from ldpstream.estimators.queries.counts import CountQuery, SetDecoder, prepare_queries
 from ldpstream.estimators.queries.queries import Query
 from ldpstream.estimators.queries.sums import ROUNDING, Sums, set_sums, value_sums
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of, joined
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 
@@ -39,7 +38,7 @@ def area_sums(
     of_rounds = _each_group(queries, statistic, queries.set_queries(unions))
     parts = [_taken(sums, of_group[places]) for places, sums in zip(rounds, of_rounds, strict=True)]
     back = np.argsort(np.concatenate(rounds))
-    return _taken(_joined(parts), back)
+    return _taken(joined(parts), back)
 
 
 def _union(tree: AreaTree, areas: list[int]) -> Floats:
@@ -117,20 +116,5 @@ def _tosses(
     )
 
 
-def _with(sums: Sums, arrays: Mapping[str, Any]) -> Sums:
-    return replace(sums, **arrays)
-
-
-def _arrays(sums: Sums) -> dict[str, Any]:
-    found = {field.name: getattr(sums, field.name) for field in fields(sums)}
-    return {name: one for name, one in found.items() if isinstance(one, np.ndarray)}
-
-
 def _taken(sums: Sums, places: Integers) -> Sums:
-    return _with(sums, {name: one[places] for name, one in _arrays(sums).items()})
-
-
-def _joined(parts: list[Sums]) -> Sums:
-    arrays = [_arrays(one) for one in parts]
-    joined = {name: np.concatenate([one[name] for one in arrays]) for name in arrays[0]}
-    return _with(parts[0], joined)
+    return replace(sums, **{name: one[places] for name, one in arrays_of(sums).items()})

@@ -1,23 +1,23 @@
 """Estimates with bounds from sums over reports, for every estimand and sampling of devices."""
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
 
 from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
-from ldpstream.estimators.bounds.options import OTHERWISE, Estimand, Method, Options
+from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Method, Options
 from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH
 from ldpstream.estimators.bounds.variance import variance
 from ldpstream.estimators.queries.distinct import taken
 from ldpstream.estimators.queries.sums import Sums
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of
 
-_EXTENSIVE: Final = (
+_PER_REPORT: Final = (
     *("total", "squares", "offset", "floor", "ceiling", "noisy", "moment"),
     *("fewest", "most", "tossed"),
 )
-"""The sums that a factor fewer reports divide."""
+"""The sums that grow with the number of reports."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,7 @@ class Estimate:
 
     def take(self, queries: Integers | slice) -> Self:
         """Return the estimates of some queries, in that order."""
-        columns = {field.name: getattr(self, field.name) for field in fields(self)}
-        arrays = {name: one for name, one in columns.items() if isinstance(one, np.ndarray)}
+        arrays = arrays_of(self)
         # Some columns share one array; take from it once.
         parts: Any = {id(one): taken(one, queries) for one in arrays.values()}
         return replace(self, **{name: parts[id(one)] for name, one in arrays.items()})
@@ -59,11 +58,10 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
     """Return estimates with bounds from sums over n reports.
 
     Except with the anytime methods, sums may have the shape `(..., q)` for many statistics at once.
-    Likelihoods need more than sums: their methods return the bounds of `OTHERWISE` here.
+    Likelihoods need more than sums: here their methods return the bounds of `FALLBACK`.
     """
-    otherwise = OTHERWISE.get(options.method)
-    if otherwise is not None:
-        found = bound(sums, n, replace(options, method=otherwise))
+    if options.method in FALLBACK:
+        found = bound(sums, n, replace(options, method=FALLBACK[options.method]))
         return replace(found, method=options.method)
     if options.sampling.noise > 1.0 and n > 0:
         return _held(sums, n, options)
@@ -196,11 +194,10 @@ def _stretched(
 
 
 def _thinned(sums: Sums, factor: float) -> Sums:
-    """Return the sums of a factor fewer reports with the same means.
+    """Return the sums of 1/factor of the reports, with the same means.
 
     Bounds that hold for every number n of independent reports also hold for n/m devices with m
     reports each: their means are independent, lie in the same interval, and vary no more than one
     report.
     """
-    fields = {name: getattr(sums, name) / factor for name in _EXTENSIVE}
-    return replace(sums, **fields)
+    return replace(sums, **{name: getattr(sums, name) / factor for name in _PER_REPORT})

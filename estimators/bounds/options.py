@@ -43,10 +43,10 @@ Form = Literal[
 ]
 """The kind of bound of a query (`choose`)."""
 
-OTHERWISE: Final[Mapping[Method, Method]] = {"profile": "padded", "profile-exact": "exact"}
-"""The methods by likelihood, with the method for all queries that they do not bound."""
+FALLBACK: Final[Mapping[Method, Method]] = {"profile": "padded", "profile-exact": "exact"}
+"""The methods by likelihood, each with the method for the queries that it does not bound."""
 
-CUT: Final = frozenset({"padded", "exact", *OTHERWISE})
+CUT: Final = frozenset({"padded", "exact", *FALLBACK})
 """Methods whose bounds are cut to the range of shares."""
 
 ANYTIME: Final = frozenset({"anytime", "anytime-exact"})

@@ -54,7 +54,10 @@ def offered(options: Options) -> bool:
 
 
 def quantiles_pay(noise: float, n: int, options: Options) -> bool:
-    """Return whether quantiles get them; `noise` is the most that a user adds to any prefix."""
+    """Return whether quantiles get bounds by likelihood.
+
+    `noise` is the most that one user adds to any prefix.
+    """
     if not offered(options):
         return False
     if options.method == "profile-exact":

@@ -15,18 +15,15 @@ _PART: Final = 1 << 17
 """Number of values processed at a time."""
 
 
-def project_simplex(values: Floats, *, total: float = 1.0) -> Floats:
-    """Return the nearest vector (Euclidean) of non-negative entries that sum to `total`.
+def project_simplex(values: Floats) -> Floats:
+    """Return the nearest vector (Euclidean) of non-negative entries that sum to 1.
 
     float64 `(k,)` -> `(k,)`; NaN if any entry is. Held, Wolfe, Crowder 1974.
 
     >>> project_simplex(np.array([0.75, 0.5, -0.25])).tolist()
     [0.625, 0.375, 0.0]
-
-    Raises:
-        ValueError: if the total is negative.
     """
-    return project_blocks(values, all_in_one(values.size), np.array([total]))
+    return project_blocks(values, all_in_one(values.size), np.ones(1))
 
 
 def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:

@@ -25,7 +25,7 @@ from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.likelihood.curve import curve
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.solver import Fit, Tangent, maximise
-from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
+from ldpstream.mechanisms.base.arrays import Bools, Integers
 
 _TRIALS: Final = 16
 _NEAR: Final = 0.02
@@ -91,7 +91,9 @@ class Profile:
         both = halves(line)
         fits = [maximise(half) if half.n else None for half in both]
         guesses = [
-            np.full(line.size, 1.0 / line.size) if fit is None else _guess(half, fit)
+            np.full(line.size, 1.0 / line.size)
+            if fit is None
+            else curve(half, 0.95, best=fit).shares
             for half, fit in zip(both, fits, strict=True)
         ]
         parts = tuple(
@@ -175,7 +177,7 @@ class Profile:
             if inside - low <= max(_NEAR * (estimate - low), _TINY):
                 break
             fits = [
-                maximise(part.line, members, trial, partial(_told, part.reference))
+                maximise(part.line, members, trial, partial(_is_close, part.reference))
                 for part in self.parts
             ]
             low = max(low, self._crossing([fit.tangent for fit in fits], low, inside))
@@ -205,13 +207,9 @@ class Profile:
         return low
 
 
-def _told(reference: float, fit: Fit) -> bool:
+def _is_close(reference: float, fit: Fit) -> bool:
     """Return whether a better fit would hardly change the distance from the reference."""
     return fit.gap <= _SLACK * (reference - fit.bound)
-
-
-def _guess(line: Line, best: Fit) -> Floats:
-    return curve(line, 0.95, best=best).shares
 
 
 def halves(line: Line) -> tuple[Line, Line]:

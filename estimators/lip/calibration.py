@@ -57,10 +57,11 @@ class CalibrationTest:
         likely = min(self.together, key=lambda name: self.together[name])
         return likely if self.together[likely] < SIGNIFICANCE else "wrong in a level"
 
-    def flagged(self, significance: float = SIGNIFICANCE) -> Integers:
-        """Return the places of the levels whose priors are wrong, most significant first."""
+    @property
+    def flagged(self) -> Integers:
+        """Places of the levels whose priors are wrong, most significant first."""
         order = np.argsort(self.p_value, kind="stable")
-        return order[self.p_value[order] < significance]
+        return order[self.p_value[order] < SIGNIFICANCE]
 
 
 def calibrate(mechanism: Lip, statistic: Statistic, n: int) -> CalibrationTest:

@@ -1,7 +1,7 @@
-"""Variances before any report, for n respondents with given shares.
+"""Variances before any report, for one respondent of given shares; n respondents divide them by n.
 
-`Var = (sum_x p_x v(x))/n` for respondents, `(sum_x p_x (v(x) + w[x]^2) - (w.p)^2)/n` for the
-population (docs/theory.md section 0). They are exact, for the decoders that `estimate` uses.
+`Var = sum_x p_x v(x)` for respondents, `sum_x p_x (v(x) + w[x]^2) - (w.p)^2` for the population
+(docs/theory.md section 0). They are exact, for the decoders that `estimate` uses.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -21,7 +21,6 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 def predicted_set_variances(
     mechanism: Mechanism,
-    n: int,
     sets: Iterable[Integers],
     *,
     shares: Floats | None = None,
@@ -32,17 +31,16 @@ def predicted_set_variances(
     `shares` are the values' true shares, float64 `(k,)`, by default uniform.
 
     Raises:
-        ValueError: if n < 1, or the shares are not a distribution over the domain.
+        ValueError: if the shares are not a distribution over the domain.
     """
     queries = prepare_queries(mechanism)
     indicators = (indicator(mechanism.size, members) for members in sets)
     noises = _noises(queries, indicators, queries.set_queries)
-    return _variances(noises, n, _checked(mechanism, n, shares), estimand)
+    return _variances(noises, _checked(mechanism, shares), estimand)
 
 
 def predicted_linear_variances(
     mechanism: Mechanism,
-    n: int,
     weights: Iterable[Floats],
     *,
     shares: Floats | None = None,
@@ -51,7 +49,7 @@ def predicted_linear_variances(
     """Do the same as `predicted_set_variances` for linear queries with weights `(k,)` each."""
     queries = prepare_queries(mechanism)
     noises = _noises(queries, weights, partial(map, queries.linear_query))
-    return _variances(noises, n, _checked(mechanism, n, shares), estimand)
+    return _variances(noises, _checked(mechanism, shares), estimand)
 
 
 def _noises(
@@ -69,7 +67,7 @@ def _noises(
 
 
 def _variances(
-    noises: Iterator[tuple[Floats, Floats]], n: int, shares: Floats, estimand: Estimand
+    noises: Iterator[tuple[Floats, Floats]], shares: Floats, estimand: Estimand
 ) -> Floats:
     out: list[float] = []
     for weights, noise in noises:
@@ -77,13 +75,11 @@ def _variances(
         if estimand == "population":
             mean = float((shares * weights).sum())
             variance += float((shares * (weights - mean) ** 2).sum())
-        out.append(variance / n)
+        out.append(variance)
     return np.array(out)
 
 
-def _checked(mechanism: Mechanism, n: int, shares: Floats | None) -> Floats:
-    if n < 1:
-        raise ValueError(f"n: expected a number >= 1, got {n}")
+def _checked(mechanism: Mechanism, shares: Floats | None) -> Floats:
     if shares is None:
         return np.full(mechanism.size, 1.0 / mechanism.size)
     whole = shares.shape == (mechanism.size,) and abs(float(shares.sum()) - 1.0) < 1e-9

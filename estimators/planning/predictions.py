@@ -91,8 +91,8 @@ def query_variances(
     weights = (indicator(mechanism.size, members) for members in prefixes)
     return np.concatenate(
         [
-            predicted_set_variances(mechanism, 1, sets, shares=shares),
-            predicted_linear_variances(mechanism, 1, weights, shares=shares),
+            predicted_set_variances(mechanism, sets, shares=shares),
+            predicted_linear_variances(mechanism, weights, shares=shares),
         ]
     )
 

@@ -8,11 +8,12 @@ import numpy as np
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import OptionKeywords, Options
 from ldpstream.estimators.quantiles.counts import CountPrefixes
-from ldpstream.estimators.quantiles.sum_prefixes import ChainPrefixes, SetPrefixes, prepare_prefixes
+from ldpstream.estimators.quantiles.sum_prefixes import ChainPrefixes, SetPrefixes
 from ldpstream.estimators.queries.counts import SetDecoder, prepare_queries
 from ldpstream.estimators.queries.linear import LinearQueries
 from ldpstream.estimators.queries.sums import check_counts
 from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.interface.decoder import ChainDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 
@@ -44,7 +45,11 @@ class Prefixes:
         if isinstance(queries, SetDecoder):
             return cls(mechanism, order, CountPrefixes.of(queries, order))
         assert isinstance(queries, LinearQueries)
-        return cls(mechanism, order, prepare_prefixes(queries, order))
+        decoder = queries.decoder
+        chain = decoder.chain(order) if isinstance(decoder, ChainDecoder) else None
+        if chain is None:
+            return cls(mechanism, order, SetPrefixes(queries, order))
+        return cls(mechanism, order, ChainPrefixes(decoder, order, chain))
 
     @property
     def spread(self) -> Floats:

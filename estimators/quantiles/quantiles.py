@@ -8,7 +8,7 @@ import numpy as np
 from scipy.optimize import isotonic_regression
 
 from ldpstream.estimators.bounds.bounded import Estimate
-from ldpstream.estimators.bounds.options import ANYTIME, OTHERWISE, Method, OptionKeywords, Options
+from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK, Method, OptionKeywords, Options
 from ldpstream.estimators.bounds.pays import quantiles_pay
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
@@ -61,7 +61,7 @@ def estimate_quantiles(
     if chosen.method in ANYTIME and chosen.estimand == "respondents":
         options["simultaneous"] = True
     found = invert(prepared.estimate(statistic, n, **options), probabilities)
-    if chosen.method not in OTHERWISE:
+    if chosen.method not in FALLBACK:
         return found
     line = Line.of(mechanism, statistic)
     noise = float(prepared.prepared.worst_noise.max())

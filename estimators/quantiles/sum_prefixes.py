@@ -8,7 +8,7 @@ import numpy as np
 from ldpstream.estimators.queries.linear import LinearQueries
 from ldpstream.estimators.queries.sums import Sums, set_sums
 from ldpstream.mechanisms.base.arrays import Floats, Integers
-from ldpstream.mechanisms.interface.decoder import Chain, ChainDecoder, LinearDecoder
+from ldpstream.mechanisms.interface.decoder import Chain, LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
 
@@ -82,12 +82,3 @@ class ChainPrefixes:
             indicators=True,
             reach=reach,
         )
-
-
-def prepare_prefixes(queries: LinearQueries, positions: Integers) -> ChainPrefixes | SetPrefixes:
-    """Prepare an order, given by the position of each value, int64 `(k,)`, >= 0."""
-    decoder = queries.decoder
-    chain = decoder.chain(positions) if isinstance(decoder, ChainDecoder) else None
-    if chain is None:
-        return SetPrefixes(queries, positions)
-    return ChainPrefixes(decoder, positions, chain)

@@ -62,7 +62,7 @@ def _prepare(mechanism: Mechanism) -> Queries:
     if isinstance(decoder, CountDecoder):
         return SetDecoder.of(mechanism, decoder)
     if isinstance(decoder, LinearDecoder):
-        return LinearQueries.of(mechanism, decoder)
+        return LinearQueries(decoder, Groups.of(mechanism))
     raise TypeError(f"expected a CountDecoder or a LinearDecoder, got {type(decoder).__name__}")
 
 

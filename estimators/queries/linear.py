@@ -1,13 +1,12 @@
 """Queries over statistics of sums (`LinearDecoder`)."""
 
 from dataclasses import dataclass
-from typing import Self
 
 from ldpstream.estimators.queries.groups import Groups
 from ldpstream.estimators.queries.queries import Queries, Query
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.decoder import LinearDecoder
-from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.mechanism import Statistic
 
 
 @dataclass(frozen=True)
@@ -34,11 +33,6 @@ class LinearQueries(Queries):
 
     decoder: LinearDecoder
     groups: Groups
-
-    @classmethod
-    def of(cls, mechanism: Mechanism, decoder: LinearDecoder) -> Self:
-        """Prepare a mechanism with its decoder."""
-        return cls(decoder, Groups.of(mechanism))
 
     def set_query(self, indicator: Floats) -> Query:
         """Prepare a set of values with the decoder of its indicator."""

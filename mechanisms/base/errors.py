@@ -1,5 +1,8 @@
 """Errors that say what is wrong and where, and never repeat a private value."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class SpecError(ValueError):
     """A configuration value is invalid: `path` names it, `expected` says what to write instead.
@@ -13,13 +16,21 @@ class SpecError(ValueError):
         self.path = path
         self.expected = expected
 
-    def within(self, path: str) -> "SpecError":
-        """Return the same error with `path` in front of its own path.
 
-        >>> str(SpecError("epsilon", "a number").within("collection.checkins"))
-        'collection.checkins.epsilon: expected a number'
-        """
-        return SpecError(f"{path}.{self.path}", self.expected)
+@contextmanager
+def within(path: str) -> Iterator[None]:
+    """Put `path` in front of the path of a `SpecError` that is raised inside.
+
+    >>> with within("collection.checkins"):
+    ...     raise SpecError("epsilon", "a number")
+    Traceback (most recent call last):
+    ...
+    ldpstream.mechanisms.base.errors.SpecError: collection.checkins.epsilon: expected a number
+    """
+    try:
+        yield
+    except SpecError as error:
+        raise SpecError(f"{path}.{error.path}", error.expected) from None
 
 
 class ValueOutsideDomainError(ValueError):

@@ -11,7 +11,7 @@ from typing import Final
 
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import check_keys, describe
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.designed import DesignedChannel
 from ldpstream.mechanisms.policies.tabled import read_policy_document
 
@@ -60,10 +60,8 @@ def load_channel(given: object, base: Path) -> DesignedChannel:
         raise SpecError("channel", f"a readable file, got {given!r}: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
         raise SpecError("channel", f"JSON, got {given!r}: {error}") from error
-    try:
+    with within("channel"):
         return read_channel(document)
-    except SpecError as error:
-        raise error.within("channel") from None
 
 
 def read_channel(document: object) -> DesignedChannel:

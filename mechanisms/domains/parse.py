@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
-from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError, within
 from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain
 from ldpstream.mechanisms.domains.blocks import (
     Blocks,
@@ -82,13 +82,11 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
             raise SpecError(f"{path}.{key}", f"{key} with {kind}, and only there")
     domain: Domain
     blocks: Blocks | None = None
-    try:
+    with within(path):
         if kinds == ["file"]:
             domain, blocks = read_file(table["file"], base, header=table.get("header"))
         else:
             domain = _PARSERS[kinds[0]](table)
-    except SpecError as error:
-        raise error.within(path) from None
     if "blocks" in table:
         if blocks is not None:
             raise SpecError(f"{path}.blocks", "blocks here or in the file's second column")

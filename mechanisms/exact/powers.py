@@ -44,14 +44,6 @@ class Powers:
         """The first 64 binary digits of every level, uint64 of shape `(levels,)`."""
         return np.array([self.digits(level, 1) for level in range(self.levels)], dtype=np.uint64)
 
-    def bernoulli(self, entropy: Entropy, levels: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return draws, True with probability exactly `alpha^(2^level)`; shape as `levels`, `(n,)`.
-
-        Takes one word for each draw, in order; then, for each draw whose word equals the power's
-        first digits, further words one by one until they differ.
-        """
-        return PowerTable((self,)).bernoulli(entropy, levels)
-
     def beyond_first(self, entropy: Entropy, level: int) -> bool:
         """Return whether a number that equals the power in its first 64 digits lies below it.
 
@@ -80,9 +72,10 @@ class PowerTable:
         return np.concatenate([powers.first_digits for powers in self.powers])
 
     def bernoulli(self, entropy: Entropy, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return draws, the i-th True with probability the power of `numbers[i]`, `(n,)`.
+        """Return draws, the i-th True with probability exactly the power of `numbers[i]`, `(n,)`.
 
-        Words are taken as in `Powers.bernoulli`.
+        Takes one word for each draw, in order; then, for each draw whose word equals the power's
+        first digits, further words one by one until they differ.
         """
         if not len(numbers):
             return np.zeros(0, dtype=np.bool_)

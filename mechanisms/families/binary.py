@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import json_number
 from ldpstream.mechanisms.base.checks import describe, read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
@@ -63,10 +63,8 @@ class Binary(SymbolMechanism):
                 f"{settings.path}.domain", f"2 values with binary, got {settings.domain.size}"
             )
         first, second = _read_two(settings.keys.get("epsilon"), path)
-        try:
+        with within(settings.path):
             return cls(first, second)
-        except SpecError as error:
-            raise error.within(settings.path) from None
 
     @property
     def size(self) -> int:

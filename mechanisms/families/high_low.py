@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
@@ -33,7 +34,6 @@ from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive, sign_order
 from ldpstream.mechanisms.families.high_low_decoder import HighLowDecoder
 from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
-from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
@@ -70,10 +70,8 @@ class HighLow(SymbolMechanism):
         settings.only(cls.id, "epsilon", "sensitive")
         epsilon = settings.read_epsilon()
         sensitive = settings.read_sensitive()
-        try:
+        with within(settings.path):
             return cls(epsilon, settings.domain.size, sensitive)
-        except SpecError as error:
-            raise error.within(settings.path) from None
 
     @property
     def size(self) -> int:
@@ -202,11 +200,8 @@ class HighLow(SymbolMechanism):
         drawn = entropy.words(len(values)).view(np.int64) & np.int64(self.positions - 1)
         return np.where(chosen & ~hidden, self.plain[values], move_to_sign(rows, drawn, chosen))
 
-    def decoder(self) -> CountDecoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> HighLowDecoder:
+    @once
+    def decoder(self) -> HighLowDecoder:
         return HighLowDecoder(self.row, self.plain, self.positions, self.threshold)
 
     def disclosed(self) -> list[str]:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import canonical_json
 from ldpstream.mechanisms.base.checks import read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.channel_file import load_channel
@@ -73,10 +74,8 @@ class Optimal(SymbolMechanism):
         refuse_rounding(settings.domain, settings.path)
         given = settings.keys.get("channel")
         path = f"{settings.path}.channel"
-        try:
+        with within(settings.path):
             design = load_channel(given, settings.base)
-        except SpecError as error:
-            raise error.within(settings.path) from None
         if design.policy.size != settings.domain.size:
             raise SpecError(
                 path, f"a channel of {settings.domain.size} values, got {design.policy.size}"
@@ -108,12 +107,9 @@ class Optimal(SymbolMechanism):
     def channel(self) -> Channel:
         return self.design.channel
 
+    @once
     def certify(self) -> Certificate:
         """Return a certificate of the policy at every output, for pairs that imply all others."""
-        return self._certificate
-
-    @cached_property
-    def _certificate(self) -> Certificate:
         return self.design.certify(self.id, self.disclosed())
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
@@ -143,12 +139,9 @@ class Optimal(SymbolMechanism):
         design, share, chain = held_channel(self.design, epsilon)
         return Permanent(design, self, read_epsilon(epsilon, "hold.epsilon"), share), chain
 
+    @once
     def decoder(self) -> TableDecoder:
         """Return the decoder of least variance for the design prior, unbiased for any other."""
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> TableDecoder:
         return TableDecoder(self.design)
 
     def disclosed(self) -> list[str]:

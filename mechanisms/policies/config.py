@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ldpstream.mechanisms.base.checks import check_keys, describe, read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.interval import Interval
 from ldpstream.mechanisms.domains.parse import parse_blocks
@@ -86,10 +86,8 @@ def read_policy(given: object, *, domain: Domain, epsilon: object, base: Path, p
 
 def _file(given: _Given) -> Policy:
     given.refuse_epsilon()
-    try:
+    with within(f"{given.path}.policy"):
         return read_matrix(given.table["file"], given.base, size=given.domain.size)
-    except SpecError as error:
-        raise error.within(f"{given.path}.policy") from None
 
 
 def _matrix(given: _Given) -> Policy:
@@ -107,7 +105,7 @@ def _graph(given: _Given) -> Policy:
     if not isinstance(directed, bool):
         raise SpecError(f"{key}.directed", f"true or false, got {describe(directed)}")
     epsilon = None if given.epsilon is None else budget(given.read_epsilon())
-    try:
+    with within(key):
         return read_edges(
             given.table.get("file"),
             given.base,
@@ -115,8 +113,6 @@ def _graph(given: _Given) -> Policy:
             epsilon=epsilon,
             directed=directed,
         )
-    except SpecError as error:
-        raise error.within(key) from None
 
 
 def _lp(given: _Given) -> Policy:
@@ -131,10 +127,8 @@ def _lp(given: _Given) -> Policy:
     rounded = isinstance(domain, RoundedInterval)
     scale = _scale(given.table.get("scale"), f"{key}.scale")
     epsilon = read_step_epsilon(given.need_epsilon(), domain, f"{given.path}.epsilon")
-    try:
-        return MetricPolicy(epsilon, domain.shape, widths, rounded, p=check_p(p, "p"), scale=scale)
-    except SpecError as error:
-        raise error.within(key) from None
+    with within(key):
+        return MetricPolicy(epsilon, domain.shape, widths, rounded, p=check_p(p), scale=scale)
 
 
 def _scale(given: object, path: str) -> tuple[float, ...] | None:

@@ -16,18 +16,18 @@ _BITS = 128
 LARGEST_P = 64
 
 
-def check_p(p: object, path: str) -> int | float:
+def check_p(p: object) -> int | float:
     """Return the p of a norm: a whole number in 1..64, or infinity.
 
     Raises:
-        SpecError: naming `path`, for anything else.
+        SpecError: naming `p`, for anything else.
     """
     if isinstance(p, float) and (p == math.inf or p.is_integer()):
         p = p if p == math.inf else int(p)
     if p == math.inf or (is_whole(p) and 1 <= p <= LARGEST_P):
         assert isinstance(p, int | float)
         return p
-    raise SpecError(path, f"a whole number in 1..{LARGEST_P}, or inf, got {describe(p)}")
+    raise SpecError("p", f"a whole number in 1..{LARGEST_P}, or inf, got {describe(p)}")
 
 
 def lp_length(steps: Sequence[int], p: float) -> Fraction:

@@ -42,7 +42,7 @@ class MatrixPolicy(Policy):
 
     def __post_init__(self) -> None:
         size = len(self.entries)
-        _check_size(size, "policy")
+        _check_size(size)
         for x, row in enumerate(self.entries):
             if len(row) != size:
                 raise SpecError(f"policy[{x}]", f"a square matrix, {size} budgets, got {len(row)}")
@@ -92,12 +92,14 @@ class MatrixPolicy(Policy):
         >>> policy.entry(0, 2)
         Fraction(4, 1)
         """
-        size = values.size if isinstance(values, Domain) else _length(values)
-        _check_size(size, "policy")
+        label: Callable[[int], Any]
         if isinstance(values, Domain):
-            labels: Sequence[Any] = [values.label(x) for x in range(size)]
+            size, label = values.size, values.label
         else:
-            labels = range(values) if isinstance(values, int) else values
+            listed = range(values) if isinstance(values, int) else values
+            size, label = len(listed), listed.__getitem__
+        _check_size(size)
+        labels = [label(x) for x in range(size)]
         return cls.of(
             [
                 [0 if x == other else function(labels[x], labels[other]) for other in range(size)]
@@ -150,13 +152,9 @@ class MatrixPolicy(Policy):
         }
 
 
-def _length(values: Sequence[Any] | int) -> int:
-    return values if isinstance(values, int) else len(values)
-
-
-def _check_size(size: int, path: str) -> None:
+def _check_size(size: int) -> None:
     if not 2 <= size <= MAX_MATRIX_VALUES:
-        raise SpecError(path, f"a matrix of 2..{MAX_MATRIX_VALUES} values, got {size}")
+        raise SpecError("policy", f"a matrix of 2..{MAX_MATRIX_VALUES} values, got {size}")
 
 
 def _list(given: object, path: str, expected: str) -> list[object]:

@@ -41,7 +41,7 @@ class MetricPolicy(Policy):
     scale: tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "p", check_p(self.p, "p"))
+        object.__setattr__(self, "p", check_p(self.p))
         if self.rounded and (self.p != 1 or self.scale is not None):
             raise SpecError("p", "1, without a scale, where numbers are rounded at random")
         if self.scale is None:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from ldpstream.mechanisms.base.checks import check_keys, describe
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS, OF_RECORDS, parse_domain
@@ -79,10 +79,8 @@ def build_attributes(
     parts = tuple(part for _, part in known.values())
     asked = {name: table.get("probability") for name, table in tables.items()}
     probabilities = _units(_weights(asked, parts, where))
-    try:
+    with within(f"{path}.domain"):
         domain = Attributes(names, domains, probabilities)
-    except SpecError as error:
-        raise error.within(f"{path}.domain") from None
     return domain, Sampled(names, parts, probabilities)
 
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.held import (
     MOST_COUNTED,
     epochs_touched,
@@ -200,7 +200,5 @@ def read_hold(given: object, path: str, mechanism: Mechanism) -> Hold | None:
         raise SpecError(key, f"no such key {why}")
     if "epsilon" not in table:
         return Hold(windows, mechanism, None)
-    try:
+    with within(path):
         return Hold(windows, *mechanism.chain(table["epsilon"]))
-    except SpecError as error:
-        raise error.within(path) from None

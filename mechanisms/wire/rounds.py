@@ -9,7 +9,7 @@ from typing import Any
 
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.domains.words import Round, Words
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -54,11 +54,9 @@ def in_round(spec: CollectionSpec, document: object) -> CollectionSpec:
             or has invalid prefixes.
     """
     words = words_of(spec)
-    try:
+    with within(spec.name):
         asked = _read(spec, document)
         found = words.in_round(asked)
-    except SpecError as error:
-        raise error.within(spec.name) from None
     window_ms = asked.end_ms - asked.start_ms
     own = window_ms > 0 and asked.start_ms % window_ms == 0
     if not own or round_number(words, asked.start_ms, window_ms) != asked.number:

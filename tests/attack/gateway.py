@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from tests.attack import http
-from tests.attack.stand import Attack, Outcome, Stand
+from tests.attack.stand import Outcome, Stand, each_and_all
 from tests.processes import Worker
 
 _PATH: Final = "/v1/collections/modes/reports"
@@ -47,18 +47,9 @@ def _upload(running: Worker) -> bytes:
     ).encode() + frame
 
 
-ATTACKS = (
-    *(
-        Attack(
-            f"gateway-{name}",
-            "a gateway answers probes and honest uploads within 1 s, memory bounded",
-            partial(gateway, attacks=(name,)),
-        )
-        for name in _ATTACKS
-    ),
-    Attack(
-        "gateway-all-at-once",
-        "the same under all of these together",
-        partial(gateway, attacks=tuple(_ATTACKS)),
-    ),
+ATTACKS = each_and_all(
+    "gateway",
+    "a gateway answers probes and honest uploads within 1 s, memory bounded",
+    gateway,
+    _ATTACKS,
 )

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from tests.attack.stand import Attack, Outcome, Stand, resident_bytes
+from tests.attack.stand import Outcome, Stand, each_and_all, resident_bytes
 from tests.certificates import make_certificates
 from tests.processes import Worker
 
@@ -247,18 +247,9 @@ def add_certificate(file: Path, folder: Path) -> None:
     file.write_text(file.read_text().replace("[worker]\n", text, 1))
 
 
-ATTACKS = (
-    *(
-        Attack(
-            f"worker-{name}",
-            "a worker answers probes and honest requests within 1 s, memory bounded",
-            partial(worker, attacks=(name,)),
-        )
-        for name in WORKER_ATTACKS
-    ),
-    Attack(
-        "worker-all-at-once",
-        "the same under all of these together",
-        partial(worker, attacks=tuple(WORKER_ATTACKS)),
-    ),
+ATTACKS = each_and_all(
+    "worker",
+    "a worker answers probes and honest requests within 1 s, memory bounded",
+    worker,
+    WORKER_ATTACKS,
 )

@@ -4,9 +4,10 @@ import itertools
 import os
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -42,6 +43,16 @@ class Attack:
     name: str
     claim: str
     run: Callable[["Stand"], Awaitable[Outcome]]
+
+
+def each_and_all(
+    name: str, claim: str, run: Callable[..., Awaitable[Outcome]], kinds: Iterable[str]
+) -> tuple[Attack, ...]:
+    """Return an attack of each kind, and one of all kinds together; `run` takes the kinds."""
+    all_kinds = tuple(kinds)
+    each = [Attack(f"{name}-{kind}", claim, partial(run, attacks=(kind,))) for kind in all_kinds]
+    together = "the same under all of these together"
+    return *each, Attack(f"{name}-all-at-once", together, partial(run, attacks=all_kinds))
 
 
 @dataclass(frozen=True)

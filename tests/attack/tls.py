@@ -3,7 +3,6 @@
 import asyncio
 import ssl
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
 from tests.attack.http import (
@@ -15,7 +14,7 @@ from tests.attack.http import (
     besiege,
     get,
 )
-from tests.attack.stand import Attack, Outcome, Stand
+from tests.attack.stand import Outcome, Stand, each_and_all
 
 _TLS_BYTES: Final = 2 * 500 * (256 << 10)
 """Twice what asyncio gives each of 500 connections to decrypt into."""
@@ -75,18 +74,9 @@ async def worker(stand: Stand, *, attacks: Sequence[str]) -> Outcome:
         return await besiege(stand, running, chosen, requests, bound, tls=trusting())
 
 
-ATTACKS = (
-    *(
-        Attack(
-            f"tls-{name}",
-            "a worker that speaks HTTPS answers within 1 s, memory bounded",
-            partial(worker, attacks=(name,)),
-        )
-        for name in ATTACKS_OF_TLS
-    ),
-    Attack(
-        "tls-all-at-once",
-        "the same under all of these together",
-        partial(worker, attacks=tuple(ATTACKS_OF_TLS)),
-    ),
+ATTACKS = each_and_all(
+    "tls",
+    "a worker that speaks HTTPS answers within 1 s, memory bounded",
+    worker,
+    ATTACKS_OF_TLS,
 )

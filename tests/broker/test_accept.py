@@ -26,7 +26,6 @@ CHANGED = (
     ("size = 12", "size = 20"),
 )
 PACKED = ("partitions = 4", 'partitions = 4\ninput = "frames"')
-END_MS = START_MS + WINDOW_MS - 1
 
 
 def foreign(lab: Lab) -> bytes:

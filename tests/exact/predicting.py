@@ -11,8 +11,8 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 
 def predicted_value_variances(
-    mechanism: Mechanism, n: int, values: Iterable[int], **options: Any
+    mechanism: Mechanism, values: Iterable[int], **options: Any
 ) -> Floats:
     """Those of the sets of one value each."""
     sets = [np.array([value]) for value in values]
-    return predicted_set_variances(mechanism, n, sets, **options)
+    return predicted_set_variances(mechanism, sets, **options)

@@ -7,8 +7,6 @@ from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
-LISTED_AT_MOST = 1 << 17
-
 
 def possible_reports(mechanism: Mechanism) -> Callable[[bytes], bool]:
     """Return a test of whether some value can produce a report of these bytes."""

@@ -16,7 +16,7 @@ from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.agents.terminal.tables import show_document
+from ldpstream.agents.terminal.tables import Showing, show_document
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
@@ -243,9 +243,8 @@ def test_tables_say_that_the_estimate_is_withheld():
     config = collection(ILL)
     counted = totals(config, ["no" if i % 3 else "yes" for i in range(20_000)])
     console = Console(record=True, width=200, file=io.StringIO())
-    show_document(
-        build_document(config, counted, window=None, final=True), console, minimum=0, together=False
-    )
+    document = build_document(config, counted, window=None, final=True)
+    show_document(document, console, Showing(minimum=0, together=False))
     lines = console.export_text().splitlines()
     (said,) = (line for line in lines if line.startswith("with the priors"))
     assert "with the priors, yes: withheld: the reports contradict the priors, which are" in said

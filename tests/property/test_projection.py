@@ -40,9 +40,9 @@ def is_nearest(values: np.ndarray, projected: np.ndarray, total: float) -> bool:
     )
 
 
-@given(shares, st.floats(0, 2))
-def test_the_simplex_projection_is_the_nearest_point(values: np.ndarray, total: float):
-    assert is_nearest(values, project_simplex(values, total=total), total)
+@given(shares)
+def test_the_simplex_projection_is_the_nearest_point(values: np.ndarray):
+    assert is_nearest(values, project_simplex(values), 1.0)
 
 
 @given(shares, st.data())
@@ -66,7 +66,7 @@ def test_what_cannot_be_projected_is_refused_or_undefined():
     assert np.isnan(project_simplex(np.array([0.5, np.nan]))).all()
     assert np.isnan(project_blocks(np.ones(2), np.array([0, 1]), np.array([1.0, np.nan]))).all()
     with pytest.raises(ValueError, match="totals"):
-        project_simplex(np.ones(2), total=-1.0)
+        project_blocks(np.ones(2), np.array([0, 0]), np.array([-1.0]))
     with pytest.raises(ValueError, match="groups"):
         project_blocks(np.ones(2), np.array([0, 2]), np.array([0.5, 0.5]))
 

@@ -36,8 +36,8 @@ def test_squared_errors_agree_with_the_prediction(
     mechanism = L1Geometric(epsilon, shape)
     case = Case("line", mechanism, "zipf", zipf(mechanism.size, 1.1), 500)
     sets = [range_values(shape, pairs) for pairs in bounds]
-    predicted = predicted_set_variances(
-        mechanism, case.n, sets, shares=case.shares, estimand="population"
+    predicted = (
+        predicted_set_variances(mechanism, sets, shares=case.shares, estimand="population") / case.n
     )
     truth = np.array([case.shares[members].sum() for members in sets])
     squares = np.zeros(len(sets))

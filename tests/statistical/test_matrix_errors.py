@@ -74,7 +74,7 @@ def test_every_way_to_ask_gives_one_estimate():
     assert np.allclose(sets.se, linear.se)
     whole = BOUNDS.index((0, SIZE - 1))
     assert (sets.low[whole], sets.value[whole], sets.high[whole]) == (1.0, 1.0, 1.0)
-    predicted = predicted_set_variances(mechanism, N, members)
+    predicted = predicted_set_variances(mechanism, members) / N
     assert predicted.sum() * N**2 == pytest.approx(predicted_total_error(mechanism, N, "ranges"))
 
 

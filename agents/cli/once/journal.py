@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _APPLICATION: Final = 0x6C647053
 _VERSION: Final = 1
 _PIECE_BYTES: Final = 1 << 20
+_MOST_FRAMES: Final = 500
+_MOST_BYTES: Final = 4 << 20
 _TABLES: Final = (
     """CREATE TABLE input (
     id TEXT NOT NULL, topic TEXT NOT NULL, topic_id TEXT, fingerprint TEXT NOT NULL,
@@ -180,22 +182,19 @@ class Journal:
                 ),
             )
 
-    def frames(self, start: int, *, most: int, most_bytes: int) -> list[tuple[bytes, int]]:
-        """Return the frames from `start` on, with their numbers of reports.
-
-        At most `most` of them; the first that brings their sum to `most_bytes` is the last.
-        """
+    def frames(self, start: int) -> list[tuple[bytes, int]]:
+        """Return the frames of one transaction, from `start` on, with their numbers of reports."""
         found: list[tuple[bytes, int]] = []
         size = 0
         with self._explained():
             rows = self._db.execute(
                 "SELECT bytes, reports FROM frame WHERE number >= ? ORDER BY number LIMIT ?",
-                (start, most),
+                (start, _MOST_FRAMES),
             )
             for frame, reports in rows:
                 found.append((frame, reports))
                 size += len(frame)
-                if size >= most_bytes:
+                if size >= _MOST_BYTES:
                     break
         return found
 

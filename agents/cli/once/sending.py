@@ -33,8 +33,6 @@ from ldpstream.agents.terminal.values import source_name, unreadable
 
 FOLDER: Final = "ldpstream-sent"
 _NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
-_MOST_FRAMES: Final = 500
-_MOST_BYTES: Final = 4 << 20
 # By default brokers forget the offsets of a group without members after a week.
 _DOUBT_MS: Final = 86_400_000
 
@@ -151,12 +149,12 @@ class Once:
             async with broker.producer(self._kafka, transactional_id=self._id) as producer:
                 # Starting the producer has aborted what an earlier process left open.
                 start = await self._settle(drawn)
-                before = self._journal.reports_before(start, drawn.reports)
+                before = self._reports(drawn, start)
                 await producer.partitions_for(self._topic)
                 with self._console.status(f"sending to {self._topic}") as status:
                     while start < drawn.frames:
                         start = await self._transaction(producer, drawn, start, partitions)
-                        done = self._journal.reports_before(start, drawn.reports)
+                        done = self._reports(drawn, start)
                         status.update(f"{done:,} reports acknowledged")
         except UnknownError as error:
             raise Failed(self._no_transactions("it failed without saying why")) from error
@@ -208,7 +206,7 @@ class Once:
         self, producer: AIOKafkaProducer, drawn: Input, start: int, partitions: int
     ) -> int:
         """Send frames from `start` on in one transaction; return the first that is left."""
-        taken = self._journal.frames(start, most=_MOST_FRAMES, most_bytes=_MOST_BYTES)
+        taken = self._journal.frames(start)
         until = start + len(taken)
         async with producer.transaction():
             delivery = Delivery(

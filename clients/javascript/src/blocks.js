@@ -30,6 +30,12 @@ function expand(runs, size) {
   return ofValue;
 }
 
+// The threshold of each block, by its size. A value alone in its block needs none, but draws its words
+// like all others.
+export function thresholdsOf({ sizes }, designs) {
+  return sizes.map((count) => (count === 1 ? 0n : BigInt(designs.get(count).threshold)));
+}
+
 // The first output of each block; block j has `orders[j]` outputs, one block after the other.
 export function startsOf(orders) {
   let next = 0;

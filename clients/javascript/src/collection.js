@@ -4,7 +4,7 @@ import { readDomain, sizeOf } from "./domain.js";
 import { SystemEntropy } from "./entropy.js";
 import { SpecError } from "./errors.js";
 import { cutTime, encodeFrame } from "./frame.js";
-import { sha256OfText } from "./hash.js";
+import { fromHex, sha256OfText } from "./hash.js";
 import { readHold } from "./hold.js";
 import { build } from "./mechanisms/index.js";
 import { makeToken, partitionOf, TOKEN_BYTES } from "./token.js";
@@ -17,9 +17,7 @@ const HOLD_VERSION = 3;
 export class Collection {
   #domain;
   #mechanism;
-  #precisionMs;
   #fingerprint;
-
   #loss;
 
   constructor({ name, fingerprint, domain, mechanism, loss, precisionMs, oneReport = null, hold = null, words = null }) {
@@ -31,11 +29,10 @@ export class Collection {
     this.words = words;
     this.reportBytes = mechanism.reportBytes;
     this.size = sizeOf(domain);
-    this.#fingerprint = Uint8Array.from(fingerprint.match(/../g), (pair) => parseInt(pair, 16));
+    this.#fingerprint = fromHex(fingerprint);
     this.#domain = domain;
     this.#mechanism = mechanism;
     this.#loss = loss;
-    this.#precisionMs = precisionMs;
   }
 
   // Reads a device document and checks all its digests. `fingerprint`, if given, is the one for which
@@ -111,7 +108,7 @@ export class Collection {
   // With one_report, the token of this device's report in the window of a time.
   async token(secret, timeMs = Date.now()) {
     if (this.oneReport === null) throw new RangeError("expected a collection with one_report");
-    const cutMs = cutTime(timeMs, this.#precisionMs);
+    const cutMs = cutTime(timeMs, this.precisionMs);
     return makeToken(secret, this.#fingerprint, cutMs, this.oneReport.windowMs);
   }
 
@@ -134,7 +131,7 @@ export class Collection {
       if (report.length !== this.reportBytes) {
         throw new RangeError(`report ${i}: expected ${this.reportBytes} bytes`);
       }
-      return { timeMs: cutTime(timesMs[i], this.#precisionMs), report, token: tokens?.[i] };
+      return { timeMs: cutTime(timesMs[i], this.precisionMs), report, token: tokens?.[i] };
     });
     return encodeFrame(this.#fingerprint, entries, { numbers: this.#mechanism.numbers });
   }

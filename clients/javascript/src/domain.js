@@ -178,6 +178,17 @@ function indexAll(given) {
   });
 }
 
+// The coordinates of a value.
+export function split(value, shape) {
+  const coordinates = new Array(shape.length);
+  let rest = value;
+  for (let axis = shape.length - 1; axis >= 0; axis -= 1) {
+    coordinates[axis] = rest % shape[axis];
+    rest = Math.floor(rest / shape[axis]);
+  }
+  return coordinates;
+}
+
 function join(shape, label, place) {
   const entries = shape.length === 1 ? [label] : label;
   if (!Array.isArray(entries) || entries.length !== shape.length) return null;

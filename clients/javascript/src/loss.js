@@ -33,7 +33,7 @@ function budget(epsilon) {
   return isAbove(exact, decimal) ? decimal : exact;
 }
 
-function largest(losses) {
+export function largest(losses) {
   return losses.reduce((a, b) => (isAbove(b, a) ? b : a), ZERO);
 }
 

@@ -1,8 +1,8 @@
 // The windows in which a ledger takes part if it spreads its budget, drawn from the device's secret
 // alone (docs/wire.md, "Spread"; vectors in tests/vectors/spread.json).
 
-import { webCrypto } from "./entropy.js";
-import { SpecError } from "./errors.js";
+import { bitLength } from "./entropy.js";
+import { fromHex, signer } from "./hash.js";
 
 export const MAX_SPREAD_WINDOWS = 1_000_000;
 
@@ -21,30 +21,24 @@ export async function drawnWindows(secret, fingerprint, startMs, { windows, repo
 // Resolves to a function that returns, one by one, 64-bit words derived from a secret, a name and,
 // optionally, a time.
 export async function wordsOf(secret, name, fingerprint, startMs = null) {
-  if (webCrypto?.subtle === undefined) {
-    throw new SpecError("crypto.subtle", "WebCrypto: pages need https or localhost");
-  }
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const key = await webCrypto.subtle.importKey("raw", secret, algorithm, false, ["sign"]);
+  const sign = await signer(secret);
   const start = new Uint8Array(startMs === null ? 0 : 8);
   if (startMs !== null) new DataView(start.buffer).setBigInt64(0, BigInt(startMs), true);
-  const bytes = fingerprint.match(/../g).map((pair) => parseInt(pair, 16));
-  const message = [...new TextEncoder().encode(name), ...bytes, ...start];
+  const message = [...new TextEncoder().encode(name), ...fromHex(fingerprint), ...start];
   let counter = 0n;
   return async () => {
     const data = new Uint8Array([...message, ...new Array(8).fill(0)]);
     new DataView(data.buffer).setBigUint64(message.length, counter, true);
     counter += 1n;
-    const digest = await webCrypto.subtle.sign("HMAC", key, data);
-    return new DataView(digest).getBigUint64(0, true);
+    return new DataView(await sign(data)).getBigUint64(0, true);
   };
 }
 
 // A uniform number below a bound, by rejection on the lowest bits of words.
 export async function below(word, bound) {
-  const bits = bound === 1 ? 0 : (bound - 1).toString(2).length;
+  const mask = (1n << BigInt(bitLength(bound - 1))) - 1n;
   for (;;) {
-    const number = Number((await word()) & ((1n << BigInt(bits)) - 1n));
+    const number = Number((await word()) & mask);
     if (number < bound) return number;
   }
 }

@@ -2,8 +2,8 @@
 // "Tokens").
 
 import { webCrypto } from "./entropy.js";
-import { SpecError } from "./errors.js";
 import { cutTime } from "./frame.js";
+import { signer } from "./hash.js";
 
 export const TOKEN_BYTES = 8;
 const SECRET_BYTES = 32;
@@ -18,9 +18,6 @@ export async function makeToken(secret, fingerprint, cutMs, windowMs) {
   if (!(secret instanceof Uint8Array) || secret.length < SECRET_BYTES / 2) {
     throw new RangeError(`secret: expected at least ${SECRET_BYTES / 2} bytes`);
   }
-  if (webCrypto?.subtle === undefined) {
-    throw new SpecError("crypto.subtle", "WebCrypto: pages need https or localhost");
-  }
   const message = new Uint8Array(fingerprint.length + 8);
   message.set(fingerprint);
   new DataView(message.buffer).setBigInt64(
@@ -28,10 +25,8 @@ export async function makeToken(secret, fingerprint, cutMs, windowMs) {
     BigInt(cutTime(cutMs, windowMs)),
     true,
   );
-  const algorithm = { name: "HMAC", hash: "SHA-256" };
-  const key = await webCrypto.subtle.importKey("raw", secret, algorithm, false, ["sign"]);
-  const digest = await webCrypto.subtle.sign("HMAC", key, message);
-  return new Uint8Array(digest).slice(0, TOKEN_BYTES);
+  const sign = await signer(secret);
+  return new Uint8Array(await sign(message)).slice(0, TOKEN_BYTES);
 }
 
 // The partition of reports with a token.

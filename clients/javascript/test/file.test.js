@@ -8,7 +8,7 @@ import { test } from "node:test";
 
 import { FileStorage } from "../file.js";
 import { LedgerError } from "../index.js";
-import { START_MS, roads, ledgerOf, content, label, other } from "./ledgers.js";
+import { START_MS, roads, ledgerOf, content, label, other } from "./shared.js";
 
 test("a file of one process, readable for its owner only, taken over from one that was killed", async () => {
   const folder = await mkdtemp(join(tmpdir(), "ledger-"));

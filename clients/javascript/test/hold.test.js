@@ -1,31 +1,18 @@
 // A ledger of collections with hold: the same epochs and reports as in every language, charged once.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import test from "node:test";
 
 import { BudgetError, Collection, Ledger, LedgerError, SpecError } from "../index.js";
 import { epochOf, epochOffset } from "../src/hold.js";
 import { write } from "../src/rational.js";
-import { DAY_MS, HOUR_MS, Memory, START_MS, VECTORS } from "./ledgers.js";
+import { DAY_MS, HOUR_MS, Memory, START_MS, Words, hex, read } from "./shared.js";
 
-const VECTOR = JSON.parse(await readFile(new URL("hold.json", VECTORS), "utf8"));
+const VECTOR = read("hold.json");
 const documentOf = (name) => VECTOR.devices.find((one) => one.name === name).document;
 const repeated = await Collection.load(documentOf("repeated")); // 24 windows, epsilon 1
 const held = await Collection.load(documentOf("block-hadamard")); // a draw at 2
 
-class Words {
-  constructor(text) {
-    this.left = (text.match(/.{16}/g) ?? []).map((digits) => BigInt(`0x${digits}`));
-  }
-
-  words(n) {
-    assert.ok(n <= this.left.length, "more words than the vector has");
-    return BigUint64Array.from(this.left.splice(0, n));
-  }
-}
-
-const hex = (bytes) => Buffer.from(bytes).toString("hex");
 const ledgerOf = (storage, collection, options = {}) =>
   new Ledger({ storage, budget: 100, horizonMs: 2 * DAY_MS, collections: [[collection, HOUR_MS]], ...options });
 

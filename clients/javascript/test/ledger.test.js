@@ -1,7 +1,6 @@
 // The ledger: one report a window, exact sums, refusals, and what survives.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
 import { BudgetError, Collection, Ledger, LedgerError, postOnce } from "../index.js";
@@ -9,7 +8,6 @@ import {
   HOUR_MS,
   DAY_MS,
   START_MS,
-  VECTORS,
   DEVICES,
   collectionOf,
   roads,
@@ -18,12 +16,13 @@ import {
   pause,
   ledgerOf,
   content,
+  read,
   label,
   other,
-} from "./ledgers.js";
+} from "./shared.js";
 
 test("reports of a collection with oneReport carry the device's token", async () => {
-  const vectors = JSON.parse(await readFile(new URL("tokens.json", VECTORS), "utf8"));
+  const vectors = read("tokens.json");
   const ruled = await Collection.load(vectors.devices[0].document);
   const { windowMs } = ruled.oneReport;
   const make = (storage, length = windowMs) =>
@@ -76,7 +75,7 @@ test("all who ask at once get the same, and are charged once", async () => {
 });
 
 test("every step of the vector", async () => {
-  const vector = JSON.parse(await readFile(new URL("ledger.json", VECTORS), "utf8"));
+  const vector = read("ledger.json");
   const collections = new Map();
   for (const [name, windowMs] of vector.collections) {
     collections.set(name, [await collectionOf(name), windowMs]);

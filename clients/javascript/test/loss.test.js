@@ -1,14 +1,13 @@
 // What reports lose, and the exact fractions that budgets are made of.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import { test } from "node:test";
 
 import { Collection } from "../index.js";
 import { doubleAbove, isAbove, multiply, rational, readRational, write } from "../src/rational.js";
-import { DEVICES, VECTORS, collectionOf } from "./ledgers.js";
+import { DEVICES, collectionOf, read } from "./shared.js";
 
-const LOSSES = JSON.parse(await readFile(new URL("losses.json", VECTORS), "utf8"));
+const LOSSES = read("losses.json");
 
 test("losses are never below the exact ones, and hardly above", async () => {
   for (const { name, document } of DEVICES) {

@@ -1,16 +1,15 @@
 // A ledger that spreads its budget: the same windows as in every language, and never beyond it.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import test from "node:test";
 
 import { BudgetError, Ledger, LedgerError, SkippedError, postOnce } from "../index.js";
 import { isAbove, readRational } from "../src/rational.js";
 import { sum, times } from "../src/loss.js";
 import { drawnWindows, sharedOut } from "../src/spread.js";
-import { DAY_MS, HOUR_MS, Memory, START_MS, VECTORS, content, label, ledgerOf, other, roads } from "./ledgers.js";
+import { DAY_MS, HOUR_MS, Memory, START_MS, content, label, ledgerOf, other, read, roads } from "./shared.js";
 
-const VECTOR = JSON.parse(await readFile(new URL("spread.json", VECTORS), "utf8"));
+const VECTOR = read("spread.json");
 
 const spreading = (storage, options = {}) =>
   ledgerOf(storage, { budget: 6, collections: [[roads, HOUR_MS]], spread: true, ...options });

@@ -1,7 +1,6 @@
 // The vectors of docs/wire.md: the same words give the same reports and the same frames.
 
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
 import { test } from "node:test";
 
 import {
@@ -13,31 +12,10 @@ import {
 } from "../index.js";
 import { webCrypto } from "../src/entropy.js";
 import { makeToken, partitionOf } from "../src/token.js";
+import { DEVICES, Words, hex, read } from "./shared.js";
 
-const VECTORS = new URL("../../../tests/vectors/", import.meta.url);
-const DEVICES = read("devices.json");
 const TOKENS = read("tokens.json");
 const SPECS = new Map(read("specs.json").map((vector) => [vector.name, vector]));
-
-function read(name) {
-  return JSON.parse(readFileSync(new URL(name, VECTORS), "utf8"));
-}
-
-// Hands out the vector's words in their order, and knows whether all were taken.
-class Words {
-  constructor(text) {
-    this.left = (text.match(/.{16}/g) ?? []).map((digits) => BigInt(`0x${digits}`));
-  }
-
-  words(n) {
-    assert.ok(n <= this.left.length, "more words than the vector has");
-    return BigUint64Array.from(this.left.splice(0, n));
-  }
-}
-
-function hex(bytes) {
-  return Buffer.from(bytes).toString("hex");
-}
 
 for (const vector of DEVICES) {
   test(`reports and frame: ${vector.name}`, async () => {

@@ -1,14 +1,13 @@
 // Unknown words: the places of the vectors, and a ledger that reports in one round, once for ever.
 
 import assert from "node:assert/strict";
-import { readFile } from "node:fs/promises";
 import test from "node:test";
 
 import { BudgetError, Collection, Ledger, LedgerError, SkippedError, SpecError, ValueOutsideDomainError } from "../index.js";
 import { readWords } from "../src/words.js";
-import { HOUR_MS, Memory, VECTORS } from "./ledgers.js";
+import { HOUR_MS, Memory, read } from "./shared.js";
 
-const { device, rounds, refused } = JSON.parse(await readFile(new URL("words.json", VECTORS), "utf8"));
+const { device, rounds, refused } = read("words.json");
 const WORDS = JSON.parse(device.canonical).domain.words;
 
 const inRound = (round) => Collection.load({ ...device, round }, { fingerprint: device.fingerprint });

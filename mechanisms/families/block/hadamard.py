@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
@@ -24,7 +25,6 @@ from ldpstream.mechanisms.families.block.decoder import BlockDecoder
 from ldpstream.mechanisms.families.block.layout import BlockLayout
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
-from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 
 
@@ -110,9 +110,6 @@ class BlockHadamard(BlockSymbols):
         high, low = Fraction(2 * self.threshold, WORD * order), Fraction(2, order)
         return high, low - high
 
-    def decoder(self) -> CountDecoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> BlockDecoder:
+    @once
+    def decoder(self) -> BlockDecoder:
         return BlockDecoder(self.layout, self.threshold)

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Self
 
 from ldpstream.mechanisms.base.checks import read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.blanket import Blanket, any_channel
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
@@ -54,10 +54,8 @@ class BlockMechanism(Mechanism):
         settings.only(cls.id, "epsilon", "blocks")
         epsilon = settings.read_epsilon()
         blocks = settings.blocks or Blocks.one(settings.domain.size)
-        try:
+        with within(settings.path):
             return cls(epsilon, blocks)
-        except SpecError as error:
-            raise error.within(settings.path) from None
 
     @cached_property
     def size(self) -> int:

@@ -10,6 +10,7 @@ from typing import Self
 import numpy as np
 
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
@@ -17,7 +18,6 @@ from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import Incidence
 from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
-from ldpstream.mechanisms.interface.decoder import CountDecoder
 
 
 @dataclass(frozen=True)
@@ -90,11 +90,8 @@ class DesignMechanism(BlockSymbols):
         pairs = zip(self.layout.designs, permanent.layout.designs, strict=True)
         return permanent, BlockChain(self.layout.starts, self.layout.orders, blends_of(pairs))
 
-    def decoder(self) -> CountDecoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> DesignDecoder:
+    @once
+    def decoder(self) -> DesignDecoder:
         return DesignDecoder(self.layout, [self.incidence(size) for size in self.sizes])
 
 

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -34,7 +35,6 @@ from ldpstream.mechanisms.families.l1.sign_sums import add_products
 from ldpstream.mechanisms.families.l1.step import StepMechanism
 from ldpstream.mechanisms.families.l1.step_certificate import certify_steps
 from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
-from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
 
 LONGEST_REPORT_BYTES = 8192
@@ -217,11 +217,8 @@ class L1Bits(StepMechanism):
         """Add the products of report i `times[i]` times, int64 `(n,)` in 0..2^24, in place."""
         add_products(statistic, reports, self.extents, times)
 
-    def decoder(self) -> LinearDecoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> L1BitsDecoder:
+    @once
+    def decoder(self) -> L1BitsDecoder:
         return L1BitsDecoder(self.threshold, self.extents)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -34,7 +35,6 @@ from ldpstream.mechanisms.families.l1.geometric_decoder import L1GeometricDecode
 from ldpstream.mechanisms.families.l1.step import StepMechanism
 from ldpstream.mechanisms.families.l1.step_certificate import certify_steps
 from ldpstream.mechanisms.interface.chain import read_larger, too_near
-from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 
@@ -138,11 +138,8 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         alpha, larger = (Fraction(one.threshold, WORD) for one in (self, permanent))
         return permanent, GeometricChain(alpha, larger, self.extents, self._noise, steps)
 
-    def decoder(self) -> CountDecoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> L1GeometricDecoder:
+    @once
+    def decoder(self) -> L1GeometricDecoder:
         return L1GeometricDecoder(self.axes)
 
 

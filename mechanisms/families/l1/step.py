@@ -13,7 +13,7 @@ from typing import Self
 
 from ldpstream.mechanisms.base.canonical import json_number
 from ldpstream.mechanisms.base.checks import read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.domains.base import Domain, check_extents
 from ldpstream.mechanisms.domains.interval import Interval
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
@@ -49,7 +49,7 @@ class StepMechanism(Mechanism):
     def __post_init__(self) -> None:
         read_epsilon(self.epsilon, "epsilon")
         check_extents(self.shape, "shape")
-        object.__setattr__(self, "p", check_p(self.p, "p"))
+        object.__setattr__(self, "p", check_p(self.p))
         self.check_shape(self.shape, "shape")
 
     @classmethod
@@ -67,7 +67,7 @@ class StepMechanism(Mechanism):
         weighted = weighted_shape(settings, policy)
         shape = policy.shape if weighted is None else weighted
         cls.check_shape(shape, f"{settings.path}.domain")
-        try:
+        with within(settings.path):
             return cls(
                 policy.epsilon,
                 shape,
@@ -76,8 +76,6 @@ class StepMechanism(Mechanism):
                 policy.p,
                 weighted is not None,
             )
-        except SpecError as error:
-            raise error.within(settings.path) from None
 
     def report_domain(self, domain: Domain) -> Domain:
         return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -75,10 +75,8 @@ class Lip(SymbolMechanism):
             )
         epsilons = read_epsilons(settings.keys.get("epsilon"), f"{settings.path}.epsilon")
         prior = read_prior(settings.keys.get("prior"), f"{settings.path}.prior")
-        try:
+        with within(settings.path):
             return cls(prior, epsilons)
-        except SpecError as error:
-            raise error.within(settings.path) from None
 
     def report_domain(self, domain: Domain) -> Domain:
         if not self.prior.local and len(self.epsilons) == 1:

@@ -5,7 +5,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole, read_epsilon
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.lip import MAX_LEVELS, Level, interval_around, level_edges
 
@@ -85,10 +85,8 @@ def read_prior(given: object, path: str) -> Prior:
     else:
         expected = "a number above 0 and below 1, or { levels = 64 }"
         raise SpecError(path, f"{expected}, got {describe(given)}")
-    try:
+    with within(path.rpartition(".")[0]):
         return Prior(value, levels)
-    except SpecError as error:
-        raise error.within(path.rpartition(".")[0]) from None
 
 
 def read_epsilons(given: object, path: str) -> tuple[float, ...]:

@@ -15,7 +15,8 @@ from typing import ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -77,10 +78,8 @@ class Matrix(Mechanism):
     def configure(cls, settings: Settings) -> Self:
         settings.only(cls.id, "epsilon", "policy", "strategy", "workload", "scales")
         read = read_matrix_settings(settings)
-        try:
+        with within(settings.path):
             found = [cls(read.policy, strategy, read.scales) for strategy in read.strategies]
-        except SpecError as error:
-            raise error.within(settings.path) from None
         if len(found) == 1:
             return found[0]
         decoders = [one.decoder() for one in found]
@@ -107,11 +106,6 @@ class Matrix(Mechanism):
     def rows(self) -> LaplaceRows:
         """The noisy rows as realised."""
         return self._realised.noisy
-
-    @property
-    def noised(self) -> NDArray[np.bool_]:
-        """Which rows of the strategy get noise, bool of shape `(rows,)`."""
-        return self._realised.noised
 
     @property
     def _groups(self) -> int:
@@ -224,11 +218,8 @@ class Matrix(Mechanism):
         np.add.at(table[:, :-1], reports[:, 0], reports[:, 1:])
         table[:, -1] += np.bincount(reports[:, 0], minlength=self._groups)
 
+    @once
     def decoder(self) -> MatrixDecoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> MatrixDecoder:
         return MatrixDecoder(self.rows, self._realised.group, self._groups)
 
     def disclosed(self) -> list[str]:

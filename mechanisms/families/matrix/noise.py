@@ -71,11 +71,6 @@ class LaplaceRows:
         return ends + np.array(self.reaches, dtype=np.int64)[self.kinds]
 
     @cached_property
-    def alphas(self) -> NDArray[np.float64]:
-        """Alpha of each row, float64 `(m,)`."""
-        return np.array([threshold / WORD for threshold in self.thresholds])[self.kinds]
-
-    @cached_property
     def variances(self) -> NDArray[np.float64]:
         """The noise's variance `2 a/(1 - a)^2` of each row, float64 `(m,)`.
 

@@ -27,12 +27,10 @@ from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 class RealisedRows:
     """The noisy rows, and the group of each value that the exact rows disclose.
 
-    `noised` says which rows of the strategy are noisy, bool `(rows,)`; `group` is int64 `(k,)`,
-    numbered from 0.
+    `group` is int64 `(k,)`, numbered from 0.
     """
 
     noisy: LaplaceRows
-    noised: NDArray[np.bool_]
     group: Integers
 
     @property
@@ -70,9 +68,7 @@ def realise(
     if scales is not None:
         check_rates(entries[kept], finite, pairs)
     exact = entries[[rate is None for rate in rates]]
-    noised = np.zeros(strategy.rows, dtype=np.bool_)
-    noised[kept] = True
-    realised = RealisedRows(_laplace(entries[kept], finite), noised, _groups(exact, strategy.size))
+    realised = RealisedRows(_laplace(entries[kept], finite), _groups(exact, strategy.size))
     if strategy.name not in STRATEGIES:
         _check_answers(realised)
     return realised

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ldpstream.mechanisms.base.checks import check_keys, describe
 from ldpstream.mechanisms.base.csv_rows import read_rows
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.strategy import (
     MAX_VALUES,
@@ -97,7 +97,7 @@ def _read_strategies(settings: Settings) -> tuple[Strategy, ...]:
             return (read_strategy(table.get("file"), settings.base, size=size),)
         except SpecError as error:
             inside = path if error.path.startswith("file") else settings.path
-            raise error.within(inside) from None
+            raise SpecError(f"{inside}.{error.path}", error.expected) from None
     if given != "best" and (not isinstance(given, str) or given not in STRATEGIES):
         names = ", ".join([*STRATEGIES, "best"])
         raise SpecError(path, f'one of {names}, or {{ file = "..." }}, got {describe(given)}')
@@ -121,10 +121,8 @@ def _read_scales(settings: Settings) -> tuple[float, ...] | None:
         return None
     if isinstance(given, dict):
         table = check_keys(given, frozenset({"file"}), path)
-        try:
+        with within(path):
             rows = list(read_rows(table.get("file"), settings.base))
-        except SpecError as error:
-            raise error.within(path) from None
         return tuple(_read_text(row, f"{path}.{where}") for where, row in rows)
     if not isinstance(given, list):
         raise SpecError(path, f'a list of numbers, or {{ file = "..." }}, got {describe(given)}')

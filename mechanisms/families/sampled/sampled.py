@@ -21,12 +21,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.blanket import Blanket
 from ldpstream.mechanisms.channels.certificate import Certificate, RealisedLoss
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.sampled.decoder import SampledDecoder
-from ldpstream.mechanisms.interface.decoder import Decoder
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
@@ -246,11 +246,8 @@ class Sampled(Mechanism):
         pairs = zip(self.parts, self.slices, strict=True)
         return [part.count(statistic[own]) for part, own in pairs]
 
-    def decoder(self) -> Decoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> SampledDecoder:
+    @once
+    def decoder(self) -> SampledDecoder:
         return SampledDecoder([part.decoder() for part in self.parts], self.slices)
 
     def disclosed(self) -> list[str]:

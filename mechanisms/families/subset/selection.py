@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import budget
@@ -35,7 +36,6 @@ from ldpstream.mechanisms.families.subset.subsets import (
     stronger_subsets,
 )
 from ldpstream.mechanisms.interface.chain import blend_of, read_larger
-from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports, Statistic
 
 MAX_BLOCK = 8192
@@ -217,11 +217,8 @@ class SubsetSelection(BlockMechanism):
         }
         return permanent, SubsetChain(self.layout, self.subsets, blends)
 
-    def decoder(self) -> LinearDecoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> SubsetDecoder:
+    @once
+    def decoder(self) -> SubsetDecoder:
         return SubsetDecoder(self.layout, self.subsets)
 
 

@@ -17,7 +17,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.once import once
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
@@ -28,7 +29,6 @@ from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, Level
 from ldpstream.mechanisms.families.tree.layout import TreeLayout
 from ldpstream.mechanisms.families.tree.workload import Workload, height, read_workload
 from ldpstream.mechanisms.interface.chain import BlockChain, read_larger
-from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
 
@@ -87,10 +87,8 @@ class Tree(BlockSymbols):
             f"{settings.path}.workload",
             boxes=blocks.count == 1,
         )
-        try:
+        with within(settings.path):
             return cls(epsilon, blocks, extents if len(extents) > 1 else (), workload)
-        except SpecError as error:
-            raise error.within(settings.path) from None
 
     def extents(self, size: int) -> tuple[int, ...]:
         """Return the dimensions with 2 values or more of a block of this size."""
@@ -175,11 +173,8 @@ class Tree(BlockSymbols):
         starts, orders = self.layout.levels()
         return permanent, BlockChain(starts, orders, blends_of(pairs))
 
-    def decoder(self) -> CountDecoder:
-        return self._decoder
-
-    @cached_property
-    def _decoder(self) -> TreeDecoder:
+    @once
+    def decoder(self) -> TreeDecoder:
         return TreeDecoder(self.layout)
 
 

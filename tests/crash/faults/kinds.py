@@ -202,7 +202,6 @@ async def _double_packer(world: World, place: Place, rng: random.Random) -> None
 
 
 _ALL = frozenset({"embedded", "kafka", "cluster"})
-_REAL = frozenset({"kafka", "cluster"})
 _ONE, _FLEET, _BROKER, _PACKERS = "worker", "workers", "broker", "packers"
 KINDS = (
     Kind("worker killed", _kill_worker, _ONE, _ALL, 3),

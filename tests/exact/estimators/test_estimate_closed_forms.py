@@ -75,15 +75,16 @@ def test_the_errors_of_high_low_are_the_closed_forms(epsilon: float):
     sensitive = np.isin(np.arange(9), [1, 4, 5])
     positions = 2 / (math.exp(epsilon) + 1) + t * p[sensitive].sum()
     expected = np.where(sensitive, c**2 * positions - p**2, c * p - p**2) / N
-    predicted = predicted_value_variances(mechanism, N, range(9), shares=p, estimand="population")
+    predicted = predicted_value_variances(mechanism, range(9), shares=p, estimand="population") / N
     np.testing.assert_allclose(predicted, expected, rtol=1e-9)
     noise = np.where(sensitive, c**2 * positions - p, c * p - p) / N
-    predicted = predicted_value_variances(mechanism, N, range(9), shares=p)
+    predicted = predicted_value_variances(mechanism, range(9), shares=p) / N
     np.testing.assert_allclose(predicted, noise, rtol=1e-9)
     # C.2 of the paper estimates the share of all sensitive values by the share of positions; its
     # variance is c^2 P(S)(1 - P(S))/n, not p(A)(1 - p(A))/n.
-    whole = predicted_set_variances(
-        mechanism, N, [np.array([1, 4, 5])], shares=p, estimand="population"
+    whole = (
+        predicted_set_variances(mechanism, [np.array([1, 4, 5])], shares=p, estimand="population")
+        / N
     )
     np.testing.assert_allclose(whole, c**2 * positions * (1 - positions) / N, rtol=1e-9)
     statistic = statistic_of(mechanism)
@@ -101,9 +102,9 @@ def test_the_errors_of_block_hadamard_are_the_closed_forms(epsilon: float):
     block_shares = np.bincount(OF_VALUE, p)[OF_VALUE]
     alone = OF_VALUE == 1
     second = np.where(alone, p, c**2 * block_shares)
-    predicted = predicted_value_variances(mechanism, N, range(12), shares=p, estimand="population")
+    predicted = predicted_value_variances(mechanism, range(12), shares=p, estimand="population") / N
     np.testing.assert_allclose(predicted, (second - p**2) / N, rtol=1e-9)
-    predicted = predicted_value_variances(mechanism, N, range(12), shares=p)
+    predicted = predicted_value_variances(mechanism, range(12), shares=p) / N
     np.testing.assert_allclose(predicted, (second - p) / N, rtol=1e-9, atol=1e-15)
     statistic = statistic_of(mechanism)
     of_report = mechanism.decoder().output_groups()
@@ -158,8 +159,8 @@ def test_respondents_never_have_the_larger_variance():
     for epsilon in EPSILONS:
         for mechanism in mechanisms(epsilon):
             every, p = range(mechanism.size), shares_of(mechanism.size)
-            respondents = predicted_value_variances(mechanism, N, every, shares=p)
-            population = predicted_value_variances(
-                mechanism, N, every, shares=p, estimand="population"
+            respondents = predicted_value_variances(mechanism, every, shares=p) / N
+            population = (
+                predicted_value_variances(mechanism, every, shares=p, estimand="population") / N
             )
             assert (respondents < population).all()

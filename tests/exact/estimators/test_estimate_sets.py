@@ -105,7 +105,7 @@ def test_a_set_costs_no_more_than_the_sum_of_its_values():
     for mechanism in (BLOCKS, PLAIN):
         decoders, size = mechanism.decoder().decoders, mechanism.size
         sets = subsets(size)
-        for members, better in zip(sets, predicted_set_variances(mechanism, 1, sets), strict=True):
+        for members, better in zip(sets, predicted_set_variances(mechanism, sets), strict=True):
             weights = np.isin(np.arange(size), members).astype(float)
             noise = mechanism.channel @ (weights @ decoders) ** 2 - weights
             assert better <= noise.mean() + 1e-12

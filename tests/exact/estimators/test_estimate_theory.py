@@ -83,12 +83,12 @@ def moments(mechanism: Dense, rows: list[np.ndarray], kind: str, estimand: str):
 def predicted(mechanism: Dense, n: int, kind: str, shares: np.ndarray, estimand: str):
     if kind == "values":
         every = range(mechanism.size)
-        return predicted_value_variances(mechanism, n, every, shares=shares, estimand=estimand)
+        return predicted_value_variances(mechanism, every, shares=shares, estimand=estimand) / n
     if kind == "sets":
         sets = [np.array(s, dtype=np.int64) for s in SETS]
-        return predicted_set_variances(mechanism, n, sets, shares=shares, estimand=estimand)
+        return predicted_set_variances(mechanism, sets, shares=shares, estimand=estimand) / n
     weights = WEIGHTS[:, : mechanism.size]
-    return predicted_linear_variances(mechanism, n, weights, shares=shares, estimand=estimand)
+    return predicted_linear_variances(mechanism, weights, shares=shares, estimand=estimand) / n
 
 
 @pytest.mark.parametrize("kind", ["values", "sets", "linear"])
@@ -163,7 +163,7 @@ def test_plug_ins_of_single_values_err_by_the_slope_times_the_error(name: str):
         statistic = counted(mechanism, users, n)
         shares = np.bincount(users, minlength=mechanism.size) / n
         sums = value_sums(mechanism, statistic, n)
-        truth = predicted_value_variances(mechanism, n, range(mechanism.size), shares=shares)
+        truth = predicted_value_variances(mechanism, range(mechanism.size), shares=shares) / n
         off = np.abs(plug_in(sums, n, "respondents") - truth)[chosen]
         expected = (sums.slope * np.abs(sums.total / n - shares) / n)[chosen]
         np.testing.assert_allclose(off, expected, rtol=1e-9, atol=1e-12)

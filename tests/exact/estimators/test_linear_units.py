@@ -63,10 +63,10 @@ def test_bounds_are_those_of_any_other_unit_and_zero(
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
 def test_predicted_variances_are_those_of_any_other_unit_and_zero(mechanism: Mechanism):
-    plain = predicted_linear_variances(mechanism, 100, WEIGHTS)
+    plain = predicted_linear_variances(mechanism, WEIGHTS) / 100
     assert plain[0] > 0.0
     for unit, zero in ((1e-9, 0.0), (1.0, 1e9)):
-        found = predicted_linear_variances(mechanism, 100, WEIGHTS * unit + zero) / unit**2
+        found = predicted_linear_variances(mechanism, WEIGHTS * unit + zero) / 100 / unit**2
         np.testing.assert_allclose(found, plain, rtol=1e-6)
 
 

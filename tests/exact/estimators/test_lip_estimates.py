@@ -149,8 +149,8 @@ def test_any_priors_within_their_levels_agree():
     assert calibrate(mechanism, statistic.ravel(), n).smallest > 0.1
     shifted = statistic + np.array([-2000, 2000])
     test = calibrate(mechanism, shifted.ravel(), n)
-    assert test.flagged().tolist() != []
-    assert set(test.flagged().tolist()) == {0, 2}
+    assert test.flagged.tolist() != []
+    assert set(test.flagged.tolist()) == {0, 2}
 
 
 def test_many_levels_of_few_reports_are_tested_together():
@@ -163,7 +163,7 @@ def test_many_levels_of_few_reports_are_tested_together():
     shares = np.array(mechanism.thresholds, dtype=float)[level, bits.astype(int)] / WORD
     statistic = accumulated(mechanism, 2 * level + (words < shares))
     test = calibrate(mechanism, statistic, 2000)
-    assert test.flagged().size == 0
+    assert test.flagged.size == 0
     assert test.together["too low"] < 1e-6
     assert test.suspicion == "too low"
 
@@ -171,7 +171,7 @@ def test_many_levels_of_few_reports_are_tested_together():
 def test_no_reports_say_nothing_about_priors():
     mechanism = Lip(Prior(levels=4), (1.0,))
     test = calibrate(mechanism, mechanism.empty(), 0)
-    assert (test.smallest, test.level.size, test.flagged().size) == (1.0, 0, 0)
+    assert (test.smallest, test.level.size, test.flagged.size) == (1.0, 0, 0)
 
 
 @pytest.mark.parametrize("levels", [1, 4])

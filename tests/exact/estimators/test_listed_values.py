@@ -10,7 +10,7 @@ import pytest
 from ldpstream.agents.document.listed import largest
 from ldpstream.estimators.bounds import projection
 from ldpstream.estimators.bounds.bounded import Estimate
-from ldpstream.estimators.bounds.options import OTHERWISE, Estimand, Method
+from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Method
 from ldpstream.estimators.bounds.projection import project_blocks
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.likelihood.offered import has_likelihood
@@ -54,7 +54,7 @@ def test_some_values_are_estimated_as_all_of_them(name: str):
     for n in (0, 1, 300):
         statistic = some_statistic(mechanism, n)
         offered = has_likelihood(mechanism)
-        methods = [one for one in get_args(Method) if offered or one not in OTHERWISE]
+        methods = [one for one in get_args(Method) if offered or one not in FALLBACK]
         # Where many reports are tried with every estimand, one is enough for few.
         estimands = get_args(Estimand) if n > 1 else ("respondents",)
         for method, estimand in product(methods, estimands):

@@ -26,10 +26,10 @@ def test_products_over_the_dimensions_are_the_variances_of_the_decoders(
 ):
     mechanism, shares = kind(0.7, shape), zipf_shares(shape)
     found = exact_variances(kind, 0.7, shape)
-    values = predicted_value_variances(mechanism, 1, range(mechanism.size), shares=shares)
+    values = predicted_value_variances(mechanism, range(mechanism.size), shares=shares)
     assert found.values == pytest.approx(values, rel=1e-9)
     sets = [range_values(shape, bounds) for bounds in figure_ranges(shape)]
-    ranges = predicted_set_variances(mechanism, 1, sets, shares=shares)
+    ranges = predicted_set_variances(mechanism, sets, shares=shares)
     assert found.ranges == pytest.approx(ranges, rel=1e-9)
 
 

@@ -148,7 +148,7 @@ def test_the_sum_of_all_weights_has_the_noise_of_the_theory():
     mechanism = L1Bits(1.0, (6, LARGEST + 1), weighted=True)
     unit = (1 / math.tanh(0.5) ** 2 - 1) / 4
     weights = np.tile(np.arange(LARGEST + 1.0), 6)
-    (found,) = predicted_linear_variances(mechanism, 1, weights[None])
+    (found,) = predicted_linear_variances(mechanism, weights[None])
     assert found == pytest.approx(LARGEST * unit, rel=1e-12)
     inside = np.repeat(np.arange(6) <= 2, LARGEST + 1)
     noise = mechanism.decoder().noise(weights * inside)

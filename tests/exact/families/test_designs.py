@@ -114,12 +114,15 @@ def test_predicted_variances_are_those_of_the_enumeration(
     both = [Fraction(v < 2) for v in range(mechanism.size)]
     exact = [float(variance_of(channel, decoders, w, p, estimand)) for w in [*units, both]]
     shares = np.array([float(share) for share in p])
-    values = predicted_value_variances(
-        mechanism, N, range(mechanism.size), shares=shares, estimand=estimand
+    values = (
+        predicted_value_variances(
+            mechanism, range(mechanism.size), shares=shares, estimand=estimand
+        )
+        / N
     )
     np.testing.assert_allclose(values * N, exact[:-1], rtol=1e-9, atol=1e-12)
-    (pair,) = predicted_set_variances(
-        mechanism, N, [np.array([0, 1])], shares=shares, estimand=estimand
+    (pair,) = (
+        predicted_set_variances(mechanism, [np.array([0, 1])], shares=shares, estimand=estimand) / N
     )
     # A set may take its block's known total instead: never worse.
     assert pair * N <= exact[-1] * (1 + 1e-9) + 1e-12
@@ -157,7 +160,7 @@ def test_a_report_of_projective_geometry_has_the_variance_of_the_theory(
 def test_projective_geometry_beats_hadamard_response_in_large_blocks(epsilon: float, ratio: float):
     blocks = Blocks.one(1093)
     ours, theirs = (
-        predicted_value_variances(mechanism, 1, [7])[0]
+        predicted_value_variances(mechanism, [7])[0]
         for mechanism in (ProjectiveGeometry(epsilon, blocks), BlockHadamard(epsilon, blocks))
     )
     assert theirs / ours > ratio

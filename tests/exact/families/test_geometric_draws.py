@@ -16,7 +16,7 @@ import pytest
 
 from ldpstream.mechanisms.exact.entropy import WORD, fair_coins
 from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
-from ldpstream.mechanisms.exact.powers import Powers
+from ldpstream.mechanisms.exact.powers import Powers, PowerTable
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.geometric_reference import as_specified
 from tests.exact.scripted import Scripted
@@ -130,10 +130,10 @@ def test_a_trial_compares_digit_by_digit():
         ((first, second, third, fourth), False),
     ]:
         entropy = Scripted(words)
-        assert powers.bernoulli(entropy, level).tolist() == [success]
+        assert PowerTable((powers,)).bernoulli(entropy, level).tolist() == [success]
         assert not entropy.left
     entropy = Scripted([0xBB26A7AEAD15E6CA])
-    assert powers.bernoulli(entropy, np.array([0])).tolist() == [False]
+    assert PowerTable((powers,)).bernoulli(entropy, np.array([0])).tolist() == [False]
     assert not entropy.left
 
 
@@ -141,7 +141,7 @@ def test_equal_digits_take_further_words_after_the_batch():
     powers = Powers(0xBB26A7AEAD15E6CA, 2)
     first, second = powers.digits(1, 1), powers.digits(1, 2) % WORD
     entropy = Scripted([first, 0, first, WORD - 1, second - 1, second])
-    assert powers.bernoulli(entropy, np.ones(4, dtype=np.int64)).tolist() == [
+    assert PowerTable((powers,)).bernoulli(entropy, np.ones(4, dtype=np.int64)).tolist() == [
         True,
         True,
         False,

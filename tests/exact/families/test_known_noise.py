@@ -7,6 +7,7 @@ from math import comb, factorial
 
 import numpy as np
 import pytest
+from benchmarks.accuracy.scales import alphas_of
 from numpy.typing import NDArray
 from scipy.stats import binom, nbinom
 
@@ -78,7 +79,7 @@ def law(mechanism: Mechanism, n: int) -> tuple[Floats, float]:
         )
         return np.convolve(second, first[::-1]), WORD / (2 * mechanism.threshold - WORD)
     assert isinstance(mechanism, Matrix)
-    (alpha,) = set(mechanism.rows.alphas.tolist())
+    (alpha,) = set(alphas_of(mechanism.rows).tolist())
     top = int(nbinom.isf(1e-13, 2 * n, 1.0 - alpha)) + 2
     one = nbinom.pmf(np.arange(top), 2 * n, 1.0 - alpha)
     return np.convolve(one, one[::-1]), 1.0

@@ -97,12 +97,12 @@ def test_the_plug_in_is_the_variance_on_average_and_the_estimate_the_truth(mecha
     peak = mechanism.decoder().extremes()[1].max()
     values = estimate_values(mechanism, statistic, n)
     np.testing.assert_allclose(values.value, p, atol=1e-6 * peak)
-    variances = predicted_value_variances(mechanism, n, range(mechanism.size), shares=p)
+    variances = predicted_value_variances(mechanism, range(mechanism.size), shares=p) / n
     np.testing.assert_allclose(values.se**2, variances, rtol=1e-4)
     ranges = [range_values(mechanism.shape, bounds) for bounds in boxes(mechanism.shape)]
     sets = estimate_sets(mechanism, statistic, n, ranges)
     np.testing.assert_allclose(sets.value, [p[s].sum() for s in ranges], atol=1e-6 * peak)
-    variances = predicted_set_variances(mechanism, n, ranges, shares=p)
+    variances = predicted_set_variances(mechanism, ranges, shares=p) / n
     np.testing.assert_allclose(sets.se**2, variances, rtol=1e-4, atol=1e-15)
 
 
@@ -121,7 +121,7 @@ def test_the_published_bound_does_not_hold_in_two_dimensions():
         box = range_values(shape, [(2, 6)] * len(shape))
         everyone = np.zeros(mechanism.size)
         everyone[range_values(shape, [(4, 4)] * len(shape))] = 1.0
-        (found,) = predicted_set_variances(mechanism, 1, [box], shares=everyone)
+        (found,) = predicted_set_variances(mechanism, [box], shares=everyone)
         assert found == pytest.approx(true, abs=0.005)
         if len(shape) == 1:
             assert found == pytest.approx(claimed(1), rel=1e-12)

@@ -79,7 +79,7 @@ def test_every_range_has_no_bias_and_the_variance_of_the_enumeration(mechanism: 
     respondents = np.array([float(noise) for noise, _ in exact])
     drawn = np.array([float(noise + mean * (1 - mean)) for noise, mean in exact])
     for estimand, expected in (("respondents", respondents), ("population", drawn)):
-        found = predicted_set_variances(mechanism, N, ranges, shares=p, estimand=estimand)
+        found = predicted_set_variances(mechanism, ranges, shares=p, estimand=estimand) / N
         np.testing.assert_allclose(found * N, expected, rtol=1e-9, atol=1e-12)
 
 
@@ -97,13 +97,13 @@ def test_the_plug_in_is_the_variance_on_average_and_the_estimate_the_truth(mecha
     every = range(mechanism.size)
     peak = mechanism.decoder().extremes()[1].max()
     np.testing.assert_allclose(values.value, p, atol=1e-5 * peak)
-    variances = predicted_value_variances(mechanism, n, every, shares=p)
+    variances = predicted_value_variances(mechanism, every, shares=p) / n
     np.testing.assert_allclose(values.se**2, variances, rtol=1e-4)
     boxes_ = [range_values(mechanism.shape, b) for b in boxes(mechanism.shape)[:-1]]
     sets = estimate_sets(mechanism, counts, n, boxes_)
     np.testing.assert_allclose(sets.value, [p[s].sum() for s in boxes_], atol=1e-5 * peak)
     inexact = np.array([len(s) < mechanism.size for s in boxes_])
-    variances = predicted_set_variances(mechanism, n, boxes_, shares=p)
+    variances = predicted_set_variances(mechanism, boxes_, shares=p) / n
     np.testing.assert_allclose(sets.se[inexact] ** 2, variances[inexact], rtol=1e-3)
 
 

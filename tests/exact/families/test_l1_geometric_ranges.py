@@ -36,7 +36,7 @@ def test_one_dimension_in_closed_form(epsilon: float):
     for first, last in [(0, 2), (3, 5), (2, 6), (5, 8), (0, 0), (8, 8), (1, 7), (0, 8)]:
         noise = np.array([float(v) for v in closed_noise(alpha_of(mechanism), 9, first, last)])
         members = np.arange(first, last + 1)
-        (found,) = predicted_set_variances(mechanism, N, [members], shares=p)
+        (found,) = predicted_set_variances(mechanism, [members], shares=p) / N
         assert found * N == pytest.approx(float(p @ noise), rel=1e-9, abs=1e-15)
 
 
@@ -52,7 +52,7 @@ def test_two_dimensions_in_closed_form(epsilon: float):
             second = np.multiply.outer(second, in_axis + np.array([float(v) for v in noise]))
             inside = np.multiply.outer(inside, in_axis)
         members = range_values((7, 5), bounds)
-        (found,) = predicted_set_variances(mechanism, N, [members], shares=p)
+        (found,) = predicted_set_variances(mechanism, [members], shares=p) / N
         assert found * N == pytest.approx(float(p @ (second - inside).ravel()), rel=1e-9)
 
 
@@ -82,7 +82,7 @@ STATED = [(16, 1.0, 0.55803), (64, 1.0, 0.27589), (16, 0.3, 24.465), (24, 0.2, 8
 def test_all_ranges_of_a_line_have_the_stated_variance(m: int, epsilon: float, stated: float):
     mechanism = L1Geometric(epsilon, (m,))
     ranges = [range_values((m,), bounds) for bounds in boxes((m,))]
-    found = predicted_set_variances(mechanism, 1, ranges, estimand="population")
+    found = predicted_set_variances(mechanism, ranges, estimand="population")
     assert found.mean() == pytest.approx(stated, rel=5e-5)
 
 
@@ -97,7 +97,7 @@ def test_the_gain_over_one_bit_a_position(m: int, epsilon: float, gain: float):
     shares = np.arange(1.0, m + 1.0) ** -1.1
     bounds = boxes((m,))
     ranges = [range_values((m,), b) for b in bounds]
-    found = predicted_set_variances(mechanism, 1, ranges, shares=shares / shares.sum())
+    found = predicted_set_variances(mechanism, ranges, shares=shares / shares.sum())
     v = (1 / math.tanh(epsilon / 2) ** 2 - 1) / 2
     ends = np.array([(first > 0) + (last < m - 1) for ((first, last),) in bounds])
     assert (v * ends / 2).mean() / found.mean() == pytest.approx(gain, rel=0.025)

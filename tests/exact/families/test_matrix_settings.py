@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from benchmarks.accuracy.scales import alphas_of
 
 from ldpstream.mechanisms import CollectionSpec, SpecError
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
@@ -42,11 +43,11 @@ def test_policies_of_every_form_decide_the_scales(tmp_path: Path):
     graph = {"metric": "graph", "file": "edges.csv"}
     found = mechanism(tmp_path, domain=LABELS, strategy="identity", policy=graph, epsilon=None)
     # Rows a and b share one step, b and c the smaller one: u + u <= 0.5.
-    assert found.rows.alphas.tolist() == pytest.approx([math.exp(-0.25)] * 3)
+    assert alphas_of(found.rows).tolist() == pytest.approx([math.exp(-0.25)] * 3)
     (tmp_path / "policy.csv").write_text("0,1,inf\n2,0,1\ninf,3,0\n", "utf-8")
     file = {"file": "policy.csv"}
     found = mechanism(tmp_path, domain=LABELS, strategy="identity", policy=file, epsilon=None)
-    assert found.rows.alphas.tolist() == pytest.approx([math.exp(-0.5)] * 3)
+    assert alphas_of(found.rows).tolist() == pytest.approx([math.exp(-0.5)] * 3)
     found = mechanism(tmp_path, policy={"metric": "l2"}, domain=PLANE, strategy="identity")
     assert found.policy == MetricPolicy(1.0, (2, 3), p=2)
     found = mechanism(tmp_path, strategy="haar", policy={"blocks": 2}, domain={"size": 4})
@@ -73,12 +74,12 @@ def test_a_strategy_of_a_file(tmp_path: Path):
     found = mechanism(tmp_path, strategy={"file": "strategy.csv"})
     assert found.strategy.entries.tolist() == [[1, 0, 0, 0], [1, 1, 0, 0], [1, 1, -1, 0]]
     # The values 1 and 2 are 1 + 2 apart.
-    assert found.rows.alphas.tolist() == pytest.approx([math.exp(-1 / 3)] * 3)
+    assert alphas_of(found.rows).tolist() == pytest.approx([math.exp(-1 / 3)] * 3)
 
 
 def test_scales_of_a_list_or_a_file(tmp_path: Path):
     listed = mechanism(tmp_path, scales=[1.0, 2, 4.0])
-    assert listed.rows.alphas.tolist() == pytest.approx(np.exp([-1.0, -0.5, -0.25]))
+    assert alphas_of(listed.rows).tolist() == pytest.approx(np.exp([-1.0, -0.5, -0.25]))
     (tmp_path / "scales.csv").write_text("1.0\n2\n4e0\n", "utf-8")
     assert mechanism(tmp_path, scales={"file": "scales.csv"}) == listed
     assert len(listed.rows.thresholds) == 3

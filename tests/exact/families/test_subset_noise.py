@@ -43,11 +43,11 @@ def test_predicted_variances_are_those_of_the_enumeration(
     ]
     shares = np.array([float(share) for share in p])
     known = {"shares": shares, "estimand": estimand}
-    values = predicted_value_variances(mechanism, N, range(mechanism.size), **known)
+    values = predicted_value_variances(mechanism, range(mechanism.size), **known) / N
     weights = np.array([[float(a) for a in mixed]])
-    linear = predicted_linear_variances(mechanism, N, weights, **known)
+    linear = predicted_linear_variances(mechanism, weights, **known) / N
     sets = [np.array([0, 1]), np.flatnonzero(mechanism.blocks.of_value == 0)]
-    found = [*values, *linear, *predicted_set_variances(mechanism, N, sets, **known)]
+    found = [*values, *linear, *(predicted_set_variances(mechanism, sets, **known) / N)]
     np.testing.assert_allclose(np.array(found) * N, exact, rtol=1e-9, atol=1e-12)
 
 
@@ -99,12 +99,12 @@ def test_large_blocks_have_the_variance_of_the_theory(epsilon: float, ratio: flo
     p[4000:] = 0.2 / 4000
     p[2:4000] = (0.8 - p[:2].sum()) / 3998
     e = math.exp(epsilon)
-    found = predicted_value_variances(mechanism, 1, [0, 1], shares=p)
+    found = predicted_value_variances(mechanism, [0, 1], shares=p)
     expected = 4 * e / (e - 1) ** 2 * 0.8 + p[:2]
     # "Large": what the block's size leaves out falls as 1/k.
     np.testing.assert_allclose(found, expected, rtol=100 / 4000)
     rare = p[0]
-    hadamard = predicted_value_variances(BlockHadamard(epsilon, blocks), 1, [0], shares=p)[0]
+    hadamard = predicted_value_variances(BlockHadamard(epsilon, blocks), [0], shares=p)[0]
     c = (e + 1) / (e - 1)
     assert hadamard == pytest.approx(c**2 * 0.8 - rare, rel=1e-9)
     assert hadamard / found[0] == pytest.approx(ratio, rel=0.03)
@@ -116,7 +116,7 @@ def test_hadamard_wins_where_a_value_holds_most_of_its_block():
         p = np.full(2000, (1 - share) / 1999)
         p[0] = share
         variances = {
-            kind: predicted_value_variances(kind(1.0, blocks), 1, [0], shares=p)[0]
+            kind: predicted_value_variances(kind(1.0, blocks), [0], shares=p)[0]
             for kind in (SubsetSelection, BlockHadamard)
         }
         assert min(variances, key=variances.__getitem__) is better
@@ -135,7 +135,7 @@ def test_plain_ldp_is_as_good_as_any_channel_can_be():
     """k = 8, epsilon = 1, uniform: 22.611 in all, 21.736 among respondents, known to be optimal."""
     mechanism = SubsetSelection(1.0, Blocks.one(8))
     for estimand, total in [("population", 22.611), ("respondents", 21.736)]:
-        found = predicted_value_variances(mechanism, 1, range(8), estimand=estimand).sum()
+        found = predicted_value_variances(mechanism, range(8), estimand=estimand).sum()
         assert found == pytest.approx(total, abs=5e-4)
 
 

@@ -111,7 +111,7 @@ def test_variances_of_uniform_data_are_those_that_probabilities_minimise():
         precision = (8 >> depth) / float(level.channel.contrast_noise)
         lambdas[: depth + 1] += level.probability / WORD * precision
     sets = [np.arange(i, j + 1) for i in range(8) for j in range(i, 8)]
-    found = predicted_set_variances(tree, 1, sets, estimand="population")
+    found = predicted_set_variances(tree, sets, estimand="population")
     for members, variance in zip(sets, found, strict=True):
         squares = parts(indicator((8,), ((members[0], members[-1]),)))
         assert variance == pytest.approx((squares / lambdas)[1:].sum(), rel=1e-9)

@@ -46,7 +46,7 @@ def trace_of(channel: np.ndarray, prior: np.ndarray, workload: Workload) -> floa
 
 def values_total(mechanism: Mechanism, estimand: str) -> float:
     values = range(mechanism.size)
-    return float(predicted_value_variances(mechanism, 1, values, estimand=estimand).sum())
+    return float(predicted_value_variances(mechanism, values, estimand=estimand).sum())
 
 
 def test_classical_privacy_gives_subset_randomized():
@@ -73,11 +73,9 @@ def test_all_ranges_on_a_line_of_16(epsilon: float, best: float):
     members = [
         range_values((16,), [(first, last)]) for first in range(16) for last in range(first, 16)
     ]
-    variances = predicted_set_variances(realised, 1, members, estimand="population")
+    variances = predicted_set_variances(realised, members, estimand="population")
     assert variances.sum() == pytest.approx(design.population, rel=1e-6)
-    geometric = predicted_set_variances(
-        L1Geometric(epsilon, (16,)), 1, members, estimand="population"
-    )
+    geometric = predicted_set_variances(L1Geometric(epsilon, (16,)), members, estimand="population")
     assert variances.sum() < geometric.sum()
 
 

@@ -5,9 +5,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from benchmarks.accuracy.scales import gram_of
 from benchmarks.accuracy.total_error import predicted_total_error
 
-from ldpstream.estimators.planning.scales import gram_of
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.families.matrix.workload import WORKLOADS

@@ -138,7 +138,7 @@ def test_predictions_are_those_of_the_estimators(mechanism: Mechanism):
         found, shares = candidate.predictions, workload.shares
 
         def variances(sets: list[np.ndarray], m: Mechanism = candidate.mechanism) -> np.ndarray:
-            return predicted_set_variances(m, 1, sets, shares=workload.shares)
+            return predicted_set_variances(m, sets, shares=workload.shares)
 
         np.testing.assert_array_equal(found.ranges, variances(list(ranges)))
         values = variances([np.array([value]) for value in range(12)])
@@ -148,13 +148,13 @@ def test_predictions_are_those_of_the_estimators(mechanism: Mechanism):
         assert candidate.variance == pytest.approx(boxes.mean(), rel=1e-12)
         n = 1000
         respondents = np.sqrt(
-            predicted_set_variances(candidate.mechanism, n, ranges, shares=shares)
+            predicted_set_variances(candidate.mechanism, ranges, shares=shares) / n
         )
         np.testing.assert_allclose(np.sqrt(found.ranges / n), respondents, rtol=1e-12)
         if line:
             prefixes = np.array([np.arange(12) <= cut for cut in workload.quantile_positions])
             expected = predicted_linear_variances(
-                candidate.mechanism, 1, prefixes.astype(np.float64), shares=shares
+                candidate.mechanism, prefixes.astype(np.float64), shares=shares
             )
             np.testing.assert_array_equal(found.quantiles, expected)
 
@@ -165,7 +165,7 @@ def test_the_population_adds_what_sampling_adds(mechanism: Mechanism):
     workload = workload_of(domain)
     sets = workload.boxes.sets
     both = [
-        predicted_set_variances(mechanism, 1, sets, shares=workload.shares, estimand=estimand)
+        predicted_set_variances(mechanism, sets, shares=workload.shares, estimand=estimand)
         for estimand in ("respondents", "population")
     ]
     added = sampling_variances(workload.boxes, workload.shares)

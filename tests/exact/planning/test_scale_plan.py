@@ -1,17 +1,15 @@
 """The scales of least total error: against closed forms, a general solver, and the policy."""
 
 import json
-import subprocess
-import sys
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.accuracy.scale_solver import ConvergenceError, solve_rates
+from benchmarks.accuracy.scales import gram_of, main, optimal_scales
 from scipy.optimize import minimize
 
-from ldpstream.estimators.planning.scale_solver import ConvergenceError, solve_rates
-from ldpstream.estimators.planning.scales import gram_of, main, optimal_scales
 from ldpstream.mechanisms import SpecError, load_spec
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
@@ -145,13 +143,13 @@ domain = { size = 8 }
 """
 
 
-@pytest.mark.slow
-def test_the_command_prints_a_line_for_the_configuration(tmp_path: Path):
+def test_the_command_prints_a_line_for_the_configuration(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     file = tmp_path / "ldpstream.toml"
     file.write_text(TOML, "utf-8")
-    command = [sys.executable, "-m", "ldpstream.estimators.planning.scales", str(file), "ages"]
-    out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    comment, line = out.splitlines()
+    main([str(file), "ages"])
+    comment, line = capsys.readouterr().out.splitlines()
     assert comment.startswith("# strategy haar, workload ranges: total error per respondent ")
     assert json.loads(line.removeprefix("scales = "))
     file.write_text(TOML.replace("epsilon", f"{line}\nepsilon", 1), "utf-8")

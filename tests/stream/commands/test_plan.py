@@ -63,17 +63,17 @@ def test_errors_are_the_estimators_own_for_this_number_of_respondents(tmp_path: 
     shares /= shares.sum()
     for estimand in ("respondents", "population"):
         keys: Any = {"shares": shares, "estimand": estimand}
-        (young,) = predicted_set_variances(mechanism, 10_000, [np.arange(5)], **keys)
+        (young,) = predicted_set_variances(mechanism, [np.arange(5)], **keys) / 10_000
         assert own["ranges"][0]["name"] == "young"
         assert own["ranges"][0][estimand] == pytest.approx(np.sqrt(young), rel=1e-9)
         median = int(np.searchsorted(np.cumsum(shares), 0.5))
         prefix = (np.arange(16) <= median).astype(float)[None]
-        (below,) = predicted_linear_variances(mechanism, 10_000, prefix, **keys)
+        (below,) = predicted_linear_variances(mechanism, prefix, **keys) / 10_000
         assert own["quantiles"][0]["value"] == [4.0 * median, 4.0 * (median + 1)]
         assert own["quantiles"][0][estimand] == pytest.approx(np.sqrt(below), rel=1e-9)
         assert own["quantiles"][0]["bound"] > own["quantiles"][0][estimand]
-        (first, second) = predicted_set_variances(
-            mechanism, 10_000, [np.array([0]), np.array([1])], **keys
+        (first, second) = (
+            predicted_set_variances(mechanism, [np.array([0]), np.array([1])], **keys) / 10_000
         )
         assert [value[estimand] for value in own["top"]] == pytest.approx(np.sqrt([first, second]))
     mean = (own["ranges"][0]["respondents"] ** 2 + own["quantiles"][0]["respondents"] ** 2) / 2

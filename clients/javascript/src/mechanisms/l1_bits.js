@@ -1,6 +1,7 @@
 // One noisy bit for each position of an ordered domain, flipped with probability 1 - T / 2^64.
 
 import { readKeep } from "../chains.js";
+import { split } from "../domain.js";
 import { SpecError } from "../errors.js";
 
 const CHUNK_BYTES = 2 ** 22; // reports drawn together, which decides which words a bit uses
@@ -42,15 +43,12 @@ export function l1Bits(parameters) {
 // Bit j of coordinate x is 1 if j >= x; one dimension after the other.
 function plainBits(value, extents, reportBytes) {
   const report = new Uint8Array(reportBytes);
-  let end = extents.reduce((sum, extent) => sum + extent - 1, 0);
-  let rest = value;
-  for (let axis = extents.length - 1; axis >= 0; axis -= 1) {
-    const start = end - (extents[axis] - 1);
-    const x = rest % extents[axis];
-    rest = Math.floor(rest / extents[axis]);
+  let start = 0;
+  split(value, extents).forEach((x, axis) => {
+    const end = start + extents[axis] - 1;
     for (let i = start + x; i < end; i += 1) report[i >> 3] |= 1 << (i & 7);
-    end = start;
-  }
+    start = end;
+  });
   return report;
 }
 

@@ -1,6 +1,7 @@
 // Ordered values with two-sided geometric noise, clamped (draws: docs/vectors.md).
 
 import { readKeep } from "../chains.js";
+import { split } from "../domain.js";
 import { bernoulliRational } from "../entropy.js";
 import { SpecError } from "../errors.js";
 import { symbols } from "./symbols.js";
@@ -40,14 +41,4 @@ function readBoth(keep) {
 
 function joined(coordinates, extents) {
   return extents.reduce((number, extent, axis) => number * extent + coordinates[axis], 0);
-}
-
-function split(value, extents) {
-  const coordinates = new Array(extents.length);
-  let rest = value;
-  for (let axis = extents.length - 1; axis >= 0; axis -= 1) {
-    coordinates[axis] = rest % extents[axis];
-    rest = Math.floor(rest / extents[axis]);
-  }
-  return coordinates;
 }

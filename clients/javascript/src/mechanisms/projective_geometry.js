@@ -1,7 +1,7 @@
 // Projective geometry response inside blocks: an orthogonal point with T / 2^64, else another one.
 
 import { blockChain } from "../chains.js";
-import { bySize, readBlocks, startsOf } from "../blocks.js";
+import { bySize, readBlocks, startsOf, thresholdsOf } from "../blocks.js";
 import { bernoulliEach, uniformBelow } from "../entropy.js";
 import { Geometry } from "./geometry.js";
 import { symbols } from "./symbols.js";
@@ -15,9 +15,7 @@ export async function projectiveGeometry(parameters, size, tables) {
   const orders = blocks.sizes.map((count) => (count === 1 ? 1 : geometries.get(count).points));
   const starts = startsOf(orders);
   const outputs = orders.reduce((sum, order) => sum + order, 0);
-  const thresholds = blocks.sizes.map((count) =>
-    count === 1 ? 0n : BigInt(spaces.get(count).threshold),
-  );
+  const thresholds = thresholdsOf(blocks, spaces);
   return symbols(outputs, (values, entropy) => {
     const of = values.map((value) => blocks.ofValue[value]);
     const wanted = bernoulliEach(

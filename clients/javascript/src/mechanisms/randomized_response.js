@@ -1,18 +1,14 @@
 // k-ary randomised response inside blocks: the value itself with T / 2^64, else a uniform other one.
 
 import { blockChain } from "../chains.js";
-import { bySize, readBlocks, startsOf } from "../blocks.js";
+import { bySize, readBlocks, startsOf, thresholdsOf } from "../blocks.js";
 import { bernoulliEach, uniformBelowEach } from "../entropy.js";
 import { symbols } from "./symbols.js";
 
 export async function randomizedResponse(parameters, size, tables) {
   const blocks = await readBlocks(size, parameters.blocks, tables.blocks);
   const starts = startsOf(blocks.sizes);
-  const designs = bySize(parameters.thresholds);
-  // A value alone in its block needs no threshold, but draws its words like all others.
-  const thresholds = blocks.sizes.map((count) =>
-    count === 1 ? 0n : BigInt(designs.get(count).threshold),
-  );
+  const thresholds = thresholdsOf(blocks, bySize(parameters.thresholds));
   return symbols(size, (values, entropy) => {
     const of = values.map((value) => blocks.ofValue[value]);
     const own = bernoulliEach(

@@ -3,7 +3,7 @@
 
 import { sizeOf } from "../domain.js";
 import { SpecError, ValueOutsideDomainError } from "../errors.js";
-import { isAbove } from "../rational.js";
+import { largest } from "../loss.js";
 
 const WORD = 1n << 64n;
 
@@ -20,7 +20,9 @@ export async function sampled({ attributes }, values, tables, build) {
   }
   const names = attributes.map(({ name }) => name);
   const domain = recordsOf(names, parts, endsOf(attributes));
-  return { mechanism: mechanismOf(domain.starts, parts), domain, loss: () => largestOf(parts) };
+  // However many attributes two records differ in, a report loses at most what the worst one does.
+  const loss = () => largest(parts.map((one) => one.loss()));
+  return { mechanism: mechanismOf(domain.starts, parts), domain, loss };
 }
 
 // The first word that no longer draws an attribute.
@@ -102,9 +104,4 @@ function mechanismOf(starts, parts) {
       return reports;
     },
   };
-}
-
-// However many attributes two records differ in, a report loses at most what the worst one does.
-function largestOf(parts) {
-  return parts.map(({ loss }) => loss()).reduce((a, b) => (isAbove(b, a) ? b : a));
 }

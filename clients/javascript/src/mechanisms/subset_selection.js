@@ -1,9 +1,9 @@
 // Subset selection inside blocks: d values of the block, which include the own one with T / 2^64.
 
-import { bySize, readBlocks } from "../blocks.js";
+import { bySize, readBlocks, thresholdsOf } from "../blocks.js";
 import { readKeeps } from "../chains.js";
 import { bernoulliEach, bernoulliRational } from "../entropy.js";
-import { bytesOf, littleEndian } from "./symbols.js";
+import { bytesOf, littleEndian, numberOf } from "./symbols.js";
 
 const BATCH = 2 ** 20; // keys drawn together, which decides which words a value uses
 const LARGEST_KEY = 2 ** 32 - 1;
@@ -11,9 +11,7 @@ const LARGEST_KEY = 2 ** 32 - 1;
 export async function subsetSelection(parameters, size, tables) {
   const blocks = await readBlocks(size, parameters.blocks, tables.blocks);
   const subsets = bySize(parameters.subsets);
-  const thresholds = blocks.sizes.map((count) =>
-    count === 1 ? 0n : BigInt(subsets.get(count).threshold),
-  );
+  const thresholds = thresholdsOf(blocks, subsets);
   const blockBytes = bytesOf(blocks.sizes.length - 1);
   const maskBytes = Math.ceil(blocks.sizes.reduce((a, b) => Math.max(a, b), 0) / 8);
   const reportBytes = blockBytes + maskBytes;
@@ -45,7 +43,7 @@ export async function subsetSelection(parameters, size, tables) {
   function sender(keep) {
     const kept = readKeeps(keep, [...subsets.keys()]);
     return (report, entropy) => {
-      const block = report.slice(0, blockBytes).reduceRight((number, byte) => number * 256 + byte, 0);
+      const block = numberOf(report.slice(0, blockBytes));
       const count = blocks.sizes[block];
       if (count === 1) return report;
       const { chosen } = subsets.get(count);

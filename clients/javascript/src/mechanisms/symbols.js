@@ -29,7 +29,7 @@ export function bytesOf(largest) {
   return Math.ceil(bitLength(largest) / 8);
 }
 
-function numberOf(report) {
+export function numberOf(report) {
   return report.reduceRight((number, byte) => number * 256 + byte, 0);
 }
 

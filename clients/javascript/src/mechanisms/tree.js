@@ -3,6 +3,7 @@
 
 import { readBlocks, startsOf } from "../blocks.js";
 import { blockChain } from "../chains.js";
+import { sizeOf } from "../domain.js";
 import { bitLength, uniformBelow } from "../entropy.js";
 import { Geometry } from "./geometry.js";
 import { drawPoints } from "./projective_geometry.js";
@@ -63,7 +64,7 @@ function readTree({ shape, levels: given }) {
     start += order;
     return level;
   });
-  return { size: shape.reduce((product, extent) => product * extent, 1), order: start, levels };
+  return { size: sizeOf({ shape }), order: start, levels };
 }
 
 // The node of a place, both in row-major order.

@@ -1,6 +1,6 @@
 """The scales with the least total error for a strategy (docs/theory.md section 4).
 
-    python -m ldpstream.estimators.planning.scales ldpstream.toml COLLECTION
+    python -m benchmarks.accuracy.scales ldpstream.toml COLLECTION
 
 prints them as a line of the configuration. All devices read the same numbers from there, and check
 exactly that they keep the policy.
@@ -15,10 +15,13 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.estimators.planning.scale_solver import ConvergenceError, solve_rates
+from benchmarks.accuracy.scale_solver import ConvergenceError, solve_rates
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
+from ldpstream.mechanisms.families.matrix.scales import harmless_rows
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
 from ldpstream.mechanisms.policies.policy import Policy
@@ -44,6 +47,11 @@ def gram_of(workload: str | Floats, size: int) -> Floats:
     if workload.ndim != 2 or workload.shape[1] != size or not np.isfinite(workload).all():
         raise ValueError(f"workload: expected finite weights of shape (q, {size})")
     return np.asarray(workload.T @ workload, dtype=np.float64)
+
+
+def alphas_of(rows: LaplaceRows) -> Floats:
+    """Return `a = e^(-1/s)` of each noisy row, float64 `(m,)`."""
+    return np.array([threshold / WORD for threshold in rows.thresholds])[rows.kinds]
 
 
 @dataclass(frozen=True)
@@ -81,9 +89,9 @@ def optimal_scales(
     gram = gram_of(workload, policy.size)
     best = Matrix(policy, strategy)
     uniform = best.decoder().total_error(gram)
-    noisy = best.noised
+    noisy = ~harmless_rows(strategy.entries, best.pairs)
     constraints, budgets = _constraints(best)
-    rates = -np.log(best.rows.alphas)
+    rates = -np.log(alphas_of(best.rows))
     error, optimum, gap = uniform, uniform, 0.0
     for turn in range(rounds):
         weights = best.decoder().row_weights(gram)

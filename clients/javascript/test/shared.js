@@ -1,6 +1,7 @@
-// What the tests of ledgers share: collections of the vectors, a storage in memory, and times.
+// What the tests share: vectors and their collections, words, a storage in memory, and times.
 
-import { readFile } from "node:fs/promises";
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
 
 import { Collection, Ledger } from "../index.js";
 
@@ -8,8 +9,29 @@ export const HOUR_MS = 3_600_000;
 export const DAY_MS = 24 * HOUR_MS;
 export const START_MS = 20_000 * DAY_MS;
 
-export const VECTORS = new URL("../../../tests/vectors/", import.meta.url);
-export const DEVICES = JSON.parse(await readFile(new URL("devices.json", VECTORS), "utf8"));
+const VECTORS = new URL("../../../tests/vectors/", import.meta.url);
+
+export function read(name) {
+  return JSON.parse(readFileSync(new URL(name, VECTORS), "utf8"));
+}
+
+export const DEVICES = read("devices.json");
+
+// Hands out a vector's words in their order, and knows whether all were taken.
+export class Words {
+  constructor(text) {
+    this.left = (text.match(/.{16}/g) ?? []).map((digits) => BigInt(`0x${digits}`));
+  }
+
+  words(n) {
+    assert.ok(n <= this.left.length, "more words than the vector has");
+    return BigUint64Array.from(this.left.splice(0, n));
+  }
+}
+
+export function hex(bytes) {
+  return Buffer.from(bytes).toString("hex");
+}
 
 export async function collectionOf(name) {
   return Collection.load(DEVICES.find((one) => one.name === name).document);
@@ -47,7 +69,7 @@ export function ledgerOf(storage, options = {}) {
 }
 
 export function content({ frame, key, startMs }) {
-  return [Buffer.from(frame).toString("hex"), key, startMs];
+  return [hex(frame), key, startMs];
 }
 
 export const [label, other] = DEVICES.find(({ name }) => name === "listed blocks").labels;
