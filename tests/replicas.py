@@ -1,13 +1,16 @@
-"""Reading a changelog to its end, as a worker does."""
+"""Reading a changelog to its end, as a worker does, and the finals that it holds."""
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.state.cells import decode_final
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.replica import Replica
 from tests.processes import eventually
 
@@ -33,3 +36,14 @@ async def read_replicas(
             await task
     assert not broken
     return replicas
+
+
+def stored_final(context: Context, replicas: Sequence[Replica], start_ms: int) -> bytes | None:
+    """Return the stored final of the window that starts then, or None.
+
+    None before the window is final, after it has expired, and for a window without reports.
+    """
+    if not replicas or start_ms % context.window.hop_ms:
+        return None
+    record = replicas[0].cells.get(Name("final", start_ms // context.window.hop_ms))
+    return None if record is None else decode_final(record.value)

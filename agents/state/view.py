@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from ldpstream.agents.state.blocks import add_parts
-from ldpstream.agents.state.cells import add_chunks, decode_final
+from ldpstream.agents.state.cells import add_chunks
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.gaps import NOTHING_LOST, Lost, lost
 from ldpstream.agents.state.gathered import check_between
-from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -207,14 +206,3 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
             )
         )
     return found
-
-
-def final_content(context: Context, replicas: Sequence[Replica], start_ms: int) -> bytes | None:
-    """Return the stored final of the window that starts then, or None.
-
-    None before the window is final, after it has expired, and for a window without reports.
-    """
-    if not replicas or start_ms % context.window.hop_ms:
-        return None
-    record = replicas[0].cells.get(Name("final", start_ms // context.window.hop_ms))
-    return None if record is None else decode_final(record.value)

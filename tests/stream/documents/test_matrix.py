@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.state.view import final_content, totals
+from ldpstream.agents.state.view import totals
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
+from tests.replicas import stored_final
 from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.serving import MINUTE_MS, START_MS, Served, serve_collections
@@ -82,7 +83,7 @@ def test_disclosed_groups_are_estimated_exactly(served: Served):
     assert 0.0 < middle.se < 0.2
     assert abs(middle.share - truth[3:10].sum()) < 4.9 * middle.se
     served.close(START_MS + MINUTE_MS)
-    stored = final_content(served.context, served.replicas, START_MS)
+    stored = stored_final(served.context, served.replicas, START_MS)
     assert stored is not None
     assert json.loads(stored)["n"] == 1800
 

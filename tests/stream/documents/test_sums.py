@@ -9,8 +9,9 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http
 from ldpstream.agents.state.cells import decode_chunk
-from ldpstream.agents.state.view import final_content, totals
+from ldpstream.agents.state.view import totals
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
+from tests.replicas import stored_final
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served, serve_collections
@@ -112,7 +113,7 @@ async def test_documents_hold_ranges_and_quantiles(pipeline: Pipeline):
     """Bernstein bounds hold at every n: this fails with probability below 1e-6."""
     hours, line = pipeline.collections["hours"], pipeline.collections["line"]
     hours.close(START_MS + 2 * MINUTE_MS)
-    stored = final_content(hours.context, hours.replicas, START_MS)
+    stored = stored_final(hours.context, hours.replicas, START_MS)
     assert stored is not None
     asked = "method=bernstein&confidence=0.9999999"
     async with TestClient(TestServer(build_http(pipeline))) as client:
@@ -144,7 +145,7 @@ async def test_documents_hold_ranges_and_quantiles(pipeline: Pipeline):
 
 def close_and_read(served: Served) -> dict[str, Any]:
     served.close(START_MS + MINUTE_MS)
-    stored = final_content(served.context, served.replicas, START_MS)
+    stored = stored_final(served.context, served.replicas, START_MS)
     assert stored is not None
     document: dict[str, Any] = json.loads(stored)
     return document

@@ -13,8 +13,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http import HttpUnavailableError, build_http, job, serve
-from ldpstream.agents.state.view import final_content, totals
+from ldpstream.agents.state.view import totals
 from ldpstream.mechanisms.base.times import format_time
+from tests.replicas import stored_final
 from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, Served
 
@@ -101,7 +102,7 @@ async def test_a_closed_window_answers_its_final_apart_from_late_reports(
     client: Client, pipeline: Pipeline
 ) -> None:
     city = pipeline.collections["city"]
-    stored = final_content(city.context, city.replicas, START_MS)
+    stored = stored_final(city.context, city.replicas, START_MS)
     assert stored is not None
     answer = await ask(client, f"/api/collections/city/estimate?start={FIRST[0]}&end={FIRST[1]}")
     assert answer.pop("late") == 3

@@ -12,8 +12,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http, events, feed
 from ldpstream.agents.http.keys import FEEDS
-from ldpstream.agents.state.view import final_content
 from tests.pages import agrees, shown_alone
+from tests.replicas import stored_final
 from tests.stream.asking import Client, ask
 from tests.stream.serving import CITY, MINUTE_MS, START_MS, Pipeline, serve_collections, visits
 
@@ -113,7 +113,7 @@ async def test_open_windows_come_as_provisional_and_then_once_as_their_final(
     assert {event.kind for event in found} == {"final", "provisional"}
     final = next(event for event in found if event.kind == "final")
     city = pipeline.collections["city"]
-    stored = final_content(city.context, city.replicas, START_MS)
+    stored = stored_final(city.context, city.replicas, START_MS)
     assert stored is not None
     assert final.id == START_MS
     assert final.data == json.loads(stored)

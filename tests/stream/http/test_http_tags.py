@@ -7,7 +7,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http, job
-from ldpstream.agents.state.view import final_content
+from tests.replicas import stored_final
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, three_collections
 from tests.stream.serving import CITY, MINUTE_MS, START_MS, Pipeline, serve_collections, visits
 
@@ -64,7 +64,7 @@ async def test_a_stored_final_is_answered_as_it_was_published(
     client: Client, pipeline: Pipeline
 ) -> None:
     city = pipeline.collections["city"]
-    stored = final_content(city.context, city.replicas, START_MS)
+    stored = stored_final(city.context, city.replicas, START_MS)
     named = {"fingerprint": city.config.spec.fingerprint.hex()}
     for start in (FIRST[0], str(START_MS)):
         answer = await client.get(f"/api/collections/city/finals/{start}", params=named)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from ldpstream.agents.state.view import WindowInfo, final_content, totals, windows
+from ldpstream.agents.state.view import WindowInfo, totals, windows
 from ldpstream.agents.state.windows import WindowSpec
+from tests.replicas import stored_final
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 
 WINDOW = WindowSpec(size_ms=20, hop_ms=10, idle_ms=None)
@@ -47,10 +48,10 @@ def test_windows_are_listed_with_what_they_hold(cluster: Cluster):
 
 
 def test_finals_can_be_read_again(cluster: Cluster):
-    assert final_content(cluster.context, cluster.replicas, 0) == b"0 3 1 1 1,2"
-    assert final_content(cluster.context, cluster.replicas, 20) is None
-    assert final_content(cluster.context, cluster.replicas, 5) is None
-    assert final_content(cluster.context, [], 0) is None
+    assert stored_final(cluster.context, cluster.replicas, 0) == b"0 3 1 1 1,2"
+    assert stored_final(cluster.context, cluster.replicas, 20) is None
+    assert stored_final(cluster.context, cluster.replicas, 5) is None
+    assert stored_final(cluster.context, [], 0) is None
 
 
 def test_unread_replicas_list_no_windows():
