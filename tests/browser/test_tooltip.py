@@ -121,8 +121,10 @@ async def test_escape_ends_it_and_enter_opens_the_window(page: Page, url: str) -
     await expect(page.locator("#value-rows")).to_be_visible()
     await expect(tip).to_be_hidden()
     await page.go_back()
+    await expect(page.locator("#state-words")).to_contain_text("10:06 – 10:07")
     await page.focus("#time-charts")
     await page.keyboard.press("Home")
+    await expect(tip).to_contain_text("10:00 – 10:01")
     await page.keyboard.press("c")
     await expect(page.locator("#value-rows td.difference").first).to_be_visible()
     assert await page.input_value("#compare") == "2026-11-21T10:00:00Z"
