@@ -44,9 +44,8 @@ class AnswerProcess:
             EndedError: where the process ends meanwhile, for example out of memory, or is ended
                 because it takes longer than `limit_seconds`.
         """
-        if self._process is None:
-            self._process = _start()
-        asked, answers = self._process.stdin, self._process.stdout
+        process = self._process = self._process or _start()
+        asked, answers = process.stdin, process.stdout
         assert asked is not None
         assert answers is not None
         new = None if id(config) in self._told else config
@@ -56,7 +55,7 @@ class AnswerProcess:
             pickle.dump((id(config), new, job), asked, protocol=5)
             asked.flush()
             if not wait([answers], limit_seconds):
-                raise EOFError
+                self.end()
             answer: bytes = pickle.load(answers)  # noqa: S301  (our own process)
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
             # ValueError: `end` has closed a pipe meanwhile.
