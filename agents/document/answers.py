@@ -81,7 +81,7 @@ class Attribute(Answer):
 class LossOverTime(Answer):
     """What all reports of a device in some time lose together at most."""
 
-    over: str = Field(description="The time in words, such as `a period of 7d`")
+    over: str = Field(description="The time in words, such as `a period of 7d` or `a day: 24 windows`")
     charges: int = Field(description="The number of reports, or with hold of draws, added up")
     loss: str = Field(description="Between the two protected values that are hidden least")
     factor: str = Field(description="How much likelier all reports can be for one of the two")
@@ -97,7 +97,7 @@ class Privacy(Answer):
     spent: list[LossOverTime] = Field(
         default=[],
         description="What a device with a ledger loses by one report, then by all in longer and "
-        "longer times, up to a year. Empty where single budgets are too many to add up",
+        "longer times, up to 365 days. Empty where single budgets are too many to add up",
     )
     limit: Literal["spread", "hold", "words"] | None = Field(
         default=None,

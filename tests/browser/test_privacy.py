@@ -93,6 +93,9 @@ async def test_what_is_spent_over_time_is_the_apis(
     await expect(page.locator("#spent-bar")).to_be_hidden()
     ledger = await page.locator("#spent-ledger").inner_text()
     assert ledger.startswith("Nothing here limits how often a device reports") == free
+    assert "repeats its report within 1 min" in ledger
+    note = await page.locator("#spent-note").inner_text()
+    assert "A window here is 1 min" in note
     assert "a device without a ledger has no limit" in ledger
 
 
@@ -111,6 +114,8 @@ async def test_the_budget_of_a_period_is_a_bar_of_its_reports(
     ]
     assert period["charges"] == parts
     assert await pairs(page, "#spent") == said(rest)
+    ledger = await page.locator("#spent-ledger").inner_text()
+    assert ledger.startswith("This holds where ledgers spread their budget as configured here")
     bar = page.locator("#spent-parts")
     part = await bar.evaluate("one => parseFloat(getComputedStyle(one).getPropertyValue('--part'))")
     assert part == pytest.approx(100 / parts)
@@ -218,4 +223,6 @@ async def test_earlier_specs_are_named_and_where_they_are_proved(page: Page, url
     assert (await pairs(page, "#proof"))["earlier specs"] == "1, see below"
     note = page.locator("#proof-note")
     await expect(note).to_contain_text("ldpstream certify free proves the earlier specs, too")
+    await expect(page.locator("#proved")).to_be_hidden()
+    await expect(page.locator("#spent-note")).to_contain_text("this collection's newest spec alone")
     await page.unroute_all(behavior="wait")

@@ -198,30 +198,30 @@ def test_a_nominal_budget_is_warned_of(mechanism: str, table: str, least: float)
 OVER_TIME = {
     "": [
         ("one report", 1, "1", "2.72"),
-        ("a day, reporting in every window", 24, "24", "2.7e+10"),
-        ("a year, reporting in every window", 8760, "8760", "more than 1.9e+434"),
+        ("a day: 24 windows", 24, "24", "2.7e+10"),
+        ("365 days: 8,760 windows", 8760, "8760", "more than 1.9e+434"),
     ],
     'spread = { reports = 4, horizon = "1d" }': [
         ("one report", 1, "1", "2.72"),
         ("a period of 1d", 4, "4", "54.6"),
-        ("any 1d in a row", 8, "8", "2981"),
-        # 366 periods touch any year.
-        ("a year", 1464, "1464", "more than 1.9e+434"),
+        ("any 24 windows in a row", 8, "8", "2981"),
+        # They touch up to 366 periods.
+        ("365 days: 8,760 windows", 1464, "1464", "more than 1.9e+434"),
     ],
     'spread = { reports = 4, horizon = "1d", rolling = true }': [
         ("one report", 1, "1", "2.72"),
         ("a period of 1d", 4, "4", "54.6"),
-        ("a year", 1460, "1460", "more than 1.9e+434"),
+        ("365 days: 8,760 windows", 1460, "1460", "more than 1.9e+434"),
     ],
     "hold = 2184": [  # 91 days
         ("one report", 1, "1", "2.72"),
         ("an epoch of 91d", 1, "1", "2.72"),
-        ("a year", 6, "6", "404"),
+        ("365 days: 8,760 windows", 6, "6", "404"),
     ],
     "hold = { windows = 2184, epsilon = 2.0 }": [
         ("one report", 1, "1", "2.72"),
         ("an epoch of 91d", 1, "2", "7.39"),
-        ("a year", 6, "12", "162755"),
+        ("365 days: 8,760 windows", 6, "12", "162755"),
     ],
 }
 
@@ -264,6 +264,6 @@ def test_a_run_of_rounds_costs_one_report(tmp_path: Path):
     assert [(one.over, one.charges) for one in privacy.spent] == [
         ("one report", 1),
         ("a run of 8 rounds", 1),
-        ("a year", 47),
+        ("365 days: 365 windows", 47),
     ]
     assert privacy.limit == "words"
