@@ -81,7 +81,7 @@ class Attribute(Answer):
 class LossOverTime(Answer):
     """What all reports of a device in some time lose together at most."""
 
-    over: str = Field(description="The time in words, such as `a period of 7d` or `a day: 24 windows`")
+    over: str = Field(description="The time in words, such as `a period of 7d`")
     charges: int = Field(description="The number of reports, or with hold of draws, added up")
     loss: str = Field(description="Between the two protected values that are hidden least")
     factor: str = Field(description="How much likelier all reports can be for one of the two")
