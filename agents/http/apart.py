@@ -54,7 +54,7 @@ class AnswerProcess:
             # Pickled straight into the pipe: a large collection's tables are not held twice.
             pickle.dump((id(config), new, job), asked, protocol=5)
             asked.flush()
-            if not wait([answers], limit_seconds):
+            if not wait([answers.fileno()], limit_seconds):
                 self.end()
             answer: bytes = pickle.load(answers)  # noqa: S301  (our own process)
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:

@@ -235,6 +235,14 @@ def test_what_is_spent_over_time_follows_from_what_devices_do(tmp_path: Path, ta
     assert privacy.limit == (table.split()[0] if table else None)
 
 
+def test_where_windows_overlap_a_ledger_reports_in_each_pane(tmp_path: Path):
+    text = 'mechanism = "randomized-response"\nepsilon = 1.0\ndomain = { size = 3 }\n'
+    text += 'window = { size = "1d", hop = "1h" }\n'
+    privacy = configured_modes(tmp_path, f"[collection.modes]\n{text}").privacy
+    found = [(one.over, one.charges, one.loss, one.factor) for one in privacy.spent]
+    assert found == OVER_TIME[""]
+
+
 def test_long_windows_are_added_up_to_a_year_alone(tmp_path: Path):
     text = 'mechanism = "binary"\nepsilon = [inf, 1e-3]\ndomain = { values = ["no", "yes"] }\n'
     for size, charges in (("1d", [1, 7, 365]), ("7d", [1, 53])):
