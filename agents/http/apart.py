@@ -10,6 +10,7 @@ import pickle
 import subprocess
 import sys
 from contextlib import suppress
+from multiprocessing.connection import wait
 from typing import BinaryIO, Final, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
@@ -34,15 +35,17 @@ class AnswerProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._told: dict[int, CollectionConfig] = {}
 
-    def body(self, job: Work, config: CollectionConfig) -> bytes:
+    def body(
+        self, job: Work, config: CollectionConfig, *, limit_seconds: float | None = None
+    ) -> bytes:
         """Return an answer computed by the process; start it if it is not running.
 
         Raises:
-            EndedError: where the process ends meanwhile, for example out of memory.
+            EndedError: where the process ends meanwhile, for example out of memory, or is ended
+                because it takes longer than `limit_seconds`.
         """
-        if self._process is None:
-            self._process = _start()
-        asked, answers = self._process.stdin, self._process.stdout
+        process = self._process = self._process or _start()
+        asked, answers = process.stdin, process.stdout
         assert asked is not None
         assert answers is not None
         new = None if id(config) in self._told else config
@@ -51,6 +54,8 @@ class AnswerProcess:
             # Pickled straight into the pipe: a large collection's tables are not held twice.
             pickle.dump((id(config), new, job), asked, protocol=5)
             asked.flush()
+            if not wait([answers.fileno()], limit_seconds):
+                self.end()
             answer: bytes = pickle.load(answers)  # noqa: S301  (our own process)
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
             # ValueError: `end` has closed a pipe meanwhile.

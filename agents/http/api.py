@@ -8,7 +8,7 @@ from pydantic import BaseModel
 
 from ldpstream.agents.document.answers import Collection, CollectionList, DeviceDocument, Health
 from ldpstream.agents.http import describe
-from ldpstream.agents.http.keys import ACCESS, CERTIFICATES, METRICS, PIPELINE, SHARDS
+from ldpstream.agents.http.keys import ACCESS, CERTIFICATES, DESCRIBING, METRICS, PIPELINE, SHARDS
 from ldpstream.agents.http.lookup import named_collection
 from ldpstream.agents.http.probes import answer_metrics
 from ldpstream.agents.served.served import Described
@@ -39,13 +39,13 @@ async def collections(request: web.Request) -> web.Response:
     """Answer all collections, in the order of the configuration."""
     found: dict[str, Described] = {**request.app[PIPELINE].collections, **_others(request)}
     names = request.app[SHARDS].collections if SHARDS in request.app else found
-    listed = [await _described(found[name]) for name in names]
+    listed = [await _described(request, found[name]) for name in names]
     return _json(CollectionList(collections=listed))
 
 
 async def collection(request: web.Request) -> web.Response:
     """Answer one collection."""
-    return _json(await _described(named_collection(request)))
+    return _json(await _described(request, named_collection(request)))
 
 
 async def certificate(request: web.Request) -> web.Response:
@@ -69,9 +69,10 @@ async def status(request: web.Request) -> web.Response:
     return _json(describe.describe_status(named_collection(request)))
 
 
-async def _described(served: Described) -> Collection:
+async def _described(request: web.Request, served: Described) -> Collection:
     """Return a collection; what its policy means takes seconds the first time if it is large."""
-    await asyncio.to_thread(getattr, served.config, "privacy")
+    async with request.app[DESCRIBING]:
+        await asyncio.to_thread(getattr, served.config, "privacy")
     return describe.describe_collection(served)
 
 

@@ -1,5 +1,6 @@
 """The aiohttp application: routes, headers, and errors as JSON."""
 
+import asyncio
 import json
 import time
 from collections.abc import Awaitable, Callable
@@ -17,6 +18,7 @@ from ldpstream.agents.http.keys import (
     ACCESS,
     BODIES,
     CERTIFICATES,
+    DESCRIBING,
     FEEDS,
     METRICS,
     PIPELINE,
@@ -84,6 +86,7 @@ def build_http(
     app[PIPELINE] = pipeline
     app[METRICS] = metrics
     app[QUEUES] = ComputeQueues()
+    app[DESCRIBING] = asyncio.Lock()
     app[CERTIFICATES] = Certificates(app[QUEUES])
     app[ACCESS] = access or Access()
     app[BODIES] = Bodies(lambda: ARRIVING_BYTES)

@@ -12,7 +12,7 @@ from ldpstream.agents.http.question import CHEAP_BYTES
 LIMIT_SECONDS: Final = 30.0
 """How long one may take: costly answers of others wait meanwhile."""
 _AGAIN_SECONDS: Final = 600.0
-"""How long one that took longer is refused without another try."""
+"""How long one that was aborted is refused without another try."""
 
 
 class Certificates:
@@ -53,6 +53,6 @@ class Certificates:
             name, _ = key
             raise AnswerError(
                 503,
-                f"{name}: its proof takes longer than {LIMIT_SECONDS:g} s: run "
+                f"{name}: its proof takes longer than {LIMIT_SECONDS:g} s, or too much memory: run "
                 f"`ldpstream certify {name}`",
             )

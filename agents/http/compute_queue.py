@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
@@ -63,7 +64,7 @@ class ComputeQueues:
     ) -> AsyncIterator[Compute]:
         """Wait for a turn, and hold it during a block.
 
-        A costly computation is aborted once the turn has lasted `limit_seconds`.
+        A costly computation that takes longer than `limit_seconds` is aborted.
 
         Raises:
             AnswerError: 503, where too many are waiting already.
@@ -79,11 +80,8 @@ class ComputeQueues:
             queue.waiting -= 1
         if not cheap and self._ending is not None:
             self._ending.cancel()
-        loop = asyncio.get_running_loop()
-        limit = None
-        if not cheap and limit_seconds is not None:
-            limit = loop.call_later(limit_seconds, self._process.end)
-        body = _here if cheap else self._process.body
+        apart = partial(self._process.body, limit_seconds=limit_seconds)
+        body = _here if cheap else apart
 
         async def compute(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Answer:
             try:
@@ -95,9 +93,8 @@ class ComputeQueues:
             yield compute
         finally:
             queue.lock.release()
-            if limit is not None:
-                limit.cancel()
             if not cheap:
+                loop = asyncio.get_running_loop()
                 self._ending = loop.call_later(_IDLE_SECONDS, self._process.end)
 
     async def close(self) -> None:

@@ -1,5 +1,6 @@
 """Keys of the objects that the application keeps for its handlers."""
 
+import asyncio
 from typing import Final
 
 from aiohttp import web
@@ -16,6 +17,7 @@ from ldpstream.agents.served.shards import Shards
 PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
 METRICS: Final = web.AppKey("metrics", Metrics)
 QUEUES: Final = web.AppKey("queues", ComputeQueues)
+DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
 CERTIFICATES: Final = web.AppKey("certificates", Certificates)
 ACCESS: Final = web.AppKey("access", Access)
 SHARDS: Final = web.AppKey("shards", Shards)

@@ -58,8 +58,11 @@ def losses_over_time(
 def _times(
     spec: CollectionSpec, spread: SpreadConfig | None, window_ms: int
 ) -> Iterator[tuple[str, int]]:
-    """Yield the times in words, and the most charges of each."""
-    year, often = -(-YEAR_MS // window_ms), ""
+    """Yield the times in words, and the most charges of each.
+
+    Times are counted in windows: one that does not begin with a window touches one more.
+    """
+    year = -(-YEAR_MS // window_ms)
     if isinstance(spec.domain, Words):
         yield f"a run of {spec.domain.rounds:,} rounds", 1
     elif spec.hold is not None:
@@ -68,10 +71,14 @@ def _times(
         horizon = format_duration(spread.horizon_ms)
         yield f"a period of {horizon}", spread.reports
         if spread.most(spread.windows) > spread.reports:
-            yield f"any {horizon} in a row", spread.most(spread.windows)
+            yield f"any {_windows(spread.windows)} in a row", spread.most(spread.windows)
     else:
-        often = ", reporting in every window"
         short = next(((name, ms) for name, ms in _SPANS if ms > window_ms), None)
         if short is not None:
-            yield short[0] + often, -(-short[1] // window_ms)
-    yield f"a year{often}", charges(spec, spread, year)
+            several = -(-short[1] // window_ms)
+            yield f"{short[0]}: {_windows(several)}", several
+    yield f"365 days: {_windows(year)}", charges(spec, spread, year)
+
+
+def _windows(number: int) -> str:
+    return f"{number:,} window{'s' * (number > 1)}"

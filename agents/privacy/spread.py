@@ -50,6 +50,6 @@ class SpreadConfig:
             f"A device whose ledger spreads its budget reports in {among} of each {each}, drawn "
             "from its secret, whatever its values are. Against whoever reads the topic "
             f"and knows which reports are its own, those of one {each} lose at most "
-            f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of a "
-            f"year {round_up(year, 2)}."
+            f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of 365 "
+            f"days {round_up(year, 2)}."
         )

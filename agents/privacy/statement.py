@@ -100,7 +100,7 @@ def hold_sentence(spec: CollectionSpec, hold: Hold, window_ms: int) -> str:
         f"value in the first of them, and {sent} in the others: later values are not reported. "
         "Against whoever reads the topic and knows which reports are its own, all of one "
         f"{each} lose at most {round_up(loss, 2)} together (a factor of {factor_text(loss)}), "
-        f"and those of a year {round_up(epochs * loss, 2)}, from at most {epochs:,} draws."
+        f"and those of 365 days {round_up(epochs * loss, 2)}, from at most {epochs:,} draws."
     )
 
 

@@ -85,6 +85,12 @@ class GraphPolicy(Policy):
         return self.size**2 - reachable_pairs(self._successors)
 
     @property
+    def longest(self) -> Fraction:
+        """The largest finite entry."""
+        lengths = (max(self._shortest(source).values()) for source in range(self.size))
+        return Fraction(max(lengths), self._unit)
+
+    @property
     def unprotected(self) -> str | None:
         return "values that no path of edges joins" if self.unprotected_pairs else None
 

@@ -14,6 +14,7 @@ from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.policies.algebra import closure
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.lip_policy import LipPolicy
 from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -53,12 +54,19 @@ def largest_loss(policy: Policy) -> Fraction:
     if isinstance(policy, HighLowPolicy):
         sensitive = min(policy.sensitive)
         return _finite(policy.entry(sensitive, 1 if sensitive == 0 else 0))
+    return _largest_listed(policy)
+
+
+def _largest_listed(policy: Policy) -> Fraction:
+    """Return the same where budgets are given one by one."""
     if policy.size > MAX_MATRIX_VALUES:
         raise SpecError(
             "policy",
             f"at most {MAX_MATRIX_VALUES} values to add up budgets that are given one by one, "
             f"got {policy.size}",
         )
+    if isinstance(policy, GraphPolicy):
+        return policy.longest
     entries = closure(policy).entries
     return max(entry for row in entries for entry in row if entry is not None)
 

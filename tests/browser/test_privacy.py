@@ -28,6 +28,7 @@ TABLES: dict[str, dict[str, Any]] = {
     "free": _MODES,
     "spread": {**_MODES, "spread": {"reports": 7, "horizon": "1d"}},
     "often": {**_MODES, "spread": {"reports": 100, "horizon": "1d", "rolling": True}},
+    "overlap": {**_MODES, "window": {"size": "6m", "hop": "2m", "retention": "1h"}},
     "held": {**_MODES, "hold": {"windows": 30, "epsilon": 2.0}},
     "steps": {**_MODES, "mechanism": "l1-geometric", "domain": {"interval": [0, 100], "bins": 50}},
     "priors": {
@@ -77,6 +78,7 @@ def said(spent: list[dict[str, Any]]) -> dict[str, str]:
     ("name", "often", "free"),
     [
         ("free", "ε\u00a01 a report: one in each window of 1 min", True),
+        ("overlap", "ε\u00a01 a report: one in each window of 2 min", True),
         ("held", "ε\u00a01 a report: one draw in an epoch of 30m", False),
         ("steps", "ε\u00a01 for each 2, a report: one in each window of 1 min", True),
         ("priors", "ε\u00a01 from a prior, a report: one in each window of 1 min", True),
@@ -93,6 +95,10 @@ async def test_what_is_spent_over_time_is_the_apis(
     await expect(page.locator("#spent-bar")).to_be_hidden()
     ledger = await page.locator("#spent-ledger").inner_text()
     assert ledger.startswith("Nothing here limits how often a device reports") == free
+    pane = "2 min" if name == "overlap" else "1 min"
+    assert f"repeats its report within {pane}" in ledger
+    note = await page.locator("#spent-note").inner_text()
+    assert f"A window here is {pane}" in note
     assert "a device without a ledger has no limit" in ledger
 
 
@@ -111,6 +117,8 @@ async def test_the_budget_of_a_period_is_a_bar_of_its_reports(
     ]
     assert period["charges"] == parts
     assert await pairs(page, "#spent") == said(rest)
+    ledger = await page.locator("#spent-ledger").inner_text()
+    assert ledger.startswith("This holds where ledgers spread their budget as configured here")
     bar = page.locator("#spent-parts")
     part = await bar.evaluate("one => parseFloat(getComputedStyle(one).getPropertyValue('--part'))")
     assert part == pytest.approx(100 / parts)
@@ -218,4 +226,6 @@ async def test_earlier_specs_are_named_and_where_they_are_proved(page: Page, url
     assert (await pairs(page, "#proof"))["earlier specs"] == "1, see below"
     note = page.locator("#proof-note")
     await expect(note).to_contain_text("ldpstream certify free proves the earlier specs, too")
+    await expect(page.locator("#proved")).to_be_hidden()
+    await expect(page.locator("#spent-note")).to_contain_text("this collection's newest spec alone")
     await page.unroute_all(behavior="wait")

@@ -20,6 +20,7 @@ from ldpstream.mechanisms import (
     compose,
 )
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.policies.algebra import closure
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
 from ldpstream.mechanisms.policies.spending import SumPolicy, first_beyond, largest_loss
@@ -162,3 +163,17 @@ def test_the_largest_loss_of_priors_is_that_of_all_pairs(name: str):
 def test_the_largest_loss_of_one_prior_is_that_of_all_pairs():
     policy = PriorPolicy(0.7, (Fraction(1, 2), Fraction(1, 3), Fraction(1, 6)))
     assert largest_loss(policy) == max(budget for *_, budget in policy.constraints())
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_largest_loss_of_a_graph_is_that_of_its_longest_path(directed: bool):
+    edges = (
+        (0, 1, Fraction(1, 3)),
+        (1, 2, Fraction(1, 2)),
+        (0, 2, Fraction(2)),
+        (3, 4, Fraction(1)),
+    )
+    policy = GraphPolicy(5, edges, directed)
+    entries = [entry for row in closure(policy).entries for entry in row if entry is not None]
+    assert largest_loss(policy) == max(entries) == 1
+    assert largest_loss(GraphPolicy(5, edges[:3], directed)) == Fraction(5, 6)

@@ -198,30 +198,30 @@ def test_a_nominal_budget_is_warned_of(mechanism: str, table: str, least: float)
 OVER_TIME = {
     "": [
         ("one report", 1, "1", "2.72"),
-        ("a day, reporting in every window", 24, "24", "2.7e+10"),
-        ("a year, reporting in every window", 8760, "8760", "more than 1.9e+434"),
+        ("a day: 24 windows", 24, "24", "2.7e+10"),
+        ("365 days: 8,760 windows", 8760, "8760", "more than 1.9e+434"),
     ],
     'spread = { reports = 4, horizon = "1d" }': [
         ("one report", 1, "1", "2.72"),
         ("a period of 1d", 4, "4", "54.6"),
-        ("any 1d in a row", 8, "8", "2981"),
-        # 366 periods touch any year.
-        ("a year", 1464, "1464", "more than 1.9e+434"),
+        ("any 24 windows in a row", 8, "8", "2981"),
+        # They touch up to 366 periods.
+        ("365 days: 8,760 windows", 1464, "1464", "more than 1.9e+434"),
     ],
     'spread = { reports = 4, horizon = "1d", rolling = true }': [
         ("one report", 1, "1", "2.72"),
         ("a period of 1d", 4, "4", "54.6"),
-        ("a year", 1460, "1460", "more than 1.9e+434"),
+        ("365 days: 8,760 windows", 1460, "1460", "more than 1.9e+434"),
     ],
     "hold = 2184": [  # 91 days
         ("one report", 1, "1", "2.72"),
         ("an epoch of 91d", 1, "1", "2.72"),
-        ("a year", 6, "6", "404"),
+        ("365 days: 8,760 windows", 6, "6", "404"),
     ],
     "hold = { windows = 2184, epsilon = 2.0 }": [
         ("one report", 1, "1", "2.72"),
         ("an epoch of 91d", 1, "2", "7.39"),
-        ("a year", 6, "12", "162755"),
+        ("365 days: 8,760 windows", 6, "12", "162755"),
     ],
 }
 
@@ -233,6 +233,14 @@ def test_what_is_spent_over_time_follows_from_what_devices_do(tmp_path: Path, ta
     found = [(one.over, one.charges, one.loss, one.factor) for one in privacy.spent]
     assert found == OVER_TIME[table]
     assert privacy.limit == (table.split()[0] if table else None)
+
+
+def test_where_windows_overlap_a_ledger_reports_in_each_pane(tmp_path: Path):
+    text = 'mechanism = "randomized-response"\nepsilon = 1.0\ndomain = { size = 3 }\n'
+    text += 'window = { size = "1d", hop = "1h" }\n'
+    privacy = configured_modes(tmp_path, f"[collection.modes]\n{text}").privacy
+    found = [(one.over, one.charges, one.loss, one.factor) for one in privacy.spent]
+    assert found == OVER_TIME[""]
 
 
 def test_long_windows_are_added_up_to_a_year_alone(tmp_path: Path):
@@ -264,6 +272,6 @@ def test_a_run_of_rounds_costs_one_report(tmp_path: Path):
     assert [(one.over, one.charges) for one in privacy.spent] == [
         ("one report", 1),
         ("a run of 8 rounds", 1),
-        ("a year", 47),
+        ("365 days: 365 windows", 47),
     ]
     assert privacy.limit == "words"

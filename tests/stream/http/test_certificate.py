@@ -1,5 +1,6 @@
 """Certificates over HTTP are those of `ldpstream certify`, proved once, and within a limit."""
 
+import asyncio
 import json
 import tomllib
 from pathlib import Path
@@ -8,9 +9,9 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document.answers import CollectionCertificate
-from ldpstream.agents.http import build_http, certificates
+from ldpstream.agents.http import build_http, certificates, compute_queue
 from ldpstream.agents.http.apart import AnswerProcess
-from tests.stream.asking import Client, ask
+from tests.stream.asking import CITY_PATH, Client, ask
 from tests.stream.cli import configured, invoke
 from tests.stream.serving import Pipeline, serve_collections
 
@@ -82,19 +83,32 @@ async def test_it_is_proved_once(client: Client, monkeypatch: pytest.MonkeyPatch
 async def test_a_slow_proof_ends_and_is_not_begun_again(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # The process itself takes longer to start.
-    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.0)
     refused = await ask(client, PATH, 503)
     assert "run `ldpstream certify city`" in refused["error"]
     monkeypatch.setattr(AnswerProcess, "body", None)
     assert await ask(client, PATH, 503) == refused
 
 
+async def test_a_proof_that_ends_costs_no_other_request_its_answer(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    estimate = f"{CITY_PATH}?top=60"
+    expected = await ask(client, estimate)
+    monkeypatch.setattr(compute_queue, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.0)
+    _, *others = await asyncio.gather(
+        ask(client, PATH, 503), ask(client, estimate + "&confidence=0.9"), ask(client, estimate)
+    )
+    assert [one["confidence"] for one in others] == [0.9, expected["confidence"]]
+    assert others[1] == expected
+
+
 async def test_after_a_while_a_proof_is_tried_again(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(certificates, "_AGAIN_SECONDS", 0.0)
-    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.01)
+    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.0)
     await ask(client, PATH, 503)
     monkeypatch.setattr(certificates, "LIMIT_SECONDS", 60.0)
     assert (await ask(client, PATH))["pass"] is True

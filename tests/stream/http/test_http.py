@@ -45,6 +45,25 @@ async def test_collections_are_listed_in_the_order_of_the_configuration(client: 
     }  # fmt: skip
 
 
+async def test_what_a_policy_means_takes_one_thread_at_a_time(
+    client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts = {"now": 0, "most": 0}
+    to_thread = asyncio.to_thread
+
+    async def counted(*arguments: Any) -> Any:
+        counts["now"] += 1
+        counts["most"] = max(counts.values())
+        try:
+            return await to_thread(*arguments)
+        finally:
+            counts["now"] -= 1
+
+    monkeypatch.setattr(asyncio, "to_thread", counted)
+    await asyncio.gather(*(ask(client, "/api/collections/city") for _ in range(3)))
+    assert counts == {"now": 0, "most": 1}
+
+
 async def test_windows_show_their_progress(client: Client) -> None:
     answer = await ask(client, "/api/collections/city/windows")
     first, second = answer["windows"]

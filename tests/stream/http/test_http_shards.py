@@ -66,6 +66,7 @@ PATHS = [
     "/api/collections/city",
     "/api/collections/city/spec",
     "/api/collections/city/status",
+    "/api/collections/city/certificate",
     "/api/collections/city/windows?limit=1",
     "/api/collections/city/windows?format=csv",
     f"{CITY_PATH}?range=0..3&top=all",

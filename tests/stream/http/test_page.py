@@ -83,7 +83,8 @@ async def test_the_page_and_all_that_it_loads_are_served() -> None:
             assert loaded.status == 200, module
 
 
-def test_no_module_is_left_over() -> None:
+def test_no_module_and_no_stylesheet_is_left_over() -> None:
+    assert not [name for name in load_assets() if name.startswith("css/")]
     assert modules() | {"js/main.js", "js/theme-choice.js"} == set(scripts())
 
 

@@ -11,15 +11,21 @@ import { save } from "../shell/sharing.js";
 
 const AGAIN_MS = 60_000; // After a refusal.
 
-/** @type {Map<string, Known>} By collection and spec. */
+/** @type {Map<string, Known>} By collection, spec and spread. */
 const known = new Map();
 let shown = "";
 
 /** @param {Collection} collection */
-const keyOf = ({ name, fingerprint }) => `${name} ${fingerprint}`;
+const keyOf = ({ name, fingerprint, privacy }) =>
+  JSON.stringify([name, fingerprint, privacy.spent]);
 
-/** @param {Collection} collection @returns {boolean} Whether its proof is known, and holds. */
-export const isProved = (collection) => known.get(keyOf(collection))?.certificate?.pass === true;
+/**
+ * Whether the proof is known, and holds for every report that is counted.
+ *
+ * @param {Collection} collection
+ */
+export const isProved = (collection) =>
+  !collection.accepted.length && known.get(keyOf(collection))?.certificate?.pass === true;
 
 /** Whatever arrives is of another collection than is shown now. */
 export function forgetProof() {

@@ -7,14 +7,18 @@ import { durationText } from "../format.js";
 /** @typedef {import("../types.js").LossOverTime} LossOverTime */
 
 const MOST_PARTS = 48; // More would be a line each.
+const FREE = "Nothing here limits how often a device reports: only its own ledger's budget does. ";
+const CONFIGURED =
+  "This holds where ledgers spread their budget as configured here; no worker can check that. ";
 const NUMBER = /^([\d.e+-]+(?: to [\d.e+-]+)?)((?: [a-z].*)?)$/;
 
 /** @param {Collection} collection */
-export function drawSpent({ privacy, window }) {
+export function drawSpent({ privacy, window, accepted }) {
   const { spent, limit } = privacy;
   const [, number, unit] = NUMBER.exec(privacy.epsilon) ?? [, privacy.epsilon, ""];
   say(element("spent-epsilon"), `ε\u00a0${number}`);
-  const often = oftenText(limit, spent[1], window.pane_ms);
+  const pane = durationText(window.pane_ms);
+  const often = oftenText(limit, spent[1], pane);
   say(element("spent-often"), `${unit && `${unit},`} a report: ${often}`);
   const parts = limit === "spread" ? (spent[1]?.charges ?? 0) : 0;
   element("spent-bar").hidden = parts === 0;
@@ -34,27 +38,27 @@ export function drawSpent({ privacy, window }) {
   say(
     element("spent-note"),
     spent.length
-      ? "At most, for this collection alone, between the two protected values that are hidden " +
-          "least, and against whoever has the reports and knows that they are one device's."
+      ? `At most, for this collection${accepted.length ? "'s newest spec" : ""} alone, between the ` +
+          "two protected values that are hidden least, and against whoever has the reports and " +
+          "knows that they are one device's. A window here is " +
+          `${pane}; a time that does not begin with one touches one more.`
       : "Not added up here: the policy has single budgets for too many values.",
   );
-  const free =
-    "Nothing here limits how often a device reports: only its own ledger's budget does. ";
   say(
     element("spent-ledger"),
-    `${limit === null ? free : ""}A device with a ledger repeats its report within a window and ` +
-      "refuses beyond its budget. What one device has spent is known to that device alone; a " +
-      "device without a ledger has no limit.",
+    `${limit === null ? FREE : limit === "spread" ? CONFIGURED : ""}A device with a ledger repeats ` +
+      `its report within ${pane} and refuses beyond its budget. What one device has spent is ` +
+      "known to that device alone; a device without a ledger has no limit.",
   );
 }
 
 /**
  * @param {Collection["privacy"]["limit"]} limit
  * @param {LossOverTime | undefined} next The time after one report.
- * @param {number} windowMs
+ * @param {string} pane
  */
-function oftenText(limit, next, windowMs) {
-  if (limit === null || !next) return `one in each window of ${durationText(windowMs)}`;
+function oftenText(limit, next, pane) {
+  if (limit === null || !next) return `one in each window of ${pane}`;
   const what = limit === "hold" ? "one draw" : next.charges === 1 ? "one" : `${next.charges}`;
   return `${what} in ${next.over}`;
 }
