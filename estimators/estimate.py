@@ -53,8 +53,9 @@ def estimate_values(
     if values is None:
         decoded = share_sums(mechanism, statistic, n) if decoded is None else decoded
         if (distinct := Distinct.of(mechanism.decoder(), decoded)) is not None:
-            given, once = (mechanism, statistic, n), distinct.values
-            found = estimate_values(*given, values=once, decoded=decoded, **options)
+            found = estimate_values(
+                mechanism, statistic, n, values=distinct.values, decoded=decoded, **options
+            )
             del decoded
             return found.take(distinct.places)
     # For a single column numpy adds the rows in another order; estimate it twice instead.

@@ -32,7 +32,7 @@ class Weights:
     options: EstimateOptions
 
     def add_to_values(self, listed: Integers, values: list[ValueEstimate]) -> list[ValueEstimate]:
-        """Return the list of values, indices `(q,)`, with their weights.
+        """Return the values, whose indices are `listed`, `(q,)`, with their weights.
 
         The bounds of a post-selected list hold all at once over the whole domain.
         """

@@ -47,7 +47,7 @@ def number_option(
 
 
 class Parsed(click.ParamType):
-    """The type of parameters that `parse` reads; its ValueError says what is wrong."""
+    """Parameters that `parse` reads; where it raises a ValueError, the user sees its text."""
 
     def __init__(self, name: str, parse: Callable[[str], object]) -> None:
         self.name = name

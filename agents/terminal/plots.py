@@ -1,4 +1,4 @@
-"""Estimate documents in a terminal, as plots above all: shares with their bounds, over time."""
+"""Estimate documents in a terminal: as plots of shares with their bounds, or in any form."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -35,7 +35,7 @@ def table_console() -> Console:
 
 @dataclass(frozen=True, kw_only=True)
 class Showing:
-    """What documents are shown with, beyond what they hold.
+    """What is needed to show documents, beyond what is in them.
 
     `minimum` is the collection's: documents with fewer reports are withheld. `together` says
     whether simultaneous bounds were asked for.

@@ -1,4 +1,4 @@
-"""Variances before any report, for one respondent of given shares; n respondents divide them by n.
+"""Variances before any report, with one respondent; with n respondents, 1/n of them.
 
 `Var = sum_x p_x v(x)` for respondents, `sum_x p_x (v(x) + w[x]^2) - (w.p)^2` for the population
 (docs/theory.md section 0). They are exact, for the decoders that `estimate` uses.

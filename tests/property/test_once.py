@@ -1,0 +1,53 @@
+"""Methods that compute their result once: in threads, in subclasses, through pickling."""
+
+import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from threading import Barrier
+
+from ldpstream.mechanisms.base.once import once
+
+COMPUTED: list[int] = []
+
+
+@dataclass(frozen=True)
+class Slow:
+    number: int
+
+    @once
+    def result(self) -> list[int]:
+        COMPUTED.append(self.number)
+        time.sleep(0.02)
+        return [self.number]
+
+
+@dataclass(frozen=True)
+class Slower(Slow):
+    @once
+    def result(self) -> list[int]:
+        return [*super().result(), 0]
+
+
+def test_threads_that_ask_at_once_wait_for_one_result():
+    COMPUTED.clear()
+    slow, together = Slow(1), Barrier(8)
+
+    def ask(_: int) -> list[int]:
+        together.wait()
+        return slow.result()
+
+    with ThreadPoolExecutor(8) as threads:
+        found = list(threads.map(ask, range(8)))
+    assert COMPUTED == [1]
+    assert all(one is found[0] for one in found)
+
+
+def test_a_result_belongs_to_its_instance_and_its_class():
+    slow, slower = Slow(1), Slower(2)
+    assert slower.result() == [2, 0]
+    assert slower.result() is slower.result()
+    assert slow.result() == [1]
+    assert replace(slow, number=3).result() == [3]
+    assert slow == Slow(1)
+    assert pickle.loads(pickle.dumps(slower)).result() == [2, 0]
