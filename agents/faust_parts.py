@@ -180,8 +180,8 @@ async def _silence(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicPart
         consumer.pause(partition)
         subscription = consumer._subscription.subscription  # noqa: SLF001 (what Faust looks at)
         state = subscription.assignment.state_value(partition)
-        # Faust logs an error every few seconds for a partition for which these two are None.
-        state.timestamp, state.highwater = state.timestamp or 1, state.highwater or 0
+        # Faust logs an error where one of these is None, or the last fetch is five minutes ago.
+        state.timestamp, state.highwater = float("inf"), state.highwater or 0
         if fetcher is not None:
             fetcher._records.pop(partition, None)  # noqa: SLF001 (as it does itself, on a seek)
     return True

@@ -1,22 +1,21 @@
 """`ldpstream estimate`: reports in, estimates with bounds out."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import click
 
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.terminal.common import (
     CHUNK,
     config_option,
     load_collection,
     refuse_one_report,
 )
-from ldpstream.agents.terminal.options import (
-    Form,
-    asked_texts,
-    form_options,
-    query_options,
-    resolve_options,
-)
+from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.options import Form, asked_texts, form_options, query_options
 from ldpstream.agents.terminal.reports import read_reports
 
 
@@ -41,7 +40,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     from ldpstream.agents.terminal.tables import Showing
 
     asked = asked_texts(query)
-    options = resolve_options(asked, collection.options, collection.spec)
+    options = resolve_options(asked, collection)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()
     n = 0
@@ -57,3 +56,19 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
         labels=Labels.of_domain(collection.spec.domain),
     )
     print_document(document, form, showing)
+
+
+def resolve_options(
+    asked: Mapping[str, Sequence[str]], collection: CollectionConfig
+) -> EstimateOptions:
+    """Return a collection's options, replaced where something else was asked for.
+
+    Raises:
+        Refused: naming the option, where one is impossible, or does not fit the collection.
+    """
+    from ldpstream.agents.query.offered import read_options
+
+    try:
+        return read_options(collection.options, collection.spec, asked)
+    except QueryError as error:
+        raise Refused(f"--{error}") from error

@@ -5,12 +5,9 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import read_options
-from ldpstream.agents.query.options import SETTINGS, EstimateOptions
+from ldpstream.agents.query.options import SETTINGS
 from ldpstream.agents.query.settings import Setting
 from ldpstream.agents.terminal.errors import Refused
-from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Form = Literal["table", "json", "csv", "plot"]
@@ -68,17 +65,3 @@ def asked_texts(written: Mapping[str, Any]) -> dict[str, Sequence[str]]:
         for word, value in written.items()
         if value is not None and value != ()
     }
-
-
-def resolve_options(
-    asked: Mapping[str, Sequence[str]], defaults: EstimateOptions, spec: CollectionSpec
-) -> EstimateOptions:
-    """Return the defaults, replaced where something else was asked for.
-
-    Raises:
-        Refused: naming the option, where one is impossible, or does not fit the collection.
-    """
-    try:
-        return read_options(defaults, spec, asked)
-    except QueryError as error:
-        raise Refused(f"--{error}") from error

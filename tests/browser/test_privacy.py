@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,14 @@ async def pairs(page: Page, where: str) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in found}
 
 
+def grouped(loss: str) -> str:
+    """Return a loss with its whole part in groups of three digits."""
+    return re.sub(r"^\d+", lambda whole: f"{int(whole[0]):,}", loss)
+
+
 def said(spent: list[dict[str, Any]]) -> dict[str, str]:
     """Return losses over time as the page writes them."""
-    return {one["over"]: f"{one['loss']} factor {one['factor']}" for one in spent}
+    return {one["over"]: f"{grouped(one['loss'])} factor {one['factor']}" for one in spent}
 
 
 @pytest.mark.parametrize(
@@ -110,8 +116,8 @@ async def test_the_budget_of_a_period_is_a_bar_of_its_reports(
     await open_view(page, url, name, "privacy")
     ends = await page.locator("#spent-bar .ends span").all_inner_texts()
     assert ends == [
-        f"one report: {one['loss']}",
-        f"a period of 1d, the budget: {period['loss']}",
+        f"one report: {grouped(one['loss'])}",
+        f"a period of 1d, the budget: {grouped(period['loss'])}",
         f"factor {one['factor']}",
         f"factor {period['factor']}",
     ]

@@ -14,12 +14,12 @@ HEAVY: Final = {"aiohttp", "aiokafka", "faust", "matplotlib", "mode", "pandas", 
 
 
 def loaded(code: str, *arguments: str) -> set[str]:
-    """Return the packages that a program has loaded at its end."""
+    """Return the modules that a program has loaded at its end."""
     ending = "import atexit, sys; atexit.register(lambda: print(*sys.modules, file=sys.stderr))\n"
     out = subprocess.run(
         [sys.executable, "-c", ending + code, *arguments], capture_output=True, text=True
     )
-    return {name.partition(".")[0] for name in out.stderr.rpartition("\n")[0].split()}
+    return set(out.stderr.rpartition("\n")[0].split())
 
 
 def by_command(*arguments: str) -> set[str]:
@@ -35,7 +35,7 @@ NOBODY: Final = "http://127.0.0.1:1"
         (["--help"], ["numpy", "pydantic", "asyncio"]),
         (["nonsense"], ["numpy", "pydantic", "asyncio"]),
         (["status", NOBODY], ["numpy", "pydantic", "asyncio"]),
-        (["query", NOBODY, "checkins"], ["asyncio"]),
+        (["query", NOBODY, "checkins"], ["asyncio", "ldpstream.mechanisms.registry"]),
         (["query", NOBODY, "checkins", "--tops", "3"], ["asyncio"]),
         (["query", "ftp://127.0.0.1", "checkins"], ["asyncio"]),
         (["estimate", "-c", "/none.toml", "checkins"], []),

@@ -9,7 +9,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents import client as python_client
-from ldpstream.agents.cli.estimate import estimate
+from ldpstream.agents.cli.estimate import estimate, resolve_options
 from ldpstream.agents.cli.query import query
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
@@ -25,7 +25,7 @@ from ldpstream.agents.query.options import (
     EstimateRequest,
 )
 from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.options import asked_texts, resolve_options
+from ldpstream.agents.terminal.options import asked_texts
 from tests.stream.asking import ask, post
 from tests.stream.serving import AGES, START_MS, serve_collections
 
@@ -101,7 +101,7 @@ def test_every_way_of_asking_gives_the_same_options() -> None:
         written: Any = True if setting.text.schema["type"] == "boolean" else text
         written = (text,) if setting.each else written
         command = {**dict.fromkeys(WORDS), word: written}
-        assert resolve_options(asked_texts(command), config.options, config.spec) == found
+        assert resolve_options(asked_texts(command), config) == found
 
 
 async def test_every_setting_is_in_the_tag() -> None:
@@ -141,7 +141,7 @@ async def test_a_refusal_names_the_setting_as_it_was_written() -> None:
         posted = await post(client, {"ranges": ["31..60"]}, 400, path=PATH)
         assert posted["error"] == f"ranges: {told}"
     with pytest.raises(Refused) as refused:
-        resolve_options({"range": ["31..60"]}, config.options, config.spec)
+        resolve_options({"range": ["31..60"]}, config)
     assert refused.value.message == f"--range: {told}"
     table = {**AGES, "publish": {"ranges": {"a b": [31, 60]}}}
     with pytest.raises(ConfigError) as caught:

@@ -3,12 +3,14 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
 import faust
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
 from ldpstream.agents.faust_parts import FaustGroup, Lane, _QuietThread, _silence
@@ -101,8 +103,20 @@ async def test_a_silent_partition_fetches_nothing_and_looks_to_faust_as_if_it_di
     assert await _silence(cast("AIOKafkaConsumer", consumer), {TP("trips", 0)})
     assert [(p, type(p)) for p in paused] == [(one, TopicPartition)]
     assert consumer._fetcher._records == {other: b""}
-    assert None not in {states[one].timestamp, states[one].highwater}
+    assert states[one].highwater == 0
     assert states[other].timestamp is None
+    # Faust's own check, a day after the start.
+    subscription.assignment.active = True
+    known = SimpleNamespace(_fetcher=SimpleNamespace(_subscriptions=consumer._subscription))
+    thread = SimpleNamespace(
+        _ensure_consumer=lambda: known,
+        time_started=0.0,
+        tp_fetch_request_timeout_secs=300.0,
+        log=logging.getLogger("faust"),
+    )
+    check = partial(AIOKafkaConsumerThread._verify_aiokafka_event_path, thread, 86_400.0)
+    assert not check(TP("trips", 0))
+    assert check(TP("orders", 0))
 
 
 async def test_a_lane_keeps_its_items_when_flow_resumes():

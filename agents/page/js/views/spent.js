@@ -31,7 +31,7 @@ export function drawSpent({ privacy, window, accepted }) {
           "div",
           {},
           make("dt", {}, over),
-          make("dd", {}, loss, make("small", {}, `factor ${factor}`)),
+          make("dd", {}, grouped(loss), make("small", {}, `factor ${factor}`)),
         ),
       ),
   );
@@ -51,6 +51,9 @@ export function drawSpent({ privacy, window, accepted }) {
       "known to that device alone; a device without a ledger has no limit.",
   );
 }
+
+/** @param {string} loss Its whole part in groups of three digits. */
+const grouped = (loss) => loss.replace(/^\d+/, (whole) => Number(whole).toLocaleString("en"));
 
 /**
  * @param {Collection["privacy"]["limit"]} limit
@@ -73,8 +76,8 @@ function drawBar(one, period) {
   const parts = element("spent-parts");
   parts.style.setProperty("--part", `${100 / period.charges}%`);
   parts.classList.toggle("many", period.charges > MOST_PARTS);
-  say(element("spent-one"), `${one.over}: ${one.loss}`);
-  say(element("spent-period"), `${period.over}, the budget: ${period.loss}`);
+  say(element("spent-one"), `${one.over}: ${grouped(one.loss)}`);
+  say(element("spent-period"), `${period.over}, the budget: ${grouped(period.loss)}`);
   say(element("spent-one-factor"), `factor ${one.factor}`);
   say(element("spent-period-factor"), `factor ${period.factor}`);
 }
