@@ -97,7 +97,8 @@ class Privacy(Answer):
     spent: list[LossOverTime] = Field(
         default=[],
         description="What a device with a ledger loses by one report, then by all in longer and "
-        "longer times, up to 365 days. Empty where single budgets are too many to add up",
+        "longer times, up to 365 days. One that begins inside a window touches one more than it "
+        "says. Empty where single budgets are too many to add up",
     )
     limit: Literal["spread", "hold", "words"] | None = Field(
         default=None,

@@ -69,7 +69,7 @@ def _spread(spread: SpreadConfig, spec: CollectionSpec) -> Json:
     """Return what a device loses in a period, and in any stretch as long as one.
 
     Losses of independent reports add up, and the choice of windows does not depend on values, so
-    nothing else is lost (docs/theory.md, section 11).
+    nothing else is lost.
     """
     period = spread.budget(spec)
     stretch = spread.most(spread.windows) * period / spread.reports

@@ -41,7 +41,9 @@ class SpreadConfig:
     def sentence(self, spec: CollectionSpec) -> str:
         """Return what a device loses over time."""
         period = self.budget(spec)
+        # A year is said in windows: 365 days that begin inside one touch one more.
         windows = -(-YEAR_MS * self.windows // self.horizon_ms)
+        row = format_duration(windows * self.horizon_ms // self.windows)
         year = self.most(windows) * largest_loss(spec.mechanism.policy)
         each = format_duration(self.horizon_ms)
         several = f"{self.reports:,} of the {self.windows:,} windows"
@@ -50,6 +52,6 @@ class SpreadConfig:
             f"A device whose ledger spreads its budget reports in {among} of each {each}, drawn "
             "from its secret, whatever its values are. Against whoever reads the topic "
             f"and knows which reports are its own, those of one {each} lose at most "
-            f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of 365 "
-            f"days {round_up(year, 2)}."
+            f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of any "
+            f"{windows:,} windows in a row ({row}) {round_up(year, 2)}."
         )

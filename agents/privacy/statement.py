@@ -93,14 +93,17 @@ def hold_sentence(spec: CollectionSpec, hold: Hold, window_ms: int) -> str:
     """Return what devices lose over time whose reports follow from one draw per epoch."""
     loss = largest_loss(spec.charged)
     each = format_duration(hold.windows * window_ms)
-    epochs = hold.epochs(-(-YEAR_MS // window_ms))
+    # A year is said in windows: 365 days that begin inside one touch one more.
+    windows = -(-YEAR_MS // window_ms)
+    epochs = hold.epochs(windows)
     sent = "sends it again" if hold.chain is None else "sends reports drawn from it alone"
     return (
         f"A device's ledger draws one report in {hold.windows:,} windows ({each}), of its "
         f"value in the first of them, and {sent} in the others: later values are not reported. "
         "Against whoever reads the topic and knows which reports are its own, all of one "
         f"{each} lose at most {round_up(loss, 2)} together (a factor of {factor_text(loss)}), "
-        f"and those of 365 days {round_up(epochs * loss, 2)}, from at most {epochs:,} draws."
+        f"and those of any {windows:,} windows in a row ({format_duration(windows * window_ms)}) "
+        f"{round_up(epochs * loss, 2)}, from at most {epochs:,} draws."
     )
 
 

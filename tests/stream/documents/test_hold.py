@@ -131,7 +131,7 @@ def test_the_privacy_statement_explains_hold(tmp_path: Path):
     assert "draws one report in 4 windows (4d)" in said
     assert "lose at most 2 together (a factor of 7.39)" in said
     # 365 windows touch 92 epochs at most.
-    assert "those of 365 days 184, from at most 92 draws" in said
+    assert "those of any 365 windows in a row (365d) 184, from at most 92 draws" in said
     assert not any("multiply" in one for one in modes(tmp_path).privacy.protected)
 
 

@@ -153,8 +153,9 @@ def test_certify_states_the_loss_of_a_device(tmp_path: Path):
 def test_the_privacy_statement_explains_spread(tmp_path: Path):
     said = " ".join(configured_modes(tmp_path, HOURS + FOUR).privacy.protected)
     assert "reports in 4 of the 24 windows of each 1d" in said
-    # 366 days touch any year, and the 4 reports of each lose 1.
-    assert "lose at most 4 together (a factor of 54.6), and those of 365 days 1464." in said
+    assert "lose at most 4 together (a factor of 54.6)" in said
+    # They touch up to 366 days, and the 4 reports of each lose 1.
+    assert "and those of any 8,760 windows in a row (365d) 1464." in said
     weekly = MODES + 'window = { size = "7d" }\nspread = { reports = 1, horizon = "7d" }\n'
     assert "reports in the one window of each 7d" in " ".join(
         configured_modes(tmp_path, weekly).privacy.protected
