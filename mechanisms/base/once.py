@@ -13,7 +13,7 @@ def once(method: Callable[[_Owner], _Result]) -> Callable[[_Owner], _Result]:
     """Keep a method's result in its instance, like `functools.cached_property`.
 
     Threads that ask at once wait for one result: a decoder may take seconds to build, and much
-    memory.
+    memory. All instances share the lock, so two results are not computed at the same time either.
     """
     place, lock = f"{method.__module__}.{method.__qualname__}", RLock()
 

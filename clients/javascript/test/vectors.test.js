@@ -1,4 +1,4 @@
-// The vectors of docs/wire.md: the same words give the same reports and the same frames.
+// The vectors (docs/vectors.md): the same words give the same reports and the same frames.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

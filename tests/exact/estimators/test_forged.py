@@ -121,8 +121,8 @@ def test_nothing_moves_the_whole_domain_and_one_report_moves_what_is_known_exact
     ("epsilon", "n", "number"),
     [(1.0, 1_000, 31), (1.0, 100_000, 308), (3.0, 1_000, 30), (3.0, 100_000, 302)],
 )
-def test_the_figures_of_the_guide(epsilon: float, n: int, number: int):
-    """docs/estimates.md: the root of n, and hardly the budget, decides; draws differ by one."""
+def test_forged_reports_grow_with_the_root_of_n(epsilon: float, n: int, number: int):
+    """The budget hardly matters; draws differ by one."""
     mechanism = BlockHadamard(epsilon, Blocks.one(16))
     statistic = np.zeros(mechanism.statistic_size, dtype=np.int64)
     values = np.arange(n) % 16

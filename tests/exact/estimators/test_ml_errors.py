@@ -53,7 +53,7 @@ def test_a_range_that_holds_all_users_has_more_than_the_paper_allows(
 
 
 def test_the_page_states_these_figures():
-    """docs/theory.md section 5: two dimensions, epsilon 1."""
+    """docs/theory.md, corrections to the papers: two dimensions, epsilon 1."""
     assert paper_expression(1.0, 2) == pytest.approx(5.23, abs=0.005)
     assert largest_variance(1.0, 2) == pytest.approx(7.07, abs=0.005)
 

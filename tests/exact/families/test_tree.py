@@ -76,7 +76,7 @@ def test_probabilities_minimise_the_workloads_error():
     assert sum(units) == WORD
     assert all(unit % (WORD >> 20) == 0 for unit in units)
     shares = np.array(units) / WORD
-    # The error for n = 20,000 is that of docs/theory.md, and no neighbour is better.
+    # No neighbour has a smaller error; this one is that of n = 20,000.
     assert np.sqrt(error(shares) / 20_000) == pytest.approx(0.0307, abs=5e-5)
     for i, j in product(range(2, 7), repeat=2):
         moved = shares.copy()

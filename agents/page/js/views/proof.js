@@ -27,7 +27,7 @@ const keyOf = ({ name, fingerprint, privacy }) =>
 export const isProved = (collection) =>
   !collection.accepted.length && known.get(keyOf(collection))?.certificate?.pass === true;
 
-/** Whatever arrives is of another collection than is shown now. */
+/** Forget which collection is shown, so that no late answer is drawn. */
 export function forgetProof() {
   shown = "";
 }

@@ -6,7 +6,7 @@ import { durationText } from "../format.js";
 /** @typedef {import("../types.js").Collection} Collection */
 /** @typedef {import("../types.js").LossOverTime} LossOverTime */
 
-const MOST_PARTS = 48; // More would be a line each.
+const MOST_PARTS = 48; // Above it parts are too narrow for gaps.
 const FREE = "Nothing here limits how often a device reports: only its own ledger's budget does. ";
 const CONFIGURED =
   "This holds where ledgers spread their budget as configured here; no worker can check that. ";
