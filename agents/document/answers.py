@@ -102,8 +102,8 @@ class Privacy(Answer):
     )
     limit: Literal["spread", "hold", "words"] | None = Field(
         default=None,
-        description="What keeps its reports from costing one each in every window; null: nothing "
-        "but the budget of the ledger itself",
+        description="What keeps a device from paying for a report in every window; null: nothing "
+        "but its ledger's own budget",
     )
 
 
