@@ -84,7 +84,9 @@ async def test_what_begins_like_a_formula_is_no_formula_in_a_spreadsheet(page: P
     assert text == 'line,value\r\n\'=1+1,-0.5\r\n"a ""b"", c",\r\n'
 
 
-async def test_where_all_windows_are_final_files_hold_all_of_them(page: Page, closed_url: str):
+async def test_where_all_windows_are_final_files_hold_all_of_them(
+    page: Page, closed_url: str
+) -> None:
     await open_view(page, closed_url, "modes", "time", "&window=")
     rows, records = await saved(page)
     windows = (await ask(closed_url, "modes/windows"))["windows"]

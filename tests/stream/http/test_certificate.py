@@ -4,6 +4,7 @@ import asyncio
 import json
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
@@ -11,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.document.answers import CollectionCertificate
 from ldpstream.agents.http import build_http, certificates, compute_queue
 from ldpstream.agents.http.apart import AnswerProcess
+from ldpstream.agents.http.compute_queue import ComputeQueues
 from tests.stream.asking import CITY_PATH, Client, ask
 from tests.stream.cli import configured, invoke
 from tests.stream.serving import Pipeline, serve_collections
@@ -95,13 +97,27 @@ async def test_a_proof_that_ends_costs_no_other_request_its_answer(
 ) -> None:
     estimate = f"{CITY_PATH}?top=60"
     expected = await ask(client, estimate)
+    apart: list[object] = []
+    body = AnswerProcess.body
+
+    def counted(self: AnswerProcess, *asked: Any, **limits: Any) -> bytes:
+        apart.append(asked)
+        return body(self, *asked, **limits)
+
+    async def nothing(*_: object) -> int:
+        return 0
+
+    # Otherwise estimates are as cheap as the published document, and wait in the other queue.
+    monkeypatch.setattr(ComputeQueues, "published_bytes", nothing)
     monkeypatch.setattr(compute_queue, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(AnswerProcess, "body", counted)
     monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.0)
     _, *others = await asyncio.gather(
         ask(client, PATH, 503), ask(client, estimate + "&confidence=0.9"), ask(client, estimate)
     )
     assert [one["confidence"] for one in others] == [0.9, expected["confidence"]]
     assert others[1] == expected
+    assert len(apart) == 3
 
 
 async def test_after_a_while_a_proof_is_tried_again(
