@@ -29,8 +29,7 @@ from faust.assignor.partition_assignor import (
 )
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 
-from ldpstream.agents.kafka.assignment import assign
-from ldpstream.agents.kafka.static_member import DisplacedError, give_up_place, keep_place
+from ldpstream.agents.kafka.groups import DisplacedError, assign, give_up_place, keep_place
 
 _CALL_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.1

@@ -24,17 +24,17 @@ from ldpstream.agents.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerA
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.kafka.addresses import telling_addresses
+from ldpstream.agents.kafka.connections import wait_for_broker
 from ldpstream.agents.kafka.declare import TopicError
-from ldpstream.agents.kafka.static_member import DisplacedError
+from ldpstream.agents.kafka.groups import DisplacedError
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.awaited import wait_for_broker
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline
-from ldpstream.agents.process.console import set_up_logging
-from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import (
     StoppedError,
     announce_ready,
+    run_and_leave,
+    set_up_logging,
     unless_stopped,
     until_signalled,
 )

@@ -5,18 +5,18 @@ Estimates are not clipped to [0, 1]; projections are a separate step (`bounds.pr
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Unpack
+from typing import Final, Unpack
 
 import numpy as np
 
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import FALLBACK, OptionKeywords, Options
 from ldpstream.estimators.bounds.pays import pays
+from ldpstream.estimators.bounds.projection import project_blocks, shrink_to_power_law
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.queries.counts import prepare_queries, prepare_sets
-from ldpstream.estimators.queries.distinct import Distinct
-from ldpstream.estimators.queries.queries import PreparedSets
+from ldpstream.estimators.queries.queries import Distinct, PreparedSets, known_totals
 from ldpstream.estimators.queries.sums import (
     Sums,
     check_counts,
@@ -189,3 +189,30 @@ def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
         lowest=origin + unit * estimate.lowest,
         highest=origin + unit * estimate.highest,
     )
+
+
+_PART: Final = 1 << 15
+
+
+def project_power(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    shares: Floats,
+    **options: Unpack[OptionKeywords],
+) -> Floats:
+    """Return shares of all values, float64 `(k,)`, >= 0, that keep each disclosed total.
+
+    `shares` are the estimates. `options` (`estimand`, `sampling`) determine their standard errors,
+    which are computed in parts, since bounds of all values take much memory.
+    """
+    if not n:
+        return np.full_like(shares, np.nan)
+    asked: OptionKeywords = {**options, "method": "normal", "simultaneous": False}
+    decoded, errors = shares * n, np.empty_like(shares)
+    for start in range(0, shares.size, _PART):
+        values = np.arange(start, min(start + _PART, shares.size))
+        found = estimate_values(mechanism, statistic, n, values=values, decoded=decoded, **asked)
+        errors[values] = found.se
+    means = shrink_to_power_law(shares, errors)
+    return project_blocks(means, *known_totals(mechanism, statistic, n))

@@ -19,7 +19,7 @@ import numpy as np
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import Estimand, OptionKeywords, Options
 from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.queries import indicator
 from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.weights.public import PublicWeights

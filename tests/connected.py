@@ -11,8 +11,7 @@ from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.offsets import end_offsets
-from ldpstream.agents.partition.clock import Control
-from ldpstream.agents.partition.control import encode_control
+from ldpstream.agents.partition.clock import Control, encode_control
 from tests.brokers import Broker
 from tests.processes import PATIENCE_SECONDS
 from tests.running import running

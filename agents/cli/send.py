@@ -19,6 +19,7 @@ from ldpstream.agents.device import Sender
 from ldpstream.agents.kafka.delivery import Acknowledged, Delivery
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.broker import interruptibly
 from ldpstream.agents.terminal.chunks import Chunk, Kept, frames, from_reports, from_values
 from ldpstream.agents.terminal.common import (
     CHUNK,
@@ -30,7 +31,6 @@ from ldpstream.agents.terminal.common import (
     refuse_words,
 )
 from ldpstream.agents.terminal.errors import Failed, Refused
-from ldpstream.agents.terminal.interrupting import interruptibly
 from ldpstream.agents.terminal.ledgers import Spending, ledger_options, opened
 from ldpstream.agents.terminal.reading import AskedReading, Reading, reading_options
 from ldpstream.mechanisms.domains.words import Words

@@ -2,7 +2,7 @@
 
 import click
 
-from ldpstream.agents.config.shard import Shard
+from ldpstream.agents.config.worker import Shard
 from ldpstream.agents.terminal.common import (
     config_option,
     load_shard,

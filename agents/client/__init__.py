@@ -27,8 +27,7 @@ if TYPE_CHECKING:
         UnreachableError,
     )
     from ldpstream.agents.client.session import Client, connect
-    from ldpstream.agents.client.stream import Event
-    from ldpstream.agents.client.transport import Parameters
+    from ldpstream.agents.client.transport import Event, Parameters
     from ldpstream.agents.query.options import BoxRequest, EstimateRequest, LinearRequest
 else:
     __getattr__ = handed_on(
@@ -39,8 +38,7 @@ else:
                 "UnavailableError UnreachableError"
             ),
             "ldpstream.agents.client.session": "Client connect",
-            "ldpstream.agents.client.stream": "Event",
-            "ldpstream.agents.client.transport": "Parameters",
+            "ldpstream.agents.client.transport": "Event Parameters",
             "ldpstream.agents.query.options": "BoxRequest EstimateRequest LinearRequest",
         },
     )

@@ -9,8 +9,14 @@ from urllib.parse import quote
 import aiohttp
 
 from ldpstream.agents.client.errors import UnavailableError, UnreachableError, no_address
-from ldpstream.agents.client.stream import Event, EventReader
-from ldpstream.agents.client.transport import Model, Parameters, Transport, parse
+from ldpstream.agents.client.transport import (
+    Event,
+    EventReader,
+    Model,
+    Parameters,
+    Transport,
+    parse,
+)
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,

@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING
 from ldpstream.mechanisms.base.lazy import handed_on
 
 if TYPE_CHECKING:
+    from ldpstream.agents.config.client_options import KafkaConfig
     from ldpstream.agents.config.collection import CollectionConfig
     from ldpstream.agents.config.errors import ConfigError
     from ldpstream.agents.config.gateway import GatewayConfig
-    from ldpstream.agents.config.kafka import KafkaConfig
     from ldpstream.agents.config.load import BOOTSTRAP_VARIABLE, Config, load_config, read_config
-    from ldpstream.agents.config.shard import Shard
     from ldpstream.agents.config.topic_names import Topics
-    from ldpstream.agents.config.worker import WorkerConfig
-    from ldpstream.agents.privacy.spread import SpreadConfig
+    from ldpstream.agents.config.worker import Shard, WorkerConfig
+    from ldpstream.agents.privacy.over_time import SpreadConfig
     from ldpstream.agents.query.ranges import Range
     from ldpstream.agents.state.windows import WindowSpec
 else:
@@ -23,12 +22,11 @@ else:
             "ldpstream.agents.config.collection": "CollectionConfig",
             "ldpstream.agents.config.errors": "ConfigError",
             "ldpstream.agents.config.gateway": "GatewayConfig",
-            "ldpstream.agents.config.kafka": "KafkaConfig",
+            "ldpstream.agents.config.client_options": "KafkaConfig",
             "ldpstream.agents.config.load": "BOOTSTRAP_VARIABLE Config load_config read_config",
-            "ldpstream.agents.config.shard": "Shard",
-            "ldpstream.agents.privacy.spread": "SpreadConfig",
+            "ldpstream.agents.privacy.over_time": "SpreadConfig",
             "ldpstream.agents.config.topic_names": "Topics",
-            "ldpstream.agents.config.worker": "WorkerConfig",
+            "ldpstream.agents.config.worker": "Shard WorkerConfig",
             "ldpstream.agents.query.ranges": "Range",
             "ldpstream.agents.state.windows": "WindowSpec",
         },

@@ -28,7 +28,7 @@ from ldpstream.agents.privacy import (
     privacy_statement,
     words_sentence,
 )
-from ldpstream.agents.privacy.spread import SpreadConfig
+from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import KEYS, TOP_LIMIT, EstimateOptions

@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from pydantic import BaseModel, ValidationError
 
+from ldpstream.agents.config.client_options import KafkaConfig, read_options
 from ldpstream.agents.config.collection import CollectionConfig, read_collection, read_spec
 from ldpstream.agents.config.errors import ConfigError, Problems, from_validation, key_path
 from ldpstream.agents.config.gateway import GatewayConfig
-from ldpstream.agents.config.kafka import KafkaConfig, read_options
-from ldpstream.agents.config.shard import Shard
 from ldpstream.agents.config.tables import CollectionTable, FileTable, KafkaTable, known_keys
 from ldpstream.agents.config.topic_names import check_topics
-from ldpstream.agents.config.worker import WorkerConfig
+from ldpstream.agents.config.worker import Shard, WorkerConfig
 from ldpstream.agents.query.errors import expected
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"

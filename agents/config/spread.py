@@ -5,9 +5,9 @@ Workers cannot observe it: they trust the configuration about the devices' ledge
 
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.tables import SpreadTable
-from ldpstream.agents.privacy.spread import SpreadConfig
+from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling, sampling_of
+from ldpstream.estimators.bounds.options import ONE_REPORT_EACH, Sampling, sampling_of
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS

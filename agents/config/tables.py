@@ -31,7 +31,7 @@ from ldpstream.agents.config.serving import Table, is_port
 from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.query.errors import refused
 from ldpstream.agents.query.options import KEYS, SETTINGS
-from ldpstream.agents.state.formats import NEWEST
+from ldpstream.agents.state.context import NEWEST
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.registry.registry import MECHANISMS

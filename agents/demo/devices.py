@@ -12,8 +12,7 @@ from aiokafka.structs import RecordMetadata
 from numpy.typing import NDArray
 
 from ldpstream.agents.demo.city import City, Population
-from ldpstream.agents.demo.sent import SentReports
-from ldpstream.agents.demo.setting import COLLECTION, EPSILON, PARTITIONS, demo_tables
+from ldpstream.agents.demo.setting import COLLECTION, EPSILON, PARTITIONS, SentReports, demo_tables
 from ldpstream.agents.kafka.record_time import record_time_ms
 from ldpstream.mechanisms.base.times import cut
 from ldpstream.mechanisms.wire.spec import CollectionSpec

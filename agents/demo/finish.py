@@ -8,14 +8,11 @@ from typing import Final
 from aiokafka import AIOKafkaProducer
 
 from ldpstream.agents.client import Client
-from ldpstream.agents.demo.asking import ask_estimate, ask_windows
-from ldpstream.agents.demo.sent import SentReports
-from ldpstream.agents.demo.setting import COLLECTION
+from ldpstream.agents.demo.setting import COLLECTION, SentReports, ask_estimate, ask_windows
 from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
-from ldpstream.agents.partition.clock import Control
-from ldpstream.agents.partition.control import encode_control
+from ldpstream.agents.partition.clock import Control, encode_control
 
 PATIENCE_SECONDS: Final = 30.0
 COMPARED_WINDOWS: Final = 100

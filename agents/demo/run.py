@@ -1,12 +1,14 @@
 """The demonstration: broker, worker, devices and page together, and how they end."""
 
 import asyncio
+import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from types import FrameType
 from typing import Any, Final
 
 from aiokafka import AIOKafkaProducer
@@ -15,27 +17,64 @@ from rich.console import Console
 
 from ldpstream.agents.client import Client
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.demo.asking import ask_newest
 from ldpstream.agents.demo.city import City, build_city
 from ldpstream.agents.demo.devices import Devices
 from ldpstream.agents.demo.finish import finish
-from ldpstream.agents.demo.interrupts import Interrupts
-from ldpstream.agents.demo.screen import open_screen
-from ldpstream.agents.demo.sent import SentReports
-from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, demo_config
+from ldpstream.agents.demo.setting import (
+    COLLECTION,
+    WINDOW_MS,
+    SentReports,
+    ask_newest,
+    demo_config,
+)
 from ldpstream.agents.demo.summary import Summary, print_summary
-from ldpstream.agents.demo.view import Moment, compare
+from ldpstream.agents.demo.view import Moment, compare, open_screen
 from ldpstream.agents.http import HttpUnavailableError
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.kafka.embedded import EmbeddedBroker, embedded_broker
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError
-from ldpstream.agents.process.console import set_up_logging
-from ldpstream.agents.process.leaving import run_and_leave
+from ldpstream.agents.process.running import run_and_leave, set_up_logging
 from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.errors import Failed
 from ldpstream.agents.terminal.tables import table_console
 from ldpstream.agents.worker import work
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Interrupts:
+    """Takes over SIGINT, SIGTERM and SIGHUP, for as long as the process lives.
+
+    A signal before `connect` is remembered; later ones call back on the running event loop. After
+    the loop has ended they do nothing, so that cleaning up is not interrupted. `ignore` keeps it
+    that way while the interpreter exits, which would restore the fatal defaults.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._callback: Callable[[], None] | None = None
+        self._early = False
+        for number in _SIGNALS:
+            signal.signal(number, self._handle)
+
+    def ignore(self) -> None:
+        """Ignore the signals from now on, while the process exits."""
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
+    def connect(self, callback: Callable[[], None]) -> None:
+        """Call back on the running loop at each signal, and at once if there was one before."""
+        self._loop, self._callback = asyncio.get_running_loop(), callback
+        if self._early:
+            callback()
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self._loop is None or self._callback is None:
+            self._early = True
+        elif not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._callback)
+
 
 INTERRUPTED: Final = 130
 USUAL_PORT: Final = 6066

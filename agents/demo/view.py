@@ -1,15 +1,17 @@
 """What the demonstration shows while it runs: estimates with bounds, next to the truth."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.demo.sent import SentReports
+from ldpstream.agents.demo.setting import SentReports
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.terminal.labels import label_text
@@ -143,3 +145,38 @@ def _picture(one: Comparison, high: float) -> str:
 
 def _column(share: float, high: float) -> int:
     return round(min(max(share / high, 0.0), 1.0) * (_SCALE_COLUMNS - 1))
+
+
+LINES_EVERY: Final = 2
+
+
+Screen = Callable[[Moment, Sequence[Comparison]], None]
+"""A function that shows one moment; called once per second."""
+
+
+@contextmanager
+def open_screen(console: Console, seconds: float | None) -> Iterator[Screen]:
+    """Return a screen for a demonstration of this many seconds; None: until interrupted."""
+    # Not `is_terminal`, which FORCE_COLOR makes true for a pipe.
+    if not console.file.isatty():
+        yield _lines(console, seconds)
+        return
+    with Live(console=console, auto_refresh=False) as live:
+
+        def redraw(moment: Moment, comparisons: Sequence[Comparison]) -> None:
+            live.update(live_view(moment, comparisons, seconds), refresh=True)
+
+        yield redraw
+
+
+def _lines(console: Console, seconds: float | None) -> Screen:
+    shown = 0
+
+    def write(moment: Moment, comparisons: Sequence[Comparison]) -> None:
+        nonlocal shown
+        shown += 1
+        if shown % LINES_EVERY == 0:
+            parts = [progress_line(moment, seconds), leaders_line(comparisons)]
+            console.print(" | ".join(filter(None, parts)), markup=False, soft_wrap=True)
+
+    return write

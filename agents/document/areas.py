@@ -5,9 +5,8 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.document.basis import Basis
+from ldpstream.agents.document.basis import Basis, numbers
 from ldpstream.agents.document.entries import AreaEstimate, AreaRest, Areas, Number
-from ldpstream.agents.document.numbers import numbers
 from ldpstream.estimators.areas.areas import Areas as FoundAreas
 from ldpstream.estimators.areas.areas import estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree

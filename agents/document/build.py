@@ -15,9 +15,15 @@ import numpy as np
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.areas import find_areas
-from ldpstream.agents.document.basis import Basis, of_attribute
+from ldpstream.agents.document.basis import (
+    Basis,
+    Numbers,
+    merged_blocks,
+    numbers,
+    of_attribute,
+    whole_sets,
+)
 from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
-from ldpstream.agents.document.linear import linear_estimates
 from ldpstream.agents.document.listed import Listed, list_values
 from ldpstream.agents.document.model import (
     ActiveEstimate,
@@ -26,10 +32,9 @@ from ldpstream.agents.document.model import (
     LostMessages,
     Window,
 )
-from ldpstream.agents.document.numbers import Numbers, merged_blocks, numbers, whole_sets
 from ldpstream.agents.document.priors import prior_parts
-from ldpstream.agents.document.weights import Weights
-from ldpstream.agents.privacy.spread import SpreadConfig
+from ldpstream.agents.document.weights import Weights, linear_estimates
+from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.state.context import WindowTotals
@@ -38,8 +43,7 @@ from ldpstream.estimators.estimate import estimate_prepared
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.estimators.queries.counts import prepare_sets
-from ldpstream.estimators.queries.queries import PreparedSets
-from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.estimators.queries.queries import PreparedSets, range_values
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_time

@@ -7,9 +7,8 @@ import numpy as np
 from ldpstream.agents.document.basis import Basis
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
-from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.power import project_power
-from ldpstream.estimators.queries.groups import known_totals
+from ldpstream.estimators.estimate import estimate_sets, estimate_values, project_power
+from ldpstream.estimators.queries.queries import known_totals
 from ldpstream.estimators.queries.sums import check_counts, share_sums
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import Field, TypeAdapter
 
 from ldpstream.agents.document.columns import Part as EntryPart
-from ldpstream.agents.document.columns import to_columns, to_frame
+from ldpstream.agents.document.columns import draw_entries, new_axes, to_columns, to_frame
 from ldpstream.agents.document.entries import (
     Areas,
     Calibration,
@@ -23,7 +23,6 @@ from ldpstream.agents.document.entries import (
     RangeEstimate,
     ValueEstimate,
 )
-from ldpstream.agents.document.picture import draw_entries, new_axes
 from ldpstream.agents.query.options import Projection
 from ldpstream.estimators.bounds.options import Estimand, Method
 

@@ -14,8 +14,8 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.gateway import ANY_ORIGIN
-from ldpstream.agents.gateway.refusal import RETRY_SECONDS, TITLES, UploadRefusedError
-from ldpstream.agents.gateway.rounds import NewestRounds
+from ldpstream.agents.gateway.checked import RETRY_SECONDS, TITLES, UploadRefusedError
+from ldpstream.agents.gateway.topics import NewestRounds
 from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.parameters import AnswerError

@@ -14,8 +14,7 @@ from ldpstream.agents.config.secret import Secret, SecretError
 from ldpstream.agents.device.sender import Sender
 from ldpstream.agents.gateway.app import Served, build_gateway
 from ldpstream.agents.gateway.remembered import Remembered, RememberedError
-from ldpstream.agents.gateway.rounds import NewestRounds
-from ldpstream.agents.gateway.topics import SourceTopics
+from ldpstream.agents.gateway.topics import NewestRounds, SourceTopics
 from ldpstream.agents.gateway.uploads import FRAME_BYTES, Uploads
 from ldpstream.agents.http.access import Access, TokenError, is_loopback
 from ldpstream.agents.http.connection import Bounds
@@ -25,11 +24,11 @@ from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.producing import NoIdempotenceError
 from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
 from ldpstream.agents.metrics.gateway import GatewayMetrics
-from ldpstream.agents.process.console import set_up_logging
-from ldpstream.agents.process.leaving import run_and_leave
 from ldpstream.agents.process.running import (
     StoppedError,
     announce_ready,
+    run_and_leave,
+    set_up_logging,
     unless_stopped,
     until_signalled,
 )

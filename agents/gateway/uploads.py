@@ -15,8 +15,7 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.config import CollectionConfig, GatewayConfig
 from ldpstream.agents.device.gateway import Gateway
 from ldpstream.agents.device.sender import Sender
-from ldpstream.agents.gateway.checked import check_upload
-from ldpstream.agents.gateway.refusal import UploadRefusedError
+from ldpstream.agents.gateway.checked import UploadRefusedError, check_upload
 from ldpstream.agents.gateway.remembered import Remembered, Upload
 from ldpstream.agents.gateway.shuffled import Shuffler
 from ldpstream.agents.http.receiving import Bodies

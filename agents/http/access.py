@@ -3,13 +3,70 @@
 import hmac
 import ipaddress
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import lru_cache
+from typing import Final, TypeAlias
 
 from aiohttp import web
 
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.http.peers import Network, is_trusted
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+FORWARDED: Final = "X-Forwarded-For"
+_IPV6_PREFIX: Final = 64
+"""One subscriber usually has a whole network of this size."""
+
+
+@lru_cache(maxsize=4096)
+def is_trusted(host: str, proxies: tuple[Network, ...]) -> bool:
+    """Return whether an address is among those of trusted proxies."""
+    address = _parse(host) if proxies else None
+    return address is not None and any(address in network for network in proxies)
+
+
+@lru_cache(maxsize=4096)
+def peer_name(host: str) -> str:
+    """Return the name under which an address is counted; an IPv6 network counts as one peer."""
+    address = _parse(host)
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address, _IPV6_PREFIX), strict=False))
+    return host if address is None else str(address)
+
+
+def forwarded_for(request: web.Request, proxies: Sequence[Network]) -> str | None:
+    """Return the client that a trusted proxy names in `X-Forwarded-For`; None if it names none.
+
+    Each proxy appends the address that it was asked by, and a client may write anything before
+    that. So the client is the last address that is not a trusted proxy.
+    """
+    named = ",".join(request.headers.getall(FORWARDED, [])).split(",")
+    for one in reversed(named):
+        address = _parse(_without_port(one.strip()))
+        if address is None:
+            return None
+        if not any(address in network for network in proxies):
+            return str(address)
+    return None
+
+
+def _without_port(text: str) -> str:
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text
+
+
+def _parse(host: str) -> Address | None:
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return None
+    # A dual-stack socket shows an IPv4 address as IPv6.
+    mapped = getattr(address, "ipv4_mapped", None)
+    return address if mapped is None else mapped
+
 
 TOKEN_LENGTH: Final = 16
 """Least length of a token, so that it cannot be guessed."""

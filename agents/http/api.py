@@ -8,8 +8,15 @@ from pydantic import BaseModel
 
 from ldpstream.agents.document.answers import Collection, CollectionList, DeviceDocument, Health
 from ldpstream.agents.http import describe
-from ldpstream.agents.http.keys import ACCESS, CERTIFICATES, DESCRIBING, METRICS, PIPELINE, SHARDS
-from ldpstream.agents.http.lookup import named_collection
+from ldpstream.agents.http.lookup import (
+    ACCESS,
+    CERTIFICATES,
+    DESCRIBING,
+    METRICS,
+    PIPELINE,
+    SHARDS,
+    named_collection,
+)
 from ldpstream.agents.http.probes import answer_metrics
 from ldpstream.agents.served.served import Described
 from ldpstream.agents.served.shards import Elsewhere

@@ -14,7 +14,7 @@ from ldpstream.agents.http.certificates import Certificates
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.forwarding import FORWARDING, add_forwarding
-from ldpstream.agents.http.keys import (
+from ldpstream.agents.http.lookup import (
     ACCESS,
     BODIES,
     CERTIFICATES,

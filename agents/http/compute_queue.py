@@ -8,9 +8,8 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.apart import AnswerProcess, EndedError
-from ldpstream.agents.http.job import Answer, MakeJob, Work, answered
+from ldpstream.agents.http.job import Answer, MakeJob, Work, answer_bytes, answered
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.question import CHEAP_BYTES, WAITING_LIMIT
 

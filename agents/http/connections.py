@@ -15,6 +15,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
+from ldpstream.agents.http.access import forwarded_for, is_trusted, peer_name
 from ldpstream.agents.http.connection import (
     BODY_SECONDS,
     BUSY,
@@ -33,7 +34,6 @@ from ldpstream.agents.http.connection import (
     loop_time,
     unread_bytes,
 )
-from ldpstream.agents.http.peers import forwarded_for, is_trusted, peer_name
 
 UNREAD_BYTES: Final = 64 << 20
 """The most bytes of answers, over all connections, that readers have not taken yet."""

@@ -20,10 +20,9 @@ from ldpstream.agents.document.answers import (
     WindowState,
 )
 from ldpstream.agents.privacy import PrivacyStatement
-from ldpstream.agents.query.linear import Linear
 from ldpstream.agents.query.offered import likelihood_offered
 from ldpstream.agents.query.options import KEYS
-from ldpstream.agents.query.ranges import Range
+from ldpstream.agents.query.ranges import Linear, Range
 from ldpstream.agents.served.served import Described, ServedCollection, ServedPipeline
 from ldpstream.agents.served.shards import Elsewhere
 from ldpstream.agents.state.records import REASONS

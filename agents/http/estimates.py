@@ -12,11 +12,12 @@ from typing import Final
 from aiohttp import ETag, web
 
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
-from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.document.flat import document_csv
-from ldpstream.agents.http.job import Answer, Job
-from ldpstream.agents.http.keys import BODIES, METRICS, QUEUES
+from ldpstream.agents.http.job import Answer, Job, answer_bytes
 from ldpstream.agents.http.lookup import (
+    BODIES,
+    METRICS,
+    QUEUES,
     being_read,
     check_span,
     is_final,
@@ -40,9 +41,8 @@ from ldpstream.agents.http.question import (
 from ldpstream.agents.partition.answers import answer as snapshot_of
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.view import add_up
+from ldpstream.agents.state.view import BehindError, add_up
 
 CHECK_AGAIN: Final = "private, no-cache"
 """Any answer may change: late reports are counted even after a final, and another spec, other

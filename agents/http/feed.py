@@ -20,9 +20,15 @@ from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.records import Head, Name, RecordError
-from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, stored_finals, windows
+from ldpstream.agents.state.view import (
+    BehindError,
+    Snapshot,
+    WindowInfo,
+    add_up,
+    stored_finals,
+    windows,
+)
 from ldpstream.agents.state.windows import NEVER
 
 READERS_LIMIT: Final = 64

@@ -11,9 +11,9 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from ldpstream.agents.http.keys import BODIES, SHARDS
+from ldpstream.agents.http.access import FORWARDED as ASKED_BY
+from ldpstream.agents.http.lookup import BODIES, SHARDS
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.http.peers import FORWARDED as ASKED_BY
 from ldpstream.agents.http.question import BODY_BYTES
 from ldpstream.agents.served.shards import Shards
 

@@ -1,14 +1,33 @@
 """Find what a request is about: a readable collection, its windows, a span of panes."""
 
+import asyncio
+from typing import Final
+
 from aiohttp import web
 
-from ldpstream.agents.http.keys import PIPELINE, SHARDS
+from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.certificates import Certificates
+from ldpstream.agents.http.compute_queue import ComputeQueues
+from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.parameters import FINGERPRINT, AnswerError
+from ldpstream.agents.http.receiving import Bodies
+from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.answers import first_kept
-from ldpstream.agents.served.served import ServedCollection
-from ldpstream.agents.state.gathered import BehindError
-from ldpstream.agents.state.view import WindowInfo, windows
+from ldpstream.agents.served.served import ServedCollection, ServedPipeline
+from ldpstream.agents.served.shards import Shards
+from ldpstream.agents.state.view import BehindError, WindowInfo, windows
 from ldpstream.mechanisms.base.times import format_time
+
+PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
+METRICS: Final = web.AppKey("metrics", Metrics)
+QUEUES: Final = web.AppKey("queues", ComputeQueues)
+DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
+CERTIFICATES: Final = web.AppKey("certificates", Certificates)
+ACCESS: Final = web.AppKey("access", Access)
+SHARDS: Final = web.AppKey("shards", Shards)
+"""Set only if there are other shards."""
+BODIES: Final = web.AppKey("bodies", Bodies)
+FEEDS: Final = web.AppKey("feeds", Feeds)
 
 
 def named_collection(request: web.Request) -> ServedCollection:

@@ -19,9 +19,9 @@ from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import DELAYS_SECONDS, TopicError, create_topics
 from ldpstream.agents.kafka.metadata import count_brokers, describe
+from ldpstream.agents.kafka.offsets import replayed
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import not_permitted
-from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.served.shards import Shards
 
 RENEW_SECONDS: Final = 10.0

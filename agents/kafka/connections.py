@@ -8,12 +8,14 @@ from typing import Final
 
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.probe import why_not
 from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
-from ldpstream.agents.kafka.refusals import no_idempotence
+from ldpstream.agents.kafka.refusals import describe_error, no_idempotence
+from ldpstream.agents.served.health import BrokerWatch
 
 _CLOSE_SECONDS: Final = 2.0
 QUIET_SECONDS: Final = 5.0
@@ -103,3 +105,34 @@ async def telling_of_waits(bootstrap: str, say: Callable[[str], None]) -> AsyncI
         yield
     finally:
         timer.cancel()
+
+
+_RETRY_SECONDS: Final = 1.0
+
+log = logging.getLogger(__name__)
+
+
+async def wait_for_broker(kafka: KafkaConfig, watch: BrokerWatch) -> None:
+    """Wait until a broker answers; if it does not at once, `watch` and one line of the log say so.
+
+    Raises:
+        ClientOptionError: if the settings are impossible.
+    """
+    while True:
+        connections = Connections(kafka)
+        try:
+            await connections.admin()
+            break
+        except KafkaConnectionError as error:
+            if await why_not(kafka.bootstrap, kafka.options) is not None:
+                break  # It answers, but refuses us: connecting to it will report why.
+            log.debug("no broker yet: %r", error)
+        finally:
+            await connections.close()
+        if not watch.silent:
+            log.warning("%s The worker waits for it", describe_error(KafkaConnectionError(), kafka))
+        watch.silent = True
+        await asyncio.sleep(_RETRY_SECONDS)
+    if watch.silent:
+        watch.silent = False
+        log.info("a broker answers at %s", kafka.bootstrap)

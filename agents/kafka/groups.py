@@ -1,9 +1,15 @@
 """The members of workers' consumer groups."""
 
-from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
+from typing import Any, Final
 
-from ldpstream.agents.config.shard import is_group
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.errors import KafkaError, UnknownMemberIdError
+from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+
+from ldpstream.agents.config.worker import is_group
 
 
 async def worker_groups(admin: AIOKafkaAdminClient, worker_id: str) -> list[str]:
@@ -33,3 +39,121 @@ async def count_members(admin: AIOKafkaAdminClient, group_id: str) -> int:
 async def count_workers(admin: AIOKafkaAdminClient, worker_id: str) -> int:
     """Return how many workers with an id run, in all shards, 0 if the broker does not say."""
     return sum([await count_members(admin, one) for one in await worker_groups(admin, worker_id)])
+
+
+_FENCED: Final = 82  # FENCED_INSTANCE_ID, which aiokafka does not know
+_ANSWERED_FENCED: Final = (JoinGroupRequest, SyncGroupRequest)
+
+
+class DisplacedError(RuntimeError):
+    """Another process has joined the group as the same instance."""
+
+
+def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
+    """Make a coordinator rejoin as the same member; call `displaced` if another process joined."""
+    send, member_id = coordinator._send_req, ""  # noqa: SLF001 (all requests pass here)
+
+    async def send_and_look(request: Any) -> Any:
+        nonlocal member_id
+        joins = isinstance(request, JoinGroupRequest)
+        # aiokafka has forgotten the member id, but the broker has not; requests have no setter.
+        if joins and request._member_id == JoinGroupRequest.UNKNOWN_MEMBER_ID:  # noqa: SLF001 (as above)
+            request._member_id = member_id  # noqa: SLF001 (as above)
+        response = await send(request)
+        if joins and response.error_code == UnknownMemberIdError.errno:
+            # The session has expired, and nobody has taken the place.
+            member_id = JoinGroupRequest.UNKNOWN_MEMBER_ID
+        elif joins and response.error_code == 0:
+            member_id = response.member_id
+        elif isinstance(request, _ANSWERED_FENCED) and response.error_code == _FENCED:
+            displaced()
+        return response
+
+    coordinator._send_req = send_and_look  # noqa: SLF001 (all requests pass here)
+
+
+async def give_up_place(coordinator: Any) -> None:
+    """Leave the group at once: a static member that just stops keeps its partitions for a session.
+
+    If that fails, others get them after the session.
+    """
+    request = LeaveGroupRequest(coordinator.group_id, coordinator.member_id)
+    with suppress(KafkaError):
+        await coordinator._send_req(request)  # noqa: SLF001 (aiokafka has no other way)
+
+
+Partition = tuple[str, int]
+
+
+def assign(
+    owned: Mapping[str, Iterable[Partition]],
+    subscribed: Mapping[str, Collection[str]],
+    partitions: Mapping[str, int],
+) -> dict[str, set[Partition]]:
+    """Return the partitions of every member.
+
+    `owned` is what members own so far, `subscribed` the topics of each member, `partitions` the
+    number of partitions of each topic. Each partition of a topic with subscribers gets one of them
+    as its owner. Two subscribers' numbers of partitions of a topic differ by at most one; so do
+    their totals, if they have equal numbers of all their topics.
+    """
+    sharing = _Sharing(subscribed)
+    known = {(topic, p) for topic, number in partitions.items() for p in range(number)}
+    for member in sorted(subscribed):
+        for partition in sorted(set(owned.get(member, ())) & known):
+            # After a pause, two members may both claim a partition.
+            if partition[0] in subscribed[member]:
+                sharing.give(partition, member)
+                known.remove(partition)
+    for partition in sorted(known):
+        least = sharing.least(partition[0])
+        if least is not None:
+            sharing.give(partition, least)
+    while sharing.even_out():
+        pass
+    return sharing.found
+
+
+class _Sharing:
+    """The partitions given to members so far."""
+
+    def __init__(self, subscribed: Mapping[str, Collection[str]]) -> None:
+        self.found: dict[str, set[Partition]] = {member: set() for member in sorted(subscribed)}
+        self._of_topic: Counter[tuple[str, str]] = Counter()
+        self._members: dict[str, list[str]] = {}
+        for member in self.found:
+            for topic in subscribed[member]:
+                self._members.setdefault(topic, []).append(member)
+
+    def give(self, partition: Partition, member: str) -> None:
+        self.found[member].add(partition)
+        self._of_topic[member, partition[0]] += 1
+
+    def least(self, topic: str) -> str | None:
+        """Return the subscriber with the fewest partitions of a topic, then the fewest of all."""
+        return min(self._members.get(topic, ()), key=lambda m: self._load(m, topic), default=None)
+
+    def even_out(self) -> bool:
+        """Move partitions from members that have too many; return whether any had.
+
+        It ends, because each move lowers the sum of squares of the members' numbers per topic, or
+        keeps that and lowers the sum of squares of their totals.
+        """
+        moved = False
+        for topic in sorted(self._members):
+            for member in self._members[topic]:
+                for partition in sorted(p for p in self.found[member] if p[0] == topic):
+                    least = self.least(topic)
+                    if least is not None and self._has_too_many(member, least, topic):
+                        self.found[member].remove(partition)
+                        self._of_topic[member, topic] -= 1
+                        self.give(partition, least)
+                        moved = True
+        return moved
+
+    def _load(self, member: str, topic: str) -> tuple[int, int]:
+        return self._of_topic[member, topic], len(self.found[member])
+
+    def _has_too_many(self, member: str, other: str, topic: str) -> bool:
+        (own, total), (least, others) = self._load(member, topic), self._load(other, topic)
+        return own - least > 1 or (own - least == 1 and total - others > 1)

@@ -8,11 +8,13 @@ answer the request (KIP-207). So the larger of the two counts.
 
 import asyncio
 import time
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection, Iterable
 from typing import Final
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.errors import KafkaTimeoutError
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError
+
+from ldpstream.agents.served.health import note_error
 
 _POLL_SECONDS: Final = 0.02
 
@@ -45,3 +47,30 @@ async def end_offsets(
             raise KafkaTimeoutError(f"no end offset of {missing.topic}[{missing.partition}]")
         await consumer.getmany(timeout_ms=0)
         await asyncio.sleep(_POLL_SECONDS)
+
+
+_POLL_MS: Final = 500
+_RETRY_SECONDS: Final = 1.0
+
+
+async def replayed(
+    consumer: AIOKafkaConsumer, topics: Iterable[str]
+) -> AsyncIterator[ConsumerRecord[bytes, bytes]]:
+    """Yield all messages of topics, some of them repeatedly, with a started consumer."""
+    pending = [TopicPartition(topic, 0) for topic in topics]
+    consumer.assign(pending)
+    while True:
+        try:
+            if pending:
+                await consumer.seek_to_beginning(*pending)
+                pending = []
+            found = await consumer.getmany(timeout_ms=_POLL_MS)
+        except OffsetOutOfRangeError as error:
+            pending = list(error.args[0])
+        except KafkaError as error:
+            note_error(error)
+            await asyncio.sleep(_RETRY_SECONDS)
+        else:
+            for records in found.values():
+                for record in records:
+                    yield record

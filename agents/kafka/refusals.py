@@ -1,6 +1,7 @@
 """Explain errors of a broker to the user: one line with the setting and what to do."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Hashable, Iterable
 from typing import Final
 
 from aiokafka.errors import (
@@ -99,3 +100,25 @@ def describe_error(error: Exception, kafka: KafkaConfig) -> str:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
+
+
+log = logging.getLogger(__name__)
+
+
+class Complaints:
+    """What has been logged about topics or partitions that cannot be written."""
+
+    def __init__(self) -> None:
+        self._of: dict[Hashable, str] = {}
+
+    def note(self, key: Hashable, error: KafkaError, what: str) -> None:
+        """Log a permanent error of `what` once, however many partitions have it."""
+        if error.retriable:
+            return
+        if repr(error) not in self._of.values():
+            log.warning("%s cannot be written and is tried again: %r", what, error)
+        self._of[key] = repr(error)
+
+    def over(self, key: Hashable) -> None:
+        """Forget an error, so that it is logged again if it comes back."""
+        self._of.pop(key, None)

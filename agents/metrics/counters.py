@@ -8,22 +8,73 @@ Labels are collections, partitions, results, reasons and the names of configured
 device, and never a value that the configuration does not list.
 """
 
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, suppress
+from itertools import accumulate
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.registry import Collector
 
 from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.metrics.delays import DelayCollector
 from ldpstream.agents.metrics.exposition import ProcessMetrics
 from ldpstream.agents.metrics.gauges import PipelineCollector
-from ldpstream.agents.partition.delays import Delays
-from ldpstream.agents.partition.flushes import Outcome
+from ldpstream.agents.partition.flushes import DELAY_MS, LATENESS_MS, Buckets, Delays, Outcome
 from ldpstream.agents.served.served import ServedPipeline
 from ldpstream.agents.state.packed import REASONS as PACKED_REASONS
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
 from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
+
+
+class DelayCollector(Collector):
+    """Adds up the delays of reports by collection."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, Delays] = {}
+
+    def add(self, collection: str, delays: Delays) -> None:
+        """Add a batch of delays to those of a collection."""
+        before = self._found.get(collection)
+        self._found[collection] = delays if before is None else before + delays
+
+    def describe(self) -> Iterator[HistogramMetricFamily]:
+        """Return the metrics without samples."""
+        yield from _families()
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        """Return both histograms with their current values."""
+        lateness, delay = _families()
+        for name, delays in self._found.items():
+            _show(lateness, name, LATENESS_MS, delays.lateness)
+            _show(delay, name, DELAY_MS, delays.delay)
+        yield from (lateness, delay)
+
+
+def _families() -> tuple[HistogramMetricFamily, HistogramMetricFamily]:
+    return (
+        HistogramMetricFamily(
+            "ldpstream_lateness_seconds",
+            "The least grace with which a report would have been counted",
+            labels=["collection"],
+        ),
+        HistogramMetricFamily(
+            "ldpstream_delay_seconds",
+            "From a report's event time to its arrival; below 0: dated ahead of it",
+            labels=["collection"],
+        ),
+    )
+
+
+def _show(
+    family: HistogramMetricFamily, collection: str, bounds_ms: Sequence[int], found: Buckets
+) -> None:
+    bounds = [*(str(bound / 1000) for bound in bounds_ms), "+Inf"]
+    counts = map(float, accumulate(found.counts.tolist()))
+    buckets = list(zip(bounds, counts, strict=True))
+    family.add_metric([collection], buckets, sum_value=found.sum_ms / 1000)
+
 
 RESULTS: Final = ("counted", "late", "rejected")
 PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)

@@ -13,8 +13,7 @@ import numpy as np
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.answers import Answers
-from ldpstream.agents.kafka.whole_batches import Run
+from ldpstream.agents.kafka.whole_batches import Answers, Run
 from ldpstream.agents.state.packed import MAX_MESSAGES, MAX_SPAN, Int64s, Packed, PackedRecords
 
 

@@ -28,9 +28,12 @@ from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import PackOptions
 from ldpstream.agents.packing.packer import Packer
-from ldpstream.agents.process.console import set_up_logging
-from ldpstream.agents.process.leaving import run_and_leave
-from ldpstream.agents.process.running import unless_stopped, until_signalled
+from ldpstream.agents.process.running import (
+    run_and_leave,
+    set_up_logging,
+    unless_stopped,
+    until_signalled,
+)
 
 FETCH_BYTES: Final = 64 << 10
 """The broker delays smaller answers for a while, which cost more than they are worth."""

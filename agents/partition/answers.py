@@ -6,14 +6,74 @@ answer is final: a final answer is withheld if the span has such panes.
 """
 
 from bisect import bisect_right
-from collections.abc import Hashable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from ldpstream.agents.partition.grouping import expired, reports_by_pane
+from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.gathered import BehindError
-from ldpstream.agents.state.parts import Part, Parts
+from ldpstream.agents.state.panes import Firsts, Part, Parts
+from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import Snapshot, WindowInfo, add_up, lost_between, snapshot
+from ldpstream.agents.state.view import (
+    BehindError,
+    Snapshot,
+    WindowInfo,
+    add_up,
+    check_between,
+    counted,
+    lost_between,
+    snapshot,
+)
+
+
+def group(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
+    """Yield the parts of the closed panes with reports: `(pane, number of reports)` in order."""
+    first, n = None, 0
+    for pane, more in reports:
+        first, n = pane if first is None else first, n + more
+        if n >= minimum:
+            yield Part(first, pane + 1, n)
+            first, n = None, 0
+
+
+def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
+    """Return by pane the reports that all partitions have counted in the panes `[first, end)`.
+
+    Raises:
+        BehindError: if a replica is behind another one.
+    """
+    own = check_between(replicas, first, end)
+    return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
+
+
+def expired(replicas: Iterable[Replica]) -> int:
+    """Return the first pane that no partition has dropped; at least one replica has a head."""
+    return max(replica.head.expired for replica in replicas if replica.head is not None)
+
+
+def store_parts(
+    context: Context,
+    cells: OwnedCells,
+    work: Head,
+    replicas: Sequence[Replica],
+    end: int,
+) -> Head:
+    """Add to partition 0's cells the parts that are complete; return the head including them.
+
+    `replicas` are those of all partitions, whose winning heads have closed the panes below `end`.
+    """
+    first = max(work.grouped, expired(replicas))
+    if end <= first:
+        return work
+    grouped = work.grouped
+    for part in group(context.minimum, sorted(reports_by_pane(replicas, first, end).items())):
+        cells.add_part(part)
+        grouped = part.end
+    if grouped == work.grouped:
+        return work
+    cells.drop(Firsts(releases=grouped))
+    return replace(work, grouped=grouped)
 
 
 def answer(

@@ -15,6 +15,7 @@ owner's watermark continues from the head's and may lag behind by up to m messag
 panes later but never sooner.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -26,6 +27,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import Batch, Int64s
+from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import REASONS, Head
 from ldpstream.agents.state.tokens import Numbers, Tokens, again, as_numbers
@@ -228,3 +230,26 @@ def _late_again(classified: Classified, why: Int64s) -> Classified:
     of_tokens = (why == REJECTED["repeated"]) | (why == REJECTED["crowded"])
     good = classified.good | (late & of_tokens)
     return replace(classified, good=good)
+
+
+def count(cells: OwnedCells, work: Head, classified: Classified) -> Head:
+    """Count a batch into the cells; return the head with the new watermark and numbers."""
+    n = late = 0
+    for pane, reports in classified.counted(classified.reports):
+        cells.count(pane, reports)
+        n += len(reports)
+    if classified.tokens is not None:
+        for pane, tokens in classified.counted(classified.tokens):
+            cells.count_tokens(pane, tokens)
+    for pane, few in classified.late().items():
+        late += few
+        # An expired pane has no totals any more: its late reports count only in the head.
+        if pane >= work.expired:
+            cells.late(pane, few)
+    return replace(
+        work,
+        clock=classified.clock,
+        n=work.n + n,
+        late=work.late + late,
+        rejected=dict(Counter(work.rejected) + Counter(classified.rejected())),
+    )

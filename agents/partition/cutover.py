@@ -16,10 +16,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import numpy as np
+
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.clock import UnbrokenProbes
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.packed import Record
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.skew import skew_limit_ms
+from ldpstream.agents.state.view import missing
+from ldpstream.agents.state.windows import NEVER, Gap, WindowSpec, add_gap, end_gap
 
 _NO_END: Final = 1 << 62
 
@@ -81,3 +88,137 @@ def decided(head: Head, siblings: SiblingHeads) -> Decided:
     end = _NO_END if head.cutover == NEVER else head.cutover
     before = [other.cutover for other in siblings.accepted if other.cutover < end]
     return Decided(max([0, *before]), end)
+
+
+def begin_format(context: Context, head: Head, replicas: Sequence[Replica]) -> Head:
+    """Return the head that a new owner continues from, with its format and what the owner reads.
+
+    A state without any head is new: the replicas of all partitions should have been read.
+    """
+    heads = [replica.head for replica in replicas if replica.head is not None]
+    begun = max((one.format for one in heads if one.seq), default=context.format)
+    return replace(head, format=max(head.format, begun), reads=context.format)
+
+
+def reads_less(stored: Head, work: Head) -> bool:
+    """Return whether to write at once that an owner reads less, since a switch may come."""
+    return work.format < stored.reads > work.reads
+
+
+def reads_more(stored: Head, work: Head) -> bool:
+    """Return whether to write that an owner reads more, because a switch waits for it."""
+    return work.format < work.reads > stored.reads
+
+
+class FormatSwitch:
+    """Decides in which format the owner of a partition writes next.
+
+    Partition 0's owner raises it once all heads have said for long enough that their writers read a
+    newer one. If the process was suspended in between, this time starts again, because another
+    owner may have written meanwhile.
+    """
+
+    def __init__(self, context: Context, partition: int) -> None:
+        self._context = context
+        self._partition = partition
+        self._readable = 0
+        self._looks = UnbrokenProbes(context.gap_ms)
+
+    def look(self, work: Head, heads: Sequence[Head], *, now_ms: int) -> tuple[Head, bool]:
+        """Return the next head in its format, and whether this is a switch, to be written at once.
+
+        `heads` are the winning heads of all known partitions. The owners of other partitions follow
+        partition 0's head with their next write.
+        """
+        if self._partition and heads[0].format > work.format:
+            return replace(work, format=heads[0].format), False
+        if self._partition or work.format >= self._context.format:
+            return work, False
+        readable = min(self._context.format, *(head.reads for head in heads))
+        if readable != self._readable or len(heads) < work.partitions:
+            self._readable = readable
+            self._looks.broken()
+        self._looks.probed(now_ms)
+        long_enough = self._looks.last_for(self._context.switch_ms, now_ms=now_ms)
+        if readable <= work.format or not long_enough:
+            return work, False
+        return replace(work, format=readable), True
+
+
+def included(replicas: Sequence[Replica]) -> int:
+    """Return the number of partitions that partition 0's head includes; 0 until it is read."""
+    head = replicas[0].head
+    return 0 if head is None else max(1, head.partitions)
+
+
+def loadable(
+    context: Context, partition: int, replicas: Sequence[Replica], siblings: SiblingHeads
+) -> Head | None:
+    """Return the stored head of a partition, or None if it cannot be loaded yet.
+
+    It can be loaded once its replica and partition 0's have reached their logs' ends, none is
+    behind another, partition 0's head includes it (if it was added), and all accepted states have
+    recorded where they hand over.
+    """
+    if partition >= included(replicas) or missing(replicas):
+        return None
+    stored = replicas[partition].head
+    return stored if context.accepted or siblings.all_cut_over else None
+
+
+def starting_head(
+    context: Context,
+    head: Head,
+    replicas: Sequence[Replica],
+    siblings: SiblingHeads,
+    *,
+    source: bytes,
+) -> Head:
+    """Return the head that a new owner continues from, given the stored `head`.
+
+    `source` is the id of the source topic, empty if the broker has none.
+    """
+    first = replicas[0].head
+    assert first is not None, "a partition is loadable after partition 0's log has been read"
+    decided = max(context.window.closing(first.final), first.grouped, first.gathered)
+    begun = close_decided(context.window, head, decided)
+    begun = begin_format(context, cut_over(context, begun, siblings), replicas)
+    return replace(begun, source=source or head.source)
+
+
+def close_decided(window: WindowSpec, head: Head, closed: int) -> Head:
+    """Return a head with all panes below `closed` closed, so that nothing counts into them."""
+    if closed <= head.closed:
+        return head
+    clock = max(head.clock, closed * window.pane_ms + window.grace_ms)
+    return replace(head, closed=closed, clock=clock)
+
+
+def skipped(
+    context: Context, work: Head, offset: int, decided: Decided, *, now_ms: int
+) -> tuple[Head, int]:
+    """Return the head that continues at an offset of at least `next`, and how many are lost.
+
+    Messages before those that this state `decided` belong to another state.
+    """
+    lost = max(0, offset - max(work.next, decided.first))
+    if not lost:
+        return (replace(work, next=offset) if offset > work.next else work), 0
+    window = context.window
+    latest_ms = now_ms + skew_limit_ms(window.grace_ms) + window.future_ms
+    gap = Gap(work.closed, max(work.closed, window.pane(latest_ms)), lost)
+    gaps = add_gap(work.gaps, gap)
+    return replace(work, next=offset, lost=work.lost + lost, gaps=gaps), lost
+
+
+def ended(context: Context, work: Head, gap: Gap, arrived: Arrivals, *, now_ms: int) -> Head:
+    """Return the head whose gap before some messages ends at the arrival of the first of them.
+
+    If that is later than now, this clock is behind the broker's, perhaps by more than tolerated:
+    then the message determines how long the gap is.
+    """
+    window = context.window
+    first_ms = int(np.atleast_1d(arrived.clock_ms)[0])
+    last = window.pane(first_ms + window.future_ms)
+    last = last if first_ms > now_ms else min(last, gap.last)
+    return replace(work, gaps=end_gap(work.gaps, gap, last))

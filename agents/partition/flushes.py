@@ -8,12 +8,16 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import cache
+from typing import Final, Literal, Self
 
-from ldpstream.agents.partition.copies import Copy
-from ldpstream.agents.partition.delays import Delays
+import numpy as np
+
+from ldpstream.agents.partition.batch import Int64s
+from ldpstream.agents.partition.classify import FATES, LATE, REJECTED, Classified
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import (
@@ -24,6 +28,178 @@ from ldpstream.agents.state.records import (
     encode_key,
     state_prefix,
 )
+from ldpstream.mechanisms.wire.frame import encode_frame
+
+LATENESS_MS: Final = (
+    *(0, 100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000),
+    *(1_800_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000),
+)
+DELAY_MS: Final = (
+    *(-3_600_000, -600_000, -60_000, -10_000, -5_000, -1_000, 0, 100, 500, 1_000, 2_500, 5_000),
+    *(10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 86_400_000),
+)
+"""Upper bounds of the buckets; one more bucket holds everything above the last."""
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """The number of reports in each bucket, int64 `(B + 1,)`, and the sum of their times in ms."""
+
+    counts: Int64s
+    sum_ms: float = 0.0
+
+
+_PUNCTUAL: Final = Buckets(np.zeros(len(LATENESS_MS) + 1, dtype=np.int64))
+_UNDATED: Final = Buckets(np.zeros(len(DELAY_MS) + 1, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Delays:
+    """The lateness of counted and late reports, and the delays of all with a valid time."""
+
+    lateness: Buckets = _PUNCTUAL
+    delay: Buckets = _UNDATED
+
+    def __add__(self, other: "Delays") -> "Delays":
+        """Return the sum of both."""
+        pairs = (self.lateness, other.lateness), (self.delay, other.delay)
+        return Delays(*(Buckets(a.counts + b.counts, a.sum_ms + b.sum_ms) for a, b in pairs))
+
+    @classmethod
+    def of(cls, classified: Classified, *, pane_ms: int) -> Self:
+        """Return the delays of a classified batch."""
+        batch, fate, good = classified.batch, classified.fate, classified.good_count
+        if not len(fate):
+            return cls()
+        delay_ms = classified.arrived_ms - batch.time_ms
+        taken = fate <= LATE
+        decided = taken | (fate == REJECTED["future"])
+        late_ms = np.maximum(classified.before - (classified.pane + 1) * pane_ms + 1, 0)
+        return cls(
+            lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
+            delay=_bucketed(DELAY_MS, delay_ms, np.where(decided, good, 0)),
+        )
+
+
+@cache
+def _bounds(bounds: tuple[int, ...]) -> Int64s:
+    return np.array(bounds, dtype=np.int64)
+
+
+def _bucketed(bounds: tuple[int, ...], times_ms: Int64s, reports: Int64s) -> Buckets:
+    where = np.searchsorted(_bounds(bounds), times_ms)
+    counts = np.bincount(where, weights=reports, minlength=len(bounds) + 1)
+    return Buckets(counts.astype(np.int64), float(np.dot(times_ms.astype(np.float64), reports)))
+
+
+COPY_BYTES: Final = 65_536
+COPIES_LIMIT: Final = 4_096
+COPIES_BYTES: Final = 4 << 20
+_HEAD_BYTES: Final = 12
+_RUN_BYTES: Final = 12
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copy of a late or rejected message, at most 64 KiB.
+
+    Headers: `reason` ("late", or the reason for rejection), `partition` and `offset` of the source,
+    in decimal.
+    """
+
+    kind: Literal["late", "rejected"]
+    value: bytes
+    headers: tuple[tuple[str, bytes], ...]
+
+
+@dataclass
+class WaitingCopies:
+    """The copies that go out with the next flush, in order, and the size of all."""
+
+    queued: list[Copy] = field(default_factory=list)
+    size_bytes: int = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether no more copies should be added before the next flush."""
+        return len(self.queued) >= COPIES_LIMIT or self.size_bytes >= COPIES_BYTES
+
+    def add(self, copies: Iterable[Copy]) -> None:
+        """Queue copies."""
+        for copy in copies:
+            self.queued.append(copy)
+            self.size_bytes += len(copy.value)
+
+
+def make_copies(
+    context: Context,
+    partition: int,
+    records: Sequence[tuple[int, bytes | None]],
+    classified: Classified,
+) -> Iterator[Copy]:
+    """Yield the copies needed for a classified batch of `(offset, message)`."""
+    if context.copy_rejected:
+        for place, reason in classified.batch.refused:
+            offset, value = records[place]
+            yield _copy(reason, partition, offset, (value or b"")[:COPY_BYTES])
+    total = np.bincount(classified.batch.message, classified.batch.count, len(records)).astype(int)
+    for (place, reason), parts in _concerned(classified).items():
+        if reason != "late" and not context.copy_rejected:
+            continue
+        offset, value = records[place]
+        if value is not None and len(value) <= COPY_BYTES and sum(map(len, parts)) == total[place]:
+            yield _copy(reason, partition, offset, value)
+            continue
+        for frame in _frames(context, classified, np.concatenate(parts)):
+            yield _copy(reason, partition, offset, frame)
+
+
+def _copy(reason: str, partition: int, offset: int, value: bytes) -> Copy:
+    headers = (
+        ("reason", reason.encode()),
+        ("partition", str(partition).encode()),
+        ("offset", str(offset).encode()),
+    )
+    return Copy("late" if reason == "late" else "rejected", value, headers)
+
+
+def _concerned(classified: Classified) -> dict[tuple[int, str], list[range | Int64s]]:
+    """Return the rows of the reports to copy, in parts, by message and reason."""
+    batch, good_count = classified.batch, classified.good_count
+    runs = np.flatnonzero((classified.fate >= LATE) | (good_count < batch.count))
+    ends = np.cumsum(batch.count)[runs]
+    found: dict[tuple[int, str], list[range | Int64s]] = {}
+    for place, fate, good, count, end in zip(
+        batch.message[runs].tolist(),
+        classified.fate[runs].tolist(),
+        good_count[runs].tolist(),
+        batch.count[runs].tolist(),
+        ends.tolist(),
+        strict=True,
+    ):
+        rows = range(end - count, end)
+        if fate > LATE:
+            found.setdefault((place, FATES[fate]), []).append(rows)
+        elif good == count:
+            found.setdefault((place, "late"), []).append(rows)
+        else:
+            taken = classified.good[rows.start : end]
+            for reason, bad in classified.reasons(rows.start + np.flatnonzero(~taken)):
+                found.setdefault((place, reason), []).append(bad)
+            if fate == LATE and good:
+                found.setdefault((place, "late"), []).append(rows.start + np.flatnonzero(taken))
+    return found
+
+
+def _frames(context: Context, classified: Classified, rows: Int64s) -> Iterator[bytes]:
+    """Yield frames of these reports, each at most 64 KiB."""
+    batch = classified.batch
+    run = np.searchsorted(np.cumsum(batch.count), rows, side="right")
+    limit = (COPY_BYTES - _HEAD_BYTES) // (_RUN_BYTES + batch.payload.shape[1])
+    for at in range(0, len(rows), limit):
+        part = slice(at, at + limit)
+        times_ms = batch.time_ms[run[part]]
+        yield encode_frame(context.spec.fingerprint, times_ms, batch.payload[rows[part]])
 
 
 @dataclass(frozen=True)

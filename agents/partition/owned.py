@@ -1,7 +1,7 @@
 """The cells of a partition in its owner's memory: only those that it may still change.
 
 - Counts of a closed pane never change, so only those of open panes are held, chunk by chunk
-  (`ldpstream.agents.state.counts`).
+  (`ldpstream.agents.state.panes`).
 - Totals of all panes are held, because late reports still change them; for panes handed over to
   partition 0 only the number of late reports.
 - Tokens of open panes are in `ldpstream.agents.state.tokens`; the head that closes a pane drops its
@@ -32,9 +32,7 @@ from ldpstream.agents.state.cells import (
     encode_totals,
 )
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.counts import Counts
-from ldpstream.agents.state.panes import Firsts, PaneIndex
-from ldpstream.agents.state.parts import Part, Parts
+from ldpstream.agents.state.panes import Counts, Firsts, PaneIndex, Part, Parts
 from ldpstream.agents.state.records import Head, Name
 from ldpstream.agents.state.tokens import Numbers, Tokens
 from ldpstream.agents.state.windows import NEVER

@@ -11,26 +11,36 @@ from typing import Self
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import read_records
-from ldpstream.agents.partition.classify import Classified, classify
+from ldpstream.agents.partition.classify import Classified, classify, count
 from ldpstream.agents.partition.clock import Control, IdleClock, SeenHeads, UnbrokenProbes
-from ldpstream.agents.partition.copies import WaitingCopies, make_copies
-from ldpstream.agents.partition.counting import count
-from ldpstream.agents.partition.cutover import ALONE, SiblingHeads, decided
-from ldpstream.agents.partition.delays import Delays
-from ldpstream.agents.partition.finals import Publication, expire, store_finals
-from ldpstream.agents.partition.flushes import Flush, Flushes, Settled
-from ldpstream.agents.partition.gathering import hand_over
-from ldpstream.agents.partition.loading import loadable, starting_head
+from ldpstream.agents.partition.cutover import (
+    ALONE,
+    FormatSwitch,
+    SiblingHeads,
+    decided,
+    ended,
+    loadable,
+    reads_less,
+    reads_more,
+    skipped,
+    starting_head,
+)
+from ldpstream.agents.partition.finals import Publication, expire, hand_over, store_finals
+from ldpstream.agents.partition.flushes import (
+    Delays,
+    Flush,
+    Flushes,
+    Settled,
+    WaitingCopies,
+    make_copies,
+)
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
-from ldpstream.agents.partition.skipping import ended, skipped
-from ldpstream.agents.partition.upgrade import FormatSwitch, reads_less, reads_more
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.gaps import Gap
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.shown import DEAD_LIMIT
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.windows import NEVER, Gap
 
 
 class Partition:

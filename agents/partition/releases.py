@@ -15,7 +15,7 @@ partition.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ldpstream.agents.partition.grouping import expired
+from ldpstream.agents.partition.answers import expired
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.cells import Release, sum_chunks
 from ldpstream.agents.state.context import Context

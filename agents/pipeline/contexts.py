@@ -5,8 +5,7 @@ from typing import Final
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document.build import final_content
 from ldpstream.agents.reading.interval import scaled_interval
-from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.formats import SWITCH_MS
+from ldpstream.agents.state.context import SWITCH_MS, Context
 
 _FINALS_A_STEP: Final = 128
 _ENTRIES_A_STEP: Final = 1 << 18

@@ -19,8 +19,7 @@ from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstan
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
-from ldpstream.agents.pipeline.loading import Loader, waits_for
-from ldpstream.agents.pipeline.rivals import Rivals
+from ldpstream.agents.pipeline.loading import Loader, Rivals, waits_for
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel, Intake, OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake

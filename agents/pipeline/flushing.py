@@ -13,13 +13,12 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.complaints import Complaints
 from ldpstream.agents.kafka.identity import TopicIdentity
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.refusals import Complaints
 from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.copies import Copy
-from ldpstream.agents.partition.flushes import Flush, Settled
+from ldpstream.agents.partition.flushes import Copy, Flush, Settled
 from ldpstream.agents.reading.contained import run_contained
 from ldpstream.agents.reading.intake import OwnedPartition, Owner
 from ldpstream.agents.reading.interval import PARTITIONS

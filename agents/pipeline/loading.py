@@ -15,13 +15,13 @@ from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
-from ldpstream.agents.partition.cutover import SiblingHeads
-from ldpstream.agents.partition.loading import included
+from ldpstream.agents.partition.cutover import SiblingHeads, included
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.view import missing
 from ldpstream.agents.state.windows import NEVER
+from ldpstream.mechanisms.base.times import format_duration
 
 RETRY_SECONDS: Final = 1.0
 
@@ -158,3 +158,48 @@ class Loader:
         if text not in self._warned:
             self._warned.add(text)
             log.warning("%s", text)
+
+
+RECENT_SECONDS: Final = 120.0
+"""How long another state counts as active after its last record."""
+
+log = logging.getLogger(__name__)
+
+
+class Rivals:
+    """Detects active states of the same spec with other windows in a changelog."""
+
+    def __init__(self, config: CollectionConfig) -> None:
+        self._config = config
+        self._seen: dict[tuple[int, int, int], int] = {}
+        self._moved: dict[tuple[int, int], float] = {}
+        self.problem = ""
+        """The problem, as text; empty if there is none."""
+
+    def look(self, replicas: Iterable[Replica], seconds: float) -> None:
+        """Look at the replicas; `seconds` is the monotonic clock."""
+        for replica in replicas:
+            for windows, seq in replica.rivals.items():
+                if self._seen.get((replica.partition, *windows)) != seq:
+                    self._seen[replica.partition, *windows] = seq
+                    if windows not in self._moved:
+                        log.error("collection %s: %s", self._config.name, self._describe(windows))
+                    self._moved[windows] = seconds
+        recent = [w for w, moved in self._moved.items() if seconds - moved < RECENT_SECONDS]
+        self.problem = self._describe(recent[0]) if recent else ""
+
+    def _describe(self, windows: tuple[int, int]) -> str:
+        return (
+            f"another worker with this id has {differences(self._config, windows)}: each counts "
+            "only part of the reports; give all workers the same windows"
+        )
+
+
+def differences(config: CollectionConfig, windows: tuple[int, int]) -> str:
+    """Describe how size and hop (ms) differ from the configured ones; empty if they do not."""
+    own = config.window.size_ms, config.window.hop_ms
+    return " and ".join(
+        f"window.{name} = {format_duration(theirs)}, here {format_duration(ours)}"
+        for name, theirs, ours in zip(("size", "hop"), windows, own, strict=True)
+        if theirs != ours
+    )

@@ -18,11 +18,11 @@ from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.fetches import take_plain
 from ldpstream.agents.kafka.identity import TopicIdentity
+from ldpstream.agents.kafka.offsets import replayed
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
-from ldpstream.agents.kafka.replay import replayed
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.control import ControlError, decode_control
+from ldpstream.agents.partition.clock import ControlError, decode_control
 from ldpstream.agents.pipeline.contexts import make_context, source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import Services

@@ -10,14 +10,14 @@ import numpy as np
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
-from ldpstream.estimators.planning.priors import (
+from ldpstream.estimators.planning.workload import (
     ZIPF_EXPONENT,
+    PlannedWorkload,
     counted_shares,
     uniform_shares,
     zipf_shares,
 )
-from ldpstream.estimators.planning.workload import PlannedWorkload
-from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.families.weights.public import PublicWeights

@@ -22,8 +22,7 @@ from ldpstream.agents.plan.model import (
     ValueErrors,
 )
 from ldpstream.agents.plan.verdict import verdict
-from ldpstream.estimators.planning.compare import Candidate, Comparison, RefusedMechanism
-from ldpstream.estimators.planning.cost import Cost
+from ldpstream.estimators.planning.compare import Candidate, Comparison, Cost, RefusedMechanism
 from ldpstream.estimators.planning.optimum import Optimum
 from ldpstream.estimators.planning.predictions import prefix_bound, sampling_variances
 from ldpstream.estimators.planning.workload import QuerySets

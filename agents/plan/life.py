@@ -44,7 +44,7 @@ def plan_life(
 
     A device that reports in w of W windows spends 1/w of the budget on each, and w/W of all devices
     report in a window. Errors are those of shares among all devices: noise and, unless all report,
-    sampling (`ldpstream.estimators.bounds.sampling`). With `hold` all report in all windows, and an
+    sampling (`ldpstream.estimators.bounds.options`). With `hold` all report in all windows, and an
     epoch's draw costs as much as a report: with fewer epochs, errors are smaller and values older.
     The collection's own way may leave some of the budget unspent and, with `hold`, exceed it.
     None where the policy's budgets are not parameters. `say` is called with the progress.

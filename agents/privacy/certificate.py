@@ -3,7 +3,7 @@
 from typing import Final
 
 from ldpstream.agents.privacy.factors import ratio_text
-from ldpstream.agents.privacy.spread import SpreadConfig
+from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.privacy.statement import words_sentence
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_duration

@@ -9,11 +9,16 @@ from ldpstream.agents.privacy.factors import factor_text
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
-from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.lip import LipPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.policy import (
+    BinaryPolicy,
+    BlockPolicy,
+    HighLowPolicy,
+    Policy,
+    PublicWeightPolicy,
+)
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
 
 LARGEST_MEANT: Final = 10
 """With this budget a report may be 22,027 times likelier for one value than for any other."""

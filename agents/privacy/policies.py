@@ -11,12 +11,17 @@ from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
-from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.lip import LipPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
+from ldpstream.mechanisms.policies.policy import (
+    BinaryPolicy,
+    BlockPolicy,
+    HighLowPolicy,
+    Policy,
+    PublicWeightPolicy,
+)
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
 
 _LARGEST_ENUMERATED: Final = 256
 _OF_RECORDS: Final = (

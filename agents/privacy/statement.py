@@ -1,17 +1,78 @@
 """The privacy statement of a collection: its policy in plain sentences."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from ldpstream.agents.privacy.epsilon import epsilon_text
 from ldpstream.agents.privacy.factors import factor_text, round_up
 from ldpstream.agents.privacy.policies import policy_sentences
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.lip import LipPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import (
+    BinaryPolicy,
+    BlockPolicy,
+    HighLowPolicy,
+    Policy,
+    PublicWeightPolicy,
+)
+from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_LARGEST_ENUMERATED = 256
+
+
+def epsilon_text(policy: Policy) -> str:
+    """Return the configured budget as text, with its unit unless it holds for any two values.
+
+    >>> epsilon_text(MetricPolicy(0.4, (50,), widths=(2.0,)))
+    '0.4 for each 2'
+    """
+    match policy:
+        case PublicWeightPolicy():
+            return epsilon_text(policy.values)
+        case AttributesPolicy():
+            texts = dict.fromkeys(map(epsilon_text, policy.parts))
+            return ", ".join(texts) if len(texts) <= 2 else f"one of {len(texts)} budgets"
+        case BinaryPolicy():
+            return _between(e for e in (policy.first, policy.second) if math.isfinite(e))
+        case BlockPolicy():
+            return f"{policy.epsilon:g}{' in a block' if policy.blocks.count > 1 else ''}"
+        case HighLowPolicy():
+            all_of_them = len(policy.sensitive) == policy.size
+            return f"{policy.epsilon:g}{'' if all_of_them else ' of sensitive values'}"
+        case MetricPolicy():
+            return _by_steps(policy)
+        case GraphPolicy():
+            return f"{_between(policy.arcs.values())} an edge"
+        case LipPolicy() | PriorPolicy():
+            levels = policy.levels if isinstance(policy, LipPolicy) else [policy]
+            return f"{_between(level.epsilon for level in levels)} from a prior"
+    if policy.size > _LARGEST_ENUMERATED:
+        return "depends on the values"
+    return _between(budget for *_, budget in policy.constraints())
+
+
+def _by_steps(policy: MetricPolicy) -> str:
+    # Numbers rounded at random lose the mean of their two neighbours.
+    epsilon = math.expm1(policy.epsilon) if policy.rounded else policy.epsilon
+    widths = set(policy.widths or ())
+    return f"{epsilon:g} {f'for each {widths.pop():g}' if len(widths) == 1 else 'a step'}"
+
+
+def _between(budgets: Iterable[float | Fraction]) -> str:
+    found = sorted({float(budget) for budget in budgets})
+    if not found:
+        return "none"
+    return f"{found[0]:g}" if len(found) == 1 else f"{found[0]:g} to {found[-1]:g}"
+
 
 YEAR_MS: Final = 365 * 86_400_000
 _REPEATED: Final = (

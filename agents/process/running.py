@@ -1,8 +1,12 @@
 """Run a command until a signal ends it; if it fails, print one line on standard error."""
 
 import asyncio
+import json
+import logging
+import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
@@ -12,6 +16,7 @@ from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.agents.kafka.clients import ClientOptionError
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
+from ldpstream.mechanisms.base.times import format_time
 
 _CANCEL_SECONDS: Final = 6.0
 
@@ -81,3 +86,74 @@ async def until_signalled(
 def announce_ready(url: str) -> None:
     """Print on standard output that a command serves at a URL."""
     print("ready", url, flush=True)
+
+
+# A Faust service logs under the module of its class: ours are in faust_parts.
+FORMAT_VARIABLE: Final = "LDPSTREAM_LOG"
+"""Where it is `json`, each line is a JSON object; otherwise it is text."""
+_TEXT: Final = "%(asctime)s %(levelname)s %(message)s"
+_NOISY: Final = ("aiokafka", "faust", "mode", "asyncio", "aiohttp", "ldpstream.agents.faust_parts")
+
+
+def set_up_logging(*, verbose: bool = False) -> None:
+    """Log the worker's own events to stderr, one line each, and silence the libraries.
+
+    The worker itself reports what matters to an operator, such as a broker that does not answer.
+    `verbose` shows everything, with tracebacks.
+    """
+    handler = logging.StreamHandler(sys.stderr)
+    formatter = _Json if os.environ.get(FORMAT_VARIABLE) == "json" else _OneLine
+    handler.setFormatter(formatter(_TEXT, "%Y-%m-%d %H:%M:%S"))
+    logging.basicConfig(
+        level=logging.DEBUG if verbose else logging.WARNING, handlers=[handler], force=True
+    )
+    logging.getLogger("ldpstream").setLevel(logging.DEBUG if verbose else logging.INFO)
+    for name in _NOISY:
+        logging.getLogger(name).setLevel(logging.INFO if verbose else logging.CRITICAL + 1)
+
+
+class _OneLine(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        text = super().format(record)
+        # Only debug messages keep their traceback.
+        return text if record.levelno == logging.DEBUG else text.splitlines()[0]
+
+
+class _Json(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        event = {
+            "time": format_time(int(record.created * 1000)),
+            "level": record.levelname,
+            "logger": record.name,
+            "message": record.getMessage(),
+        }
+        if record.exc_info and record.levelno == logging.DEBUG:
+            event["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(event, ensure_ascii=False)
+
+
+_LEAVE_SECONDS: Final = 1.0
+
+
+def run_and_leave(task: Coroutine[Any, Any, int]) -> int:
+    """Run a task on a new event loop and return its result, an exit code.
+
+    While the broker is away Faust does not release its threads and tasks. The process then exits
+    here at once, with that code: the task has cleaned up everything of ours.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    code = loop.run_until_complete(task)
+    left = asyncio.all_tasks(loop)
+    for one in left:
+        one.cancel()
+    if left:
+        _, left = loop.run_until_complete(asyncio.wait(left, timeout=_LEAVE_SECONDS))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    others = [t for t in threading.enumerate() if t is not threading.current_thread()]
+    if left or any(thread.is_alive() and not thread.daemon for thread in others):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    loop.close()
+    return code

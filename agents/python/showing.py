@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from ldpstream.agents.document.columns import Part, to_columns
+from ldpstream.agents.document.columns import Part, draw_courses, label_text, new_axes, to_columns
 from ldpstream.agents.document.columns import to_frame as as_frame
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.document.picture import draw_courses, label_text, new_axes
 from ldpstream.agents.plan.model import PlanDocument
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.options import SETTINGS, WORDS, EstimateOptions, EstimateRequest
 from ldpstream.agents.query.settings import Setting
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
-from ldpstream.estimators.bounds.power import CORRELATED
+from ldpstream.estimators.bounds.projection import CORRELATED
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -13,12 +13,14 @@ from typing import Annotated, Any, Final, Literal, get_type_hints
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ldpstream.agents.query.errors import refused
-from ldpstream.agents.query.linear import Linear, make_linear, parse_linear
 from ldpstream.agents.query.ranges import (
+    Linear,
     Range,
     check_areas,
     check_quantiles,
+    make_linear,
     make_range,
+    parse_linear,
     parse_range,
 )
 from ldpstream.agents.query.settings import (
@@ -32,8 +34,14 @@ from ldpstream.agents.query.settings import (
     each_named,
     spelled,
 )
-from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, OptionKeywords
-from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH, Sampling
+from ldpstream.estimators.bounds.options import (
+    ONE_REPORT_EACH,
+    SHARPEST,
+    Estimand,
+    Method,
+    OptionKeywords,
+    Sampling,
+)
 from ldpstream.mechanisms.domains.parse import Domain
 
 QUERIES_LIMIT: Final = 100

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.shard import Shard, is_advertised
+from ldpstream.agents.config.worker import Shard, is_advertised
 
 MISSED_RENEWALS: Final = 3
 """A worker is forgotten if this one renews its address this many times and the other does not."""

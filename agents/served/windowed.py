@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import totals, windows
+from ldpstream.agents.state.view import missing, totals, windows
 from ldpstream.mechanisms.base.times import format_time
 
 

@@ -2,13 +2,20 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from ldpstream.agents.state.blocks import Merged
-from ldpstream.agents.state.formats import NEWEST, SWITCH_MS
-from ldpstream.agents.state.gaps import NOTHING_LOST, Lost
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.windows import NOTHING_LOST, Lost, WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+NEWEST: Final = 2
+"""The newest format that this release reads and writes; it reads and writes all from 1 on."""
+GATHERS: Final = 2
+"""The first format in which partition 0 stores closed panes for all partitions (rule 13)."""
+SWITCH_MS: Final = 30_000
+"""The longest default session of a worker, after which a partition's owner is known; for a longer
+session the wait is longer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +66,13 @@ class Context:
     - `gap_ms` is the longest time between two end-of-log probes, and the greatest age of the last,
       for a partition to be idle.
     - `minimum` above 1: answers are sums of parts with at least this many reports
-      (`ldpstream.agents.state.parts`), and those of open panes advance at most every `release_ms`;
+      (`ldpstream.agents.state.panes`), and those of open panes advance at most every `release_ms`;
       None: they hold nothing of open panes.
     - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
       merged (`ldpstream.agents.state.blocks`).
     - `format` is the newest one that owners say they read; below the release's newest it holds the
       state where it is. `switch_ms` is how long all of them say so before the state moves on
-      (`ldpstream.agents.state.formats`).
+      (`ldpstream.agents.state.context`).
     """
 
     spec: CollectionSpec

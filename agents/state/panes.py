@@ -1,9 +1,14 @@
 """Index the names of cells by pane, so that dropping a pane costs only as much as it has."""
 
-from collections.abc import Collection
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterator, Sequence
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.state.cells import decode_chunk, encode_chunk, encode_few
 from ldpstream.agents.state.records import Kind, Name
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 
@@ -85,3 +90,137 @@ class PaneIndex:
             while order and order[0] < first:
                 gone += panes.pop(heappop(order))
         return gone
+
+
+class Part(NamedTuple):
+    """The panes `[first, end)` and their number of reports over all partitions."""
+
+    first: int
+    end: int
+    n: int
+
+
+class Parts:
+    """A set of parts that do not overlap."""
+
+    def __init__(self) -> None:
+        self._ends: list[int] = []
+        self._parts: dict[int, Part] = {}
+
+    def add(self, part: Part) -> None:
+        """Add a part, which must overlap no other."""
+        if part.end not in self._parts:
+            self._ends.insert(bisect_left(self._ends, part.end), part.end)
+        self._parts[part.end] = part
+
+    def discard(self, end: int) -> None:
+        """Remove the part that ends there, if any."""
+        if self._parts.pop(end, None) is not None:
+            del self._ends[bisect_left(self._ends, end)]
+
+    def touching(self, first: int, end: int) -> list[Part]:
+        """Return the parts that share panes with `[first, end)`, in order."""
+        found = []
+        for at in range(bisect_right(self._ends, first), len(self._ends)):
+            part = self._parts[self._ends[at]]
+            if part.first >= end:
+                break
+            found.append(part)
+        return found
+
+
+ARRAY_BYTES: Final = 64 << 20
+FEW: Final = 64
+"""A chunk with at most this many non-zero entries is a dictionary."""
+
+_Held = bytes | dict[int, int] | NDArray[np.int64]
+
+
+class Counts:
+    """The counts of panes whose statistic has `size` entries, in chunks of `chunk`."""
+
+    def __init__(self, size: int, chunk: int) -> None:
+        self._size = size
+        self._chunk = chunk
+        self._panes: dict[int, dict[int, _Held]] = {}
+        # The arrays, the oldest first.
+        self._arrays: dict[tuple[int, int], int] = {}
+        self._array_bytes = 0
+
+    def load(self, pane: int, chunk: int, value: bytes) -> None:
+        """Load a chunk from its stored value."""
+        self._panes.setdefault(pane, {})[chunk] = value
+
+    def add_few(self, pane: int, counts: Sequence[tuple[int, int]]) -> set[int]:
+        """Add counts to a pane, as `(entry, count)`; return the chunks touched."""
+        chunks = self._panes.setdefault(pane, {})
+        touched = set()
+        for place, count in counts:
+            number, at = divmod(place, self._chunk)
+            touched.add(number)
+            held = chunks.get(number)
+            if held is None:
+                chunks[number] = {at: count}
+                continue
+            if not isinstance(held, dict) or len(held) >= FEW:
+                held = self._array(pane, number)
+                held[at] += count
+            else:
+                held[at] = held.get(at, 0) + count
+        return touched
+
+    def add(self, pane: int, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[int]:
+        """Add counts to a pane, at ascending `places`; yield each chunk once it is touched."""
+        numbers = places // self._chunk
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        ends = [*starts[1:].tolist(), len(places)]
+        for start, end in zip(starts.tolist(), ends, strict=True):
+            number = int(numbers[start])
+            at = places[start:end] - number * self._chunk
+            self._array(pane, number)[at] += counts[start:end]
+            yield number
+
+    def _array(self, pane: int, number: int) -> NDArray[np.int64]:
+        held = self._panes.setdefault(pane, {}).get(number)
+        if isinstance(held, np.ndarray):
+            return held
+        length = self._length(number)
+        if isinstance(held, bytes):
+            array = decode_chunk(held, length)
+        else:
+            array = np.zeros(length, dtype=np.int64)
+            if held:
+                array[list(held)] = list(held.values())
+        while self._array_bytes + array.nbytes > ARRAY_BYTES and self._arrays:
+            self._pack(*next(iter(self._arrays)))
+        self._panes[pane][number] = array
+        self._arrays[pane, number] = array.nbytes
+        self._array_bytes += array.nbytes
+        return array
+
+    def _length(self, number: int) -> int:
+        return min(self._chunk, self._size - number * self._chunk)
+
+    def _pack(self, pane: int, number: int) -> None:
+        """Turn an array into bytes."""
+        self._panes[pane][number] = self.value(pane, number)
+        self._array_bytes -= self._arrays.pop((pane, number))
+
+    def value(self, pane: int, number: int) -> bytes:
+        """Return the stored value of a chunk."""
+        held = self._panes[pane][number]
+        if isinstance(held, bytes):
+            return held
+        if isinstance(held, dict):
+            return encode_few(held, self._length(number))
+        return encode_chunk(held)
+
+    def drop(self, pane: int) -> None:
+        """Drop a pane; does nothing if it is not held."""
+        for number in self._panes.pop(pane, {}):
+            self._array_bytes -= self._arrays.pop((pane, number), 0)
+
+    def drop_below(self, closed: int) -> None:
+        """Drop all panes below this one."""
+        for pane in [pane for pane in self._panes if pane < closed]:
+            self.drop(pane)

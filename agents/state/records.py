@@ -26,10 +26,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
-from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.formats import NEWEST
-from ldpstream.agents.state.gaps import Gap
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.context import NEWEST, Context
+from ldpstream.agents.state.windows import NEVER, Gap
 
 VERSION: Final = 1
 VERSION_BYTE: Final = bytes((VERSION,))
@@ -109,9 +107,9 @@ class Head:
       left to the state of another spec; NEVER if all are decided here.
     - `gaps`: the unexpired panes that may lack some of the `lost` offsets.
     - `gathered`: the counts of the panes below are stored by partition 0 for all partitions
-      (`ldpstream.agents.state.gathered`).
+      (`ldpstream.agents.state.view`).
     - `format`: in which it is written; `reads`: up to which its writer says that it reads
-      (`ldpstream.agents.state.formats`).
+      (`ldpstream.agents.state.context`).
     """
 
     epoch: int = 0

@@ -3,6 +3,7 @@
 Any worker can answer, whichever partitions it owns, because it has replicas of all of them.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
@@ -10,11 +11,49 @@ from itertools import accumulate, pairwise
 from ldpstream.agents.state.blocks import add_parts
 from ldpstream.agents.state.cells import add_chunks
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.gaps import NOTHING_LOST, Lost, lost
-from ldpstream.agents.state.gathered import check_between
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.windows import NEVER, WindowSpec
+from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, Lost, WindowSpec, lost
 from ldpstream.mechanisms.interface.mechanism import Statistic
+
+
+class BehindError(RuntimeError):
+    """A replica has not yet read what another one refers to; retry in a moment."""
+
+
+def missing(replicas: Sequence[Replica]) -> range:
+    """Return the panes that were handed over to partition 0, but are not shown by it yet.
+
+    The range begins with the first pane of which every partition shows its own counts; those of the
+    panes below are partition 0's.
+    """
+    head = replicas[0].head if replicas else None
+    first = NEVER if head is None else head.gathered
+    shown = [replica.head.gathered for replica in replicas if replica.head is not None]
+    return range(first, max([first, *shown]))
+
+
+def check_between(replicas: Sequence[Replica], first: int, end: int) -> int:
+    """Check that all counts of the panes `[first, end)` are shown.
+
+    Returns the first pane of which every partition shows its own counts.
+
+    Raises:
+        BehindError: if partition 0's replica is behind another one.
+    """
+    lacking = missing(replicas)
+    if lacking and first < lacking.stop and lacking.start < end:
+        raise BehindError
+    return lacking.start
+
+
+def counted(replicas: Iterable[Replica], first: int, end: int) -> Counter[int]:
+    """Return, by pane of `[first, end)`, how many reports these replicas show, if any."""
+    found: Counter[int] = Counter()
+    for replica in replicas:
+        for pane in replica.panes(first, end):
+            if n := replica.totals(pane).n:
+                found[pane] += n
+    return found
 
 
 @dataclass(frozen=True)

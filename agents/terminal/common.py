@@ -7,7 +7,7 @@ import click
 
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
 from ldpstream.agents.config.collection import nominal_warnings
-from ldpstream.agents.config.shard import Shard
+from ldpstream.agents.config.worker import Shard
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.words import Words

@@ -12,10 +12,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ldpstream.agents.terminal.bad_lines import BadLines
 from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.times import NearNow
-from ldpstream.agents.terminal.values import source_name, unreadable
+from ldpstream.agents.terminal.reading import NearNow
+from ldpstream.agents.terminal.values import BadLines, source_name, unreadable
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.times import format_time, parse_time
 from ldpstream.mechanisms.interface.mechanism import Reports

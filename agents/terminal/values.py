@@ -8,15 +8,14 @@ Errors name the line and what was expected there, never its text: values are pri
 import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Final, Protocol
 
 import click
 import numpy as np
 
-from ldpstream.agents.terminal.bad_lines import BadLines
 from ldpstream.agents.terminal.columnar import ColumnarRows, begins_table
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.reading import Reading
@@ -25,6 +24,57 @@ from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
+
+_NAMED: Final = 3
+_ENOUGH: Final = 10_000
+"""After this many bad lines the rest of a file is not read: each costs some 30 us."""
+
+
+@dataclass
+class BadLines:
+    """The bad lines among the `read` lines of the input `name`; their text is never kept."""
+
+    name: str
+    read: int = 0
+    count: int = 0
+    ended: bool = True
+    """Whether the input was read to its end."""
+    first: list[tuple[int, str]] = field(default_factory=list)
+    """The number of each of the first bad lines, and what was expected there."""
+
+    def note(self, line: int, expected: str) -> None:
+        """Count a bad line; lines come in order, from 1 on."""
+        self.count += 1
+        if len(self.first) < _NAMED:
+            self.first.append((line, expected))
+
+    def enough(self, lines: int, chunk: int, *, whole: bool) -> bool:
+        """Return whether to stop after a chunk of `lines` lines, some of them bad.
+
+        Only a `whole` input is read on, to count its bad lines: a pipe may never end. A file that
+        is bad throughout is not worth reading.
+        """
+        if whole and self.count < _ENOUGH:
+            return False
+        self.ended = lines < chunk
+        return True
+
+    @property
+    def said(self) -> str:
+        """Say what was expected at the first one."""
+        line, expected = self.first[0]
+        return f"line {line}: expected {expected}"
+
+    def refusal(self, way_out: str = "") -> Refused:
+        """Return the refusal of an input with bad lines; `way_out` says what to do."""
+        if self.count == 1:
+            return Refused(f"{self.name}: {self.said}{way_out}")
+        others = ", ".join(f"{line:,}" for line, _ in self.first[1:])
+        more = ", ..." if self.count > len(self.first) else ""
+        of = "of" if self.ended else "of the first"
+        bad = f"{self.count:,} {of} {self.read:,} lines are bad, also {others}{more}"
+        return Refused(f"{self.name}: {self.said}; {bad}{way_out}")
+
 
 Row = Sequence[str]
 

@@ -15,14 +15,13 @@ from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.partition.clock import Control
-from ldpstream.agents.partition.copies import Copy
+from ldpstream.agents.partition.flushes import Copy
 from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.query.offered import request_options
 from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.agents.served.windowed import WindowedTable
 from ldpstream.agents.state.view import add_up, windows
-from ldpstream.agents.testing.owner import Owner
-from ldpstream.agents.testing.seeded import SeededEntropy
+from ldpstream.agents.testing.owner import Owner, SeededEntropy
 from ldpstream.mechanisms.base.times import format_time, parse_duration, parse_time
 
 START: Final = "2026-01-01T00:00:00Z"

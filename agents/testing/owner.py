@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from itertools import count
+from typing import Final
 
-from ldpstream.agents.partition.copies import Copy
-from ldpstream.agents.partition.flushes import Settled
+import numpy as np
+
+from ldpstream.agents.partition.flushes import Copy, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
+from ldpstream.mechanisms.exact.entropy import Words
 
 
 class Owner:
@@ -79,3 +82,23 @@ class Owner:
         self._log_end += len(records)
         placed = [(begun + place, *record) for place, record in enumerate(records)]
         self.replica.read(placed, position=self._log_end, end=self._log_end)
+
+
+_NOISE: Final = int.from_bytes(b"noise", "big")
+"""Separates this stream from other uses of the same seed."""
+
+
+class SeededEntropy:
+    """A reproducible generator (PCG64) of independent, uniform words.
+
+    Its words differ from those of `numpy.random.default_rng(seed)`: simulations draw their values
+    from that, and noise from the same words would depend on the values.
+    """
+
+    def __init__(self, seed: int) -> None:
+        sequence = np.random.SeedSequence(seed, spawn_key=(_NOISE,))
+        self._bits = np.random.PCG64(sequence)
+
+    def words(self, n: int) -> Words:
+        """Return the next `n` words, uint64 of shape `(n,)`."""
+        return self._bits.random_raw(n)

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.simulate import Case, uniform, zipf
-from ldpstream.estimators.queries.ranges import range_values
-from ldpstream.mechanisms.channels.channel_file import load_channel
+from ldpstream.estimators.queries.queries import range_values
+from ldpstream.mechanisms.channels.designed import load_channel
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -19,8 +19,8 @@ from ldpstream.mechanisms.families.design.randomized_response import RandomizedR
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.optimal import Optimal

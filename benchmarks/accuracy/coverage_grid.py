@@ -31,9 +31,9 @@ from benchmarks.accuracy.simulate import Case, upper_limit
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Method, Options
 from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.queries import indicator
 from ldpstream.estimators.queries.sums import query_sums
-from ldpstream.mechanisms.channels.channel_file import load_channel
+from ldpstream.mechanisms.channels.designed import load_channel
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -42,8 +42,8 @@ from ldpstream.mechanisms.families.design.randomized_response import RandomizedR
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.optimal import Optimal

@@ -43,13 +43,13 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.basis import of_attribute
 from ldpstream.agents.document.build import active_devices
-from ldpstream.agents.privacy.spread import SpreadConfig
+from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Options
 from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.queries import indicator
 from ldpstream.estimators.queries.sums import query_sums
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.sampled.sampled import Sampled

@@ -16,8 +16,7 @@ from benchmarks.accuracy.total_error import predicted_total_error
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
-from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, WORKLOADS, Strategy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy

@@ -22,12 +22,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing
-from ldpstream.estimators.design.optimise import Design, optimise
+from ldpstream.estimators.design.optimise import Design, Workload, histogram, optimise, ranges
 from ldpstream.estimators.design.realise import realise
-from ldpstream.estimators.design.workloads import Workload, histogram, ranges
-from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.queries import indicator
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.lattice import Size

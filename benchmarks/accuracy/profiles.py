@@ -28,8 +28,8 @@ from benchmarks.accuracy.simulate import Case, upper_limit
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.estimate import estimate_sets
-from ldpstream.estimators.likelihood.curve import curve
 from ldpstream.estimators.likelihood.line import Line
+from ldpstream.estimators.likelihood.profile import curve
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, uniform, zipf
-from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD

@@ -21,9 +21,8 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
-from ldpstream.mechanisms.families.matrix.scales import harmless_rows
-from ldpstream.mechanisms.families.matrix.strategy import Strategy
-from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
+from ldpstream.mechanisms.families.matrix.pairs import harmless_rows
+from ldpstream.mechanisms.families.matrix.strategy import WORKLOADS, Strategy
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.wire.spec import load_spec
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from benchmarks.papers import lip_theory
 from benchmarks.papers.lip_theory import Flips
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 
 Floats = NDArray[np.float64]
 LEVELS = 64

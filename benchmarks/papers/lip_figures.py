@@ -46,8 +46,8 @@ from benchmarks.papers.lip_curves import (
 )
 from benchmarks.papers.lip_theory import paper_lip, symmetric_lip
 from ldpstream.estimators.lip.calibration import calibrate
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 
 Floats = NDArray[np.float64]
 

@@ -29,11 +29,14 @@ from tests.seeded import SeededEntropy
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import Entropy
+from ldpstream.mechanisms.families.design.design import Support
 from ldpstream.mechanisms.families.design.geometry import Geometry
-from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
-from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
-from ldpstream.mechanisms.families.design.support import Support
-from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
+from ldpstream.mechanisms.families.design.projective_geometry import (
+    ProjectiveGeometry,
+    choose,
+    realise,
+)
+from ldpstream.mechanisms.families.subset.layout import best_subsets, draw_subsets
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

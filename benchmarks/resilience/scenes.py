@@ -27,7 +27,7 @@ from benchmarks.resilience.progress import arrivals, total_seconds, waits, winni
 STALLED_SECONDS = 1.0
 """Shorter waits are not added up: a flush takes that long."""
 _SESSION = "session_timeout_ms = 6000\nheartbeat_interval_ms = 1000"
-_EVEN = importlib.util.find_spec("ldpstream.agents.kafka.assignment") is not None
+_EVEN = importlib.util.find_spec("ldpstream.agents.kafka.groups") is not None
 _NAMES = ("rides", "modes", "trips", "city")
 """Names in shards 1, 2, 3 and 4 of 4, and so two in each of 2 shards."""
 
@@ -205,14 +205,14 @@ SCENES = (
         "rolling restart of 3 instances",
         _three_instances,
         _roll_instances,
-        needs="ldpstream.agents.kafka.static_member",
+        needs="ldpstream.agents.kafka.groups",
     ),
     Scene(
         "2 to 4 shards",
         _two_shards,
         _split,
         collections=_NAMES,
-        needs="ldpstream.agents.config.shard",
+        needs="ldpstream.agents.config.worker",
     ),
 )
 

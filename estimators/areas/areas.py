@@ -18,8 +18,7 @@ from typing import Final, Unpack
 
 import numpy as np
 
-from ldpstream.estimators.areas.sums import area_sums
-from ldpstream.estimators.areas.tree import AreaTree
+from ldpstream.estimators.areas.tree import AreaTree, area_sums
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import CUT, OptionKeywords, Options
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers, joined

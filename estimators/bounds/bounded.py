@@ -6,10 +6,9 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
-from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Method, Options
-from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH
-from ldpstream.estimators.bounds.variance import variance
-from ldpstream.estimators.queries.distinct import taken
+from ldpstream.estimators.bounds.intervals import variance
+from ldpstream.estimators.bounds.options import FALLBACK, ONE_REPORT_EACH, Estimand, Method, Options
+from ldpstream.estimators.queries.queries import taken
 from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of
 

@@ -27,22 +27,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.anytime import anytime_distances, sampling_ceiling
-from ldpstream.estimators.bounds.enumerated import enumerated
 from ldpstream.estimators.bounds.intervals import (
     bernstein_half_width,
     bernstein_worst_half_width,
     joint_normal_half_width,
+    noisy,
     normal_half_width,
+    padded,
+    sample_variance,
     skewness_half_width,
 )
 from ldpstream.estimators.bounds.options import ANYTIME, Form, Options
-from ldpstream.estimators.bounds.padded import noisy, padded
 from ldpstream.estimators.bounds.two_valued import (
     FEW,
     FEW_IN_BLOCK,
     Pair,
     Tosses,
     clopper_pearson,
+    enumerated,
     in_block,
     noise_deviation,
     product,
@@ -50,7 +52,6 @@ from ldpstream.estimators.bounds.two_valued import (
     score,
     wilson,
 )
-from ldpstream.estimators.bounds.variance import sample_variance
 from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Bools, Floats
 

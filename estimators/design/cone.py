@@ -5,8 +5,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.families.design.projective_geometry import choose
 
 
 class DesignError(ValueError):
@@ -61,3 +64,14 @@ def gains(columns: Floats, form: Floats, multipliers: Floats) -> Floats:
     """Return `v^T M v - lambda.v` of columns with `p.v = 1`, float64 `(n,)`."""
     out: Floats = np.einsum("ij,ij->i", columns @ form, columns) - columns @ multipliers
     return out
+
+
+def hyperplanes(size: int, epsilon: float) -> NDArray[np.float64]:
+    """Return 1 where a value is on a hyperplane, 0 elsewhere: `(n, k)`, sets of 1..k-1 values."""
+    geometry = choose(budget(epsilon), size)
+    points, values = np.arange(geometry.points), np.arange(size)
+    members = np.stack(
+        [geometry.orthogonal(values, np.full(size, point)) for point in points.tolist()]
+    )
+    proper = members[members.any(axis=1) & ~members.all(axis=1)]
+    return np.unique(proper, axis=0).astype(np.float64)

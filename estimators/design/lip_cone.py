@@ -12,8 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from ldpstream.estimators.design.cone import Cone, scaled
-from ldpstream.estimators.design.hyperplanes import hyperplanes
+from ldpstream.estimators.design.cone import Cone, hyperplanes, scaled
 from ldpstream.mechanisms.base.arrays import Floats
 
 _MOST_ENUMERATED = 16

@@ -16,8 +16,7 @@ from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.optimise import Design
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.channels.channel_file import save_channel
-from ldpstream.mechanisms.channels.designed import DesignedChannel
+from ldpstream.mechanisms.channels.designed import DesignedChannel, save_channel
 from ldpstream.mechanisms.exact.dyadic import exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.policies.policy import Policy

@@ -19,8 +19,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.estimators.design.cone import gains, scaled
-from ldpstream.estimators.design.hyperplanes import hyperplanes
+from ldpstream.estimators.design.cone import gains, hyperplanes, scaled
 from ldpstream.estimators.design.pair_cone import PairCone, essential_pairs
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 

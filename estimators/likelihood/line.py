@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpttrf, dpttrs  # type: ignore[attr-defined]  # 
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from ldpstream.mechanisms.families.l1.geometric_axis import GeometricAxis
+from ldpstream.mechanisms.families.l1.geometric_decoder import GeometricAxis
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from ldpstream.estimators.bounds.confidence_sequences import mixture_half_width
+from ldpstream.estimators.bounds.anytime import mixture_half_width
 from ldpstream.estimators.bounds.options import SHARPEST, CredibleMethod
 from ldpstream.estimators.queries.sums import check_counts
 from ldpstream.mechanisms.base.arrays import Floats

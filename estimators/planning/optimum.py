@@ -7,11 +7,10 @@ import numpy as np
 
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.design.cone import DesignError
-from ldpstream.estimators.design.optimise import Design, optimise
-from ldpstream.estimators.design.workloads import sets
+from ldpstream.estimators.design.optimise import Design, optimise, sets
 from ldpstream.estimators.planning.choices import SEARCH_SECONDS, Objective
 from ldpstream.estimators.planning.workload import PlannedWorkload
-from ldpstream.mechanisms.policies.lip_policy import LipPolicy
+from ldpstream.mechanisms.policies.lip import LipPolicy
 from ldpstream.mechanisms.policies.policy import Policy
 
 

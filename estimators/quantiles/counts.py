@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.counts import TOGETHER, SetDecoder
-from ldpstream.estimators.queries.groups import Groups
+from ldpstream.estimators.queries.queries import Groups
 from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import remove_rounding

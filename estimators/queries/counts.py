@@ -17,10 +17,14 @@ from typing import Final, Self
 
 import numpy as np
 
-from ldpstream.estimators.queries.groups import Groups
-from ldpstream.estimators.queries.linear import LinearQueries
-from ldpstream.estimators.queries.queries import PreparedSets, Queries, Query
-from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.queries import (
+    Groups,
+    LinearQueries,
+    PreparedSets,
+    Queries,
+    Query,
+    indicator,
+)
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,

@@ -6,8 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.estimators.queries.groups import Groups, all_in_one
-from ldpstream.estimators.queries.queries import Queries, Query
+from ldpstream.estimators.queries.queries import Groups, Queries, Query, all_in_one
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import Decoded, LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic

@@ -1,9 +1,11 @@
 """Checks of raw input: configuration values as TOML parses them, and numbers that people type."""
 
+import csv
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from fractions import Fraction
+from pathlib import Path
 from typing import TypeGuard
 
 import numpy as np
@@ -135,3 +137,26 @@ def check_keys(given: object, allowed: frozenset[str], path: str) -> dict[str, o
         if key not in allowed:
             raise SpecError(f"{path}.{key}", f"one of the keys {', '.join(sorted(allowed))}")
     return given
+
+
+def read_rows(given: object, base: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield each row of a CSV file as `(place, cells)`, with a place such as `file line 3`.
+
+    Error messages name the place. The path is relative to the folder `base`. The file is CSV in
+    UTF-8; blank lines are skipped.
+
+    Raises:
+        SpecError: if the path is not a text, or the file cannot be read as CSV.
+    """
+    if not isinstance(given, str) or not given:
+        raise SpecError("file", f"the path of a CSV file, got {describe(given)}")
+    try:
+        with (base / given).open(encoding="utf-8-sig", newline="") as lines:
+            reader = csv.reader(lines, strict=True)
+            for row in reader:
+                if row:
+                    yield f"file line {reader.line_num}", row
+    except OSError as error:
+        raise SpecError("file", f"a readable file, got {given!r}: {error.strerror}") from error
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise SpecError("file", f"CSV in UTF-8, got {given!r}: {error}") from error

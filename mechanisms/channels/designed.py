@@ -1,17 +1,20 @@
 """Channels given as a table of multiples of 2^-64, together with the policy that they keep."""
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
+from typing import Final
 
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
-from ldpstream.mechanisms.base.checks import is_whole
-from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
+from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.certificate import (
     Certificate,
     certify_by_enumeration,
@@ -22,7 +25,7 @@ from ldpstream.mechanisms.exact.dyadic import exp_floor, log_estimate
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.tabled import policy_document
+from ldpstream.mechanisms.policies.tabled import policy_document, read_policy_document
 
 MAX_OUTPUTS = 1 << 16
 """Largest number of reports that a table may have."""
@@ -161,3 +164,96 @@ def certify_prior(
         violation=violation,
         proof="enumeration",
     )
+
+
+VERSION: Final = 1
+_KEYS: Final = frozenset({"version", "policy", "prior", "weights", "sha256", "design"})
+_MOST_BYTES: Final = 64 << 20
+
+
+def channel_document(channel: DesignedChannel) -> dict[str, Json]:
+    """Return the JSON document of a channel file."""
+    return {
+        "version": VERSION,
+        "design": dict(channel.record),
+        "sha256": channel.digest,
+        **channel.content(),
+    }
+
+
+def save_channel(path: Path, channel: DesignedChannel) -> None:
+    """Write a channel file.
+
+    Raises:
+        OSError: if it cannot be written.
+    """
+    text = json.dumps(channel_document(channel), allow_nan=False, separators=(",", ":"))
+    path.write_text(text.replace("],[", "],\n[") + "\n", encoding="ascii")
+
+
+def load_channel(given: object, base: Path) -> DesignedChannel:
+    """Return the channel of a file, whose path is relative to the folder `base`.
+
+    The table is checked, but not that it keeps its policy: `DesignedChannel.certify` proves that.
+
+    Raises:
+        SpecError: if the file cannot be read, is not of version 1 or was altered, or its table is
+            not an invertible channel.
+    """
+    if not isinstance(given, str) or not given:
+        raise SpecError("channel", f"the path of a channel file, got {describe(given)}")
+    path = base / given
+    try:
+        if path.stat().st_size > _MOST_BYTES:
+            raise SpecError("channel", f"a file of at most {_MOST_BYTES} bytes, got {given!r}")
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError("channel", f"a readable file, got {given!r}: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise SpecError("channel", f"JSON, got {given!r}: {error}") from error
+    with within("channel"):
+        return read_channel(document)
+
+
+def read_channel(document: object) -> DesignedChannel:
+    """Return the channel of a channel file's document.
+
+    Raises:
+        SpecError: as for `load_channel`, with paths inside the document.
+    """
+    table = check_keys(document, _KEYS, "file")
+    if table.get("version") != VERSION:
+        raise SpecError("version", f"{VERSION}, got {describe(table.get('version'))}")
+    prior, record = table.get("prior"), table.get("design", {})
+    if not isinstance(prior, list) or not all(map(_is_share, prior)):
+        raise SpecError("prior", f"a list of numbers in 0..1, got {describe(prior)}")
+    if not isinstance(record, dict):
+        raise SpecError("design", f"a table, got {describe(record)}")
+    channel = DesignedChannel(
+        policy=read_policy_document(table.get("policy")),
+        weights=tuple(_row(row, place) for place, row in enumerate(_rows(table.get("weights")))),
+        prior=tuple(float(share) for share in prior),
+        record=record,
+    )
+    if table.get("sha256") != channel.digest:
+        raise SpecError("sha256", f"{channel.digest}, the hash of the content: it was altered")
+    return channel
+
+
+def _is_share(given: object) -> bool:
+    return isinstance(given, int | float) and 0 <= given <= 1
+
+
+def _rows(given: object) -> list[object]:
+    if not isinstance(given, list):
+        raise SpecError("weights", f"a list of rows, got {describe(given)}")
+    return given
+
+
+def _row(given: object, place: int) -> tuple[int, ...]:
+    if isinstance(given, list) and all(isinstance(w, str) and len(w) <= 19 for w in given):
+        try:
+            return tuple(int(weight, 16) for weight in given)
+        except ValueError:
+            pass
+    raise SpecError(f"weights[{place}]", "a list of hexadecimal numbers")

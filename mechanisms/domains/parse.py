@@ -14,9 +14,8 @@ from ldpstream.mechanisms.domains.blocks import (
     consecutive_blocks,
     listed_blocks,
 )
-from ldpstream.mechanisms.domains.file import read_file
 from ldpstream.mechanisms.domains.interval import Interval
-from ldpstream.mechanisms.domains.labels import Labels
+from ldpstream.mechanisms.domains.labels import Labels, read_file
 from ldpstream.mechanisms.domains.lattice import Grid, Lattice, Size, Sizes
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.domains.words import read_words

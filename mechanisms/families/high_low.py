@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.base.once import once
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,

@@ -9,8 +9,12 @@ from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.policies.config import read_policy
-from ldpstream.mechanisms.policies.keys import read_sensitive, read_step_epsilon, refuse_rounding
+from ldpstream.mechanisms.policies.config import (
+    read_policy,
+    read_sensitive,
+    read_step_epsilon,
+    refuse_rounding,
+)
 from ldpstream.mechanisms.policies.policy import Policy
 
 MECHANISM_KEYS: Final[Mapping[str, str]] = {

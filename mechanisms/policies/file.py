@@ -3,8 +3,7 @@
 from fractions import Fraction
 from pathlib import Path
 
-from ldpstream.mechanisms.base.checks import read_budget
-from ldpstream.mechanisms.base.csv_rows import read_rows
+from ldpstream.mechanisms.base.checks import read_budget, read_rows
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.policies.graph import Edge, GraphPolicy

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.state.formats import NEWEST
+from ldpstream.agents.state.context import NEWEST
 from tests.broker.conftest import on_kafka
 from tests.broker.flow import Flow
 from tests.broker.test_rolling import fleet, start

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from ldpstream.mechanisms.channels.certificate import Certificate
-from ldpstream.mechanisms.channels.channel_file import load_channel
+from ldpstream.mechanisms.channels.designed import load_channel
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
@@ -17,8 +17,8 @@ from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.optimal import Optimal

@@ -9,11 +9,9 @@ import numpy as np
 
 from ldpstream.mechanisms import CollectionSpec
 from ldpstream.mechanisms.families.l1.bits import BitChain
-from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from ldpstream.mechanisms.families.l1.geometric_chain import GeometricChain
-from ldpstream.mechanisms.families.subset.chain import SubsetChain
-from ldpstream.mechanisms.interface.chain import BlockChain
-from ldpstream.mechanisms.interface.mixture_chain import MixtureChain
+from ldpstream.mechanisms.families.l1.geometric import GeometricChain, L1Geometric
+from ldpstream.mechanisms.families.subset.selection import SubsetChain
+from ldpstream.mechanisms.interface.chain import BlockChain, MixtureChain
 from tests.exact.wire.test_vectors import spec_of
 
 Rows = list[list[Fraction]]

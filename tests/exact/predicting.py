@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 

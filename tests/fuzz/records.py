@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.client.errors import ApiError
-from ldpstream.agents.client.stream import EventReader
-from ldpstream.agents.client.transport import parse
+from ldpstream.agents.client.transport import EventReader, parse
 from ldpstream.agents.document.answers import (
     CollectionList,
     CollectionStatus,
@@ -24,8 +23,7 @@ from ldpstream.agents.document.answers import (
 )
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.question import read_body
-from ldpstream.agents.partition.clock import Control
-from ldpstream.agents.partition.control import ControlError, decode_control, encode_control
+from ldpstream.agents.partition.clock import Control, ControlError, decode_control, encode_control
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cells import (
     Totals,

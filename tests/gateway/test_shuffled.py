@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import ConfigError, read_config
-from ldpstream.agents.gateway.refusal import UploadRefusedError
+from ldpstream.agents.gateway.checked import UploadRefusedError
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.gateway.shuffled import Shuffler
 from ldpstream.agents.http.listening import HttpUnavailableError

@@ -18,7 +18,7 @@ from typing import Any
 
 import yaml
 
-from ldpstream.agents.kafka.guarded import start_guarded
+from ldpstream.agents.kafka.embedded import start_guarded
 from tests import missing
 from tests.brokers import wait_until
 from tests.ports import free_ports

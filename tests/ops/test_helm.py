@@ -16,7 +16,7 @@ from click.testing import CliRunner
 
 from ldpstream.agents.cli.main import main
 from ldpstream.agents.config import Config, load_config
-from ldpstream.agents.config.shard import Shard
+from ldpstream.agents.config.worker import Shard
 from tests.brokers import broker
 from tests.forked import Forked
 from tests.ops.queries import DOCKER

@@ -9,12 +9,11 @@ import pytest
 
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.document.cost import answer_bytes
 from ldpstream.agents.http.compute_queue import ComputeQueues
+from ldpstream.agents.http.job import answer_bytes
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.question import ANSWERS_BYTES, CHEAP_BYTES, WAITING_LIMIT, check_cost
-from ldpstream.agents.query.linear import Linear
-from ldpstream.agents.query.ranges import Range
+from ldpstream.agents.query.ranges import Linear, Range
 from tests.property.documents import collection, totals
 
 SIZE = 1_000_000

@@ -9,8 +9,7 @@ from ldpstream.agents.query.ranges import parse_range
 from ldpstream.estimators.bounds.projection import project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
-from ldpstream.estimators.queries.groups import known_totals
-from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.estimators.queries.queries import known_totals, range_values
 from tests.property.documents import BLOCKS, LABELS, LINE, answer, collection, totals
 
 

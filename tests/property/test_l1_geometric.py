@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.exact.powers import Powers
+from ldpstream.mechanisms.exact.geometric import Powers
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from tests.ratios import in_units, is_within

@@ -12,7 +12,7 @@ from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method
-from ldpstream.estimators.bounds.power import CORRELATED
+from ldpstream.estimators.bounds.projection import CORRELATED
 from tests.exact.reports import counted
 from tests.property import documents
 from tests.property.documents import collection, totals

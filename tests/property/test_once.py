@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Barrier
 
-from ldpstream.mechanisms.base.once import once
+from ldpstream.mechanisms.base.lazy import once
 
 COMPUTED: list[int] = []
 

@@ -5,8 +5,8 @@ import pytest
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 
 from ldpstream.estimators.estimate import estimate_sets
-from ldpstream.estimators.planning.predict import predicted_set_variances
-from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.estimators.planning.predictions import predicted_set_variances
+from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.soak import chosen
 

@@ -10,7 +10,7 @@ from benchmarks.accuracy.life import AGAIN, EPSILONS, RULES, Setting
 from benchmarks.accuracy.life_crowd import Rule
 from scipy.stats import binom
 
-from ldpstream.estimators.bounds.sampling import ONE_REPORT_EACH
+from ldpstream.estimators.bounds.options import ONE_REPORT_EACH
 from tests.soak import chosen
 
 REPETITIONS, DEVICES = chosen(60, soak=200), 120

@@ -11,8 +11,8 @@ from scipy.stats import binom
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip.calibration import calibrate
 from ldpstream.estimators.lip.mmse import estimate_mmse
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from tests.seeded import SeededEntropy
 from tests.soak import chosen
 

@@ -12,7 +12,7 @@ from benchmarks.accuracy.total_error import predicted_total_error
 from scipy.stats import binom
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy

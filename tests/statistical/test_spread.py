@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from ldpstream.estimators.bounds.bounded import Estimate
-from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.bounds.sampling import sampling_of
+from ldpstream.estimators.bounds.options import Estimand, sampling_of
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

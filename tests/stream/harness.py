@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.partition.clock import Control
-from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.finals import Publication
-from ldpstream.agents.partition.flushes import Flush, Settled
+from ldpstream.agents.partition.flushes import Copy, Flush, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import Head

@@ -1,12 +1,14 @@
 """What `ldpstream check` looks at, once the configuration is read."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Final
 
 import click
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, KafkaTimeoutError
 
-from ldpstream.agents.cli.checking.kept_windows import kept_windows, last_specs
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
 from ldpstream.agents.config.client_options import ClientOptionError, group_times
 from ldpstream.agents.gateway.run import check_gateway
@@ -20,6 +22,7 @@ from ldpstream.agents.kafka.declare import (
 )
 from ldpstream.agents.kafka.groups import count_workers
 from ldpstream.agents.kafka.metadata import count_brokers, describe
+from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.kafka.topic_settings import (
@@ -27,11 +30,101 @@ from ldpstream.agents.kafka.topic_settings import (
     warn_of_compression,
     warn_of_timestamps,
 )
-from ldpstream.agents.pipeline.rivals import differences
+from ldpstream.agents.pipeline.loading import differences
+from ldpstream.agents.state.records import RecordError, state_windows
 from ldpstream.agents.stores.choice import why_no_store
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import count
 from ldpstream.agents.terminal.errors import Failed
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+RECENT_MS: Final = 120_000
+"""States written to within this time before the last record count as current, too."""
+_STEP_OFFSETS: Final = 1_000
+_WAIT_MS: Final = 1_000
+_PATIENCE_SECONDS: Final = 60.0
+
+Windows = tuple[int, int]
+State = tuple[bytes, int, int]
+"""A spec's fingerprint, and size and hop of the windows, ms."""
+
+
+async def kept_windows(
+    reader: AIOKafkaConsumer, topic: str, partitions: int, spec: CollectionSpec
+) -> Collection[Windows]:
+    """Return size and hop (ms) of a spec's states written to last; empty for a new topic.
+
+    `reader` is started, and has no group.
+
+    Raises:
+        KafkaError: if the broker does not answer.
+    """
+    found: dict[Windows, int] = {}
+    assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
+    ends = await end_offsets(reader, assigned)
+    for partition, end in ends.items():
+        last = await _last(reader, partition, end, spec)
+        if last is not None:
+            (_, size_ms, hop_ms), dated_ms = last
+            windows = size_ms, hop_ms
+            found[windows] = max(dated_ms, found.get(windows, dated_ms))
+    newest_ms = max(found.values(), default=0)
+    return [windows for windows, dated_ms in found.items() if newest_ms - dated_ms < RECENT_MS]
+
+
+async def last_specs(reader: AIOKafkaConsumer, topic: str, partitions: int) -> set[bytes]:
+    """Return the fingerprints of the specs that wrote the last record of each partition.
+
+    Raises:
+        KafkaError: if the broker does not answer.
+    """
+    assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
+    ends = await end_offsets(reader, assigned)
+    found = [await _last(reader, partition, end, None) for partition, end in ends.items()]
+    return {last[0][0] for last in found if last is not None}
+
+
+async def _last(
+    reader: AIOKafkaConsumer, partition: TopicPartition, end: int, spec: CollectionSpec | None
+) -> tuple[State, int] | None:
+    """Return state and timestamp of the last record, of a spec or of any; None: no record."""
+    beginning = (await reader.beginning_offsets([partition]))[partition]
+    stop, step = end, _STEP_OFFSETS
+    while stop > beginning:
+        start = max(beginning, stop - step)
+        last = await _last_between(reader, partition, start, stop, spec)
+        if last is not None:
+            return last
+        stop, step = start, step * 10
+    return None
+
+
+async def _last_between(
+    reader: AIOKafkaConsumer,
+    partition: TopicPartition,
+    start: int,
+    stop: int,
+    spec: CollectionSpec | None,
+) -> tuple[State, int] | None:
+    reader.assign([partition])
+    reader.seek(partition, start)
+    last, deadline = None, time.monotonic() + _PATIENCE_SECONDS
+    while await reader.position(partition) < stop:
+        if time.monotonic() > deadline:
+            raise KafkaTimeoutError(f"no answer about {partition.topic}[{partition.partition}]")
+        for record in (await reader.getmany(partition, timeout_ms=_WAIT_MS)).get(partition, ()):
+            state = _state(record.key, spec)
+            if state is not None and record.offset < stop:
+                last = state, record.timestamp
+    return last
+
+
+def _state(key: bytes | None, spec: CollectionSpec | None) -> State | None:
+    try:
+        state = state_windows(key or b"")
+    except RecordError:
+        return None
+    return state if spec is None or state[0] == spec.fingerprint else None
 
 
 def find_problems(config: Config, config_file: str) -> list[str]:

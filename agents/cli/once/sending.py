@@ -25,10 +25,10 @@ from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.kafka.transactions import committed
 from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.broker import interruptibly
 from ldpstream.agents.terminal.chunks import Chunk, frames
 from ldpstream.agents.terminal.common import count
 from ldpstream.agents.terminal.errors import Failed, Refused
-from ldpstream.agents.terminal.interrupting import interruptibly
 from ldpstream.agents.terminal.values import source_name, unreadable
 
 FOLDER: Final = "ldpstream-sent"

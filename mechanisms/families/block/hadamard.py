@@ -16,13 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.once import once
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.walsh import move_to_sign, positive
-from ldpstream.mechanisms.families.block.decoder import BlockDecoder
-from ldpstream.mechanisms.families.block.layout import BlockLayout
+from ldpstream.mechanisms.families.block.decoder import BlockDecoder, BlockLayout
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.interface.chain import BlockChain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports

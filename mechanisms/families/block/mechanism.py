@@ -23,7 +23,7 @@ from ldpstream.mechanisms.channels.certificate import (
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.families.block.layout import ReportLayout
+from ldpstream.mechanisms.families.block.decoder import ReportLayout
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism

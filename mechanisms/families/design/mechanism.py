@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.once import once
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.once import once
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -29,11 +29,15 @@ from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
-from ldpstream.mechanisms.families.l1.bit_rows import Bytes, ones_from, packed_bernoulli, row_bytes
 from ldpstream.mechanisms.families.l1.bits_decoder import L1BitsDecoder
-from ldpstream.mechanisms.families.l1.sign_sums import add_products
-from ldpstream.mechanisms.families.l1.step import StepMechanism
-from ldpstream.mechanisms.families.l1.step_certificate import certify_steps
+from ldpstream.mechanisms.families.l1.sign_sums import (
+    Bytes,
+    add_products,
+    ones_from,
+    packed_bernoulli,
+    row_bytes,
+)
+from ldpstream.mechanisms.families.l1.step import StepMechanism, certify_steps
 from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
 

@@ -8,20 +8,22 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
 from ldpstream.mechanisms.base.canonical import json_number
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_structure
 from ldpstream.mechanisms.domains.base import Domain, check_extents
 from ldpstream.mechanisms.domains.interval import Interval
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
+from ldpstream.mechanisms.exact.dyadic import budget, exp_floor
 from ldpstream.mechanisms.families.weights.private import WeightedDomain, weighted_shape
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Statistic
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.policies.lp_norm import check_p
-from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy, check_p, keeps_lp
 
 
 @dataclass(frozen=True)
@@ -147,3 +149,28 @@ def read_metric(settings: Settings, mechanism: str) -> MetricPolicy:
     widths = domain.widths if isinstance(domain, Interval | RoundedInterval) else None
     rounded = isinstance(domain, RoundedInterval)
     return MetricPolicy(settings.read_step_epsilon(), domain.shape, widths, rounded)
+
+
+def certify_steps(
+    mechanism: str, policy: MetricPolicy, ratio: Fraction, disclosed: list[str]
+) -> Certificate:
+    """Prove a policy without a scale from the ratio of two values one step apart.
+
+    Under the L1 metric the losses of all steps between two values add up, and so do the budgets.
+    For other p a step's ratio is within `e^s` for s = `policy.step`, and `s |d|_1 <= epsilon |d|_p`
+    (Hoelder's inequality, checked exactly). The certificate then lists the losses of one step and
+    of a step in every dimension, which is the tightest.
+    """
+    dimensions = sum(extent > 1 for extent in policy.shape)
+    if policy.p == 1 or dimensions == 1:
+        return certify_by_structure(mechanism, policy, {policy.step: ratio}, disclosed)
+    kept = keeps_lp(policy.step, budget(policy.epsilon), dimensions=dimensions, p=policy.p)
+    broken = not kept or ratio > exp_floor(policy.step)
+    everywhere = policy.budget_of(tuple(int(extent > 1) for extent in policy.shape))
+    return certify_by_structure(
+        mechanism,
+        policy,
+        {budget(policy.epsilon): ratio, everywhere: ratio**dimensions},
+        disclosed,
+        violation=f"a step's ratio above e^{float(policy.step)}" if broken else None,
+    )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.base.once import once
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -34,11 +34,14 @@ from ldpstream.mechanisms.families.matrix.proof import (
     told_apart,
     worst_ratios,
 )
-from ldpstream.mechanisms.families.matrix.row_codec import RowCodec
-from ldpstream.mechanisms.families.matrix.rows import RealisedRows, realise
+from ldpstream.mechanisms.families.matrix.rows import RealisedRows, RowCodec, realise
 from ldpstream.mechanisms.families.matrix.settings import read_matrix_settings
-from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy, strategy_tables
-from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
+from ldpstream.mechanisms.families.matrix.strategy import (
+    STRATEGIES,
+    WORKLOADS,
+    Strategy,
+    strategy_tables,
+)
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.tables import policy_tables

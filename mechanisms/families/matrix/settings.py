@@ -10,17 +10,16 @@
 import math
 from dataclasses import dataclass
 
-from ldpstream.mechanisms.base.checks import check_keys, describe
-from ldpstream.mechanisms.base.csv_rows import read_rows
+from ldpstream.mechanisms.base.checks import check_keys, describe, read_rows
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.strategy import (
     MAX_VALUES,
     STRATEGIES,
+    WORKLOADS,
     Strategy,
     read_strategy,
 )
-from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.config import read_policy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy

@@ -14,8 +14,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.csv_rows import read_rows
+from ldpstream.mechanisms.base.checks import read_rows
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.interface.tables import MAX_TABLE_BYTES
 
@@ -174,3 +175,28 @@ def strategy_tables(strategy: Strategy) -> dict[str, Json]:
     if strategy.name in STRATEGIES or strategy.entries.size * _DOCUMENT_BYTES > MAX_TABLE_BYTES:
         return {}
     return {"strategy": strategy.entries.tolist()}
+
+
+def _values(size: int) -> Floats:
+    return np.eye(size)
+
+
+def _prefixes(size: int) -> Floats:
+    places = np.arange(size)
+    return np.asarray(size - np.maximum.outer(places, places), dtype=np.float64)
+
+
+def _ranges(size: int) -> Floats:
+    places = np.arange(size)
+    before, after = np.minimum.outer(places, places) + 1, size - np.maximum.outer(places, places)
+    return np.asarray(before * after, dtype=np.float64)
+
+
+WORKLOADS: Final[Mapping[str, Callable[[int], Floats]]] = MappingProxyType(
+    {"values": _values, "prefixes": _prefixes, "ranges": _ranges}
+)
+"""`W^T W` of each workload, float64 `(k, k)`, by name.
+
+`values`: every single one, k queries. `prefixes`: `{0..i}`, k queries. `ranges`: all `{i..j}`,
+`k (k + 1)/2` queries ([ML] III-B says `k (k - 1)/2`, which leaves out the single values).
+"""

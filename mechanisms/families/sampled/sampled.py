@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.once import once
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.blanket import Blanket
 from ldpstream.mechanisms.channels.certificate import Certificate, RealisedLoss
 from ldpstream.mechanisms.channels.channel import Channel

@@ -14,9 +14,12 @@ from ldpstream.mechanisms.exact.dyadic import set_threshold
 from ldpstream.mechanisms.exact.entropy import Entropy, uniform_below
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry import Geometry
-from ldpstream.mechanisms.families.design.geometry_choice import primes_up_to, realise
 from ldpstream.mechanisms.families.design.incidence import OWN, Incidence, hyperplanes
-from ldpstream.mechanisms.families.design.projective_geometry import draw_points
+from ldpstream.mechanisms.families.design.projective_geometry import (
+    draw_points,
+    primes_up_to,
+    realise,
+)
 
 _MOST_POINTS = 4
 """Most points for each node of a level."""

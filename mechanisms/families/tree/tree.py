@@ -18,15 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.base.once import once
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.mechanism import blends_of
-from ldpstream.mechanisms.families.tree.decoder import TreeDecoder
+from ldpstream.mechanisms.families.tree.decoder import TreeDecoder, TreeLayout
 from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, Level
-from ldpstream.mechanisms.families.tree.layout import TreeLayout
 from ldpstream.mechanisms.families.tree.workload import Workload, height, read_workload
 from ldpstream.mechanisms.interface.chain import BlockChain, read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports

@@ -29,7 +29,7 @@ from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.families.weights.public_decoder import MOST_TOLD_APART, PairDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.policies.public_weights import PublicWeightPolicy
+from ldpstream.mechanisms.policies.policy import PublicWeightPolicy
 
 LARGEST_PUBLIC_WEIGHT: Final = 4_095
 """Sums of squared weights then stay below 2^63 for 2^39 reports (550 billion) in one statistic."""

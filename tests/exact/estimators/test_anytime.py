@@ -18,12 +18,12 @@ from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
 from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.queries import indicator
 from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import FEW, INSTANCES

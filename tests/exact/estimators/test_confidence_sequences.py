@@ -7,7 +7,7 @@ import pytest
 from benchmarks.accuracy.dirichlet import dirichlet_bounds
 from scipy.stats import norm
 
-from ldpstream.estimators.bounds.confidence_sequences import (
+from ldpstream.estimators.bounds.anytime import (
     _mixture_square,
     _solve_mixture,
     mean_ceiling,

@@ -9,8 +9,7 @@ from scipy.stats import norm
 from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
 from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.groups import Groups
-from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.queries import Groups, indicator
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from tests.exact.dense import Dense, dense_of, random_channel

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

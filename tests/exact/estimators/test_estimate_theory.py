@@ -11,13 +11,13 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ldpstream.estimators.bounds.variance import plug_in
-from ldpstream.estimators.planning.predict import (
+from ldpstream.estimators.bounds.intervals import plug_in
+from ldpstream.estimators.planning.predictions import (
     predicted_linear_variances,
     predicted_set_variances,
 )
 from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.ranges import indicator
+from ldpstream.estimators.queries.queries import indicator
 from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary

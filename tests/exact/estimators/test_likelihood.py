@@ -9,9 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from ldpstream.estimators.likelihood import solver
-from ldpstream.estimators.likelihood.curve import curve
 from ldpstream.estimators.likelihood.line import Line
-from ldpstream.estimators.likelihood.profile import Profile, halves
+from ldpstream.estimators.likelihood.profile import Profile, curve, halves
 from ldpstream.estimators.likelihood.solver import maximise
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 
@@ -216,7 +215,7 @@ def test_the_curve_is_as_likely_as_its_bounds_ask(confidence: float):
 
 
 def test_a_curve_that_would_take_long_ends_near_the_best(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ldpstream.estimators.likelihood.curve._STEPS", 5)
+    monkeypatch.setattr("ldpstream.estimators.likelihood.profile._STEPS", 5)
     line = line_of(0.2, (500,) + (0,) * 30 + (400,))
     found = curve(line, 0.95)
     assert found.deviance <= 3.8415

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear
-from ldpstream.estimators.planning.predict import predicted_linear_variances
+from ldpstream.estimators.planning.predictions import predicted_linear_variances
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse

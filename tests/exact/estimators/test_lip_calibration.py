@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from ldpstream.estimators.lip.binomial_sums import tail_at_least
-from ldpstream.estimators.lip.calibration import calibrate
+from ldpstream.estimators.lip.calibration import calibrate, tail_at_least
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 
 
 def masses(weights: np.ndarray, reports: np.ndarray, shares: np.ndarray) -> np.ndarray:

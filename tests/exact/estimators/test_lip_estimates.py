@@ -12,8 +12,8 @@ from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip.calibration import calibrate
 from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from tests.exact.reports import accumulated
 
 MIXED = Lip(Prior(levels=4), (1.0, 2.0))

@@ -14,7 +14,7 @@ from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Method
 from ldpstream.estimators.bounds.projection import project_blocks
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.likelihood.offered import has_likelihood
-from ldpstream.estimators.queries.distinct import Distinct
+from ldpstream.estimators.queries.queries import Distinct
 from ldpstream.estimators.weights import estimate_public_weights
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact import walsh

@@ -12,9 +12,9 @@ from benchmarks.papers.ml_errors import (
     paper_expression,
 )
 
-from ldpstream.estimators.planning.predict import predicted_set_variances
-from ldpstream.estimators.planning.priors import zipf_shares
-from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.estimators.planning.predictions import predicted_set_variances
+from ldpstream.estimators.planning.workload import zipf_shares
+from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.predicting import predicted_value_variances
 

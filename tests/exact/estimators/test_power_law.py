@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from ldpstream.estimators.bounds.power import shrink_to_power_law
-from ldpstream.estimators.bounds.projection import project_simplex
-from ldpstream.estimators.power import project_power
-from ldpstream.estimators.queries.groups import known_totals
+from ldpstream.estimators.bounds.projection import project_simplex, shrink_to_power_law
+from ldpstream.estimators.estimate import project_power
+from ldpstream.estimators.queries.queries import known_totals
 from ldpstream.estimators.queries.sums import share_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.planning.predict import predicted_linear_variances
+from ldpstream.estimators.planning.predictions import predicted_linear_variances
 from ldpstream.estimators.weights import estimate_weights
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.families.l1.bits import L1Bits

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.quantiles.prefixes import Prefixes
-from ldpstream.estimators.quantiles.sum_prefixes import ChainPrefixes, SetPrefixes
-from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.estimators.quantiles.prefixes import ChainPrefixes, Prefixes, SetPrefixes
+from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.reports import counted, some_statistic
 

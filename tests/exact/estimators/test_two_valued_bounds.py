@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 from scipy.stats import binom
 
 from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
-from ldpstream.estimators.bounds.enumerated import below, enumerated
 from ldpstream.estimators.bounds.options import Estimand, Method
-from ldpstream.estimators.bounds.two_valued import Tosses
+from ldpstream.estimators.bounds.two_valued import Tosses, below, enumerated
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -7,16 +7,15 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.mechanisms import Blocks, SpecError
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.design import DesignLayout, SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry import Geometry
-from ldpstream.mechanisms.families.design.geometry_choice import realise
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
-from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry, realise
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import (

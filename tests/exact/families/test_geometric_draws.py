@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.exact.entropy import WORD, fair_coins
-from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
-from ldpstream.mechanisms.exact.powers import Powers, PowerTable
+from ldpstream.mechanisms.exact.geometric import Powers, PowerTable, TwoSidedGeometric
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.geometric_reference import as_specified
 from tests.exact.scripted import Scripted

@@ -9,9 +9,12 @@ import pytest
 from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.design.geometry import Geometry
-from ldpstream.mechanisms.families.design.geometry_choice import choose, realise
 from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
-from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
+from ldpstream.mechanisms.families.design.projective_geometry import (
+    ProjectiveGeometry,
+    choose,
+    realise,
+)
 from tests.exact.reports import counted
 
 SPACES = [(2, 2), (2, 3), (2, 6), (3, 2), (3, 4), (5, 3), (7, 2), (11, 3)]

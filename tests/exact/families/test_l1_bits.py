@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
-from ldpstream.estimators.planning.predict import predicted_set_variances
-from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.estimators.planning.predictions import predicted_set_variances
+from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import boxes
 from tests.exact.l1_bits_reference import (

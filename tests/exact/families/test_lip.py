@@ -16,8 +16,8 @@ from benchmarks.papers import lip_theory
 from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.policies.lip import Level, interval_around, level_thresholds, worst_leak
 
 PRIORS = [1e-4, 1e-3, 0.01, 0.1, 0.2689, 0.269, 0.3, 0.5, 0.62, 0.9, 0.99, 0.9999]

@@ -9,8 +9,8 @@ from benchmarks.papers import lip_theory
 from benchmarks.papers.lip_curves import Users, root_error
 
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from tests.exact.families.test_lip import EVERY
 
 

@@ -14,8 +14,7 @@ from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, float_above
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1 import geometric as l1_geometric
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from ldpstream.mechanisms.policies.lp_norm import keeps_lp, l1_epsilon
-from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy, keeps_lp, l1_epsilon
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.ratios import in_units, is_within
 

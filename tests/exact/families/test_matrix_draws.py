@@ -5,9 +5,9 @@ import pytest
 
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.exact.powers import Powers, PowerTable
+from ldpstream.mechanisms.exact.geometric import Powers, PowerTable
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.matrix.row_codec import RowCodec
+from ldpstream.mechanisms.families.matrix.rows import RowCodec
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy

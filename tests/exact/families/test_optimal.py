@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms.channels.channel_file import load_channel
-from ldpstream.mechanisms.channels.designed import DesignedChannel
+from ldpstream.mechanisms.channels.designed import DesignedChannel, load_channel
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.estimators.planning.predict import predicted_set_variances
+from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.mechanisms import Blocks, CollectionSpec, SpecError
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD

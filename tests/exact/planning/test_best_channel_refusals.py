@@ -8,8 +8,7 @@ import pytest
 
 from ldpstream.estimators.design import master
 from ldpstream.estimators.design.cone import DesignError
-from ldpstream.estimators.design.optimise import Design, optimise
-from ldpstream.estimators.design.workloads import histogram, ranges, sets
+from ldpstream.estimators.design.optimise import Design, histogram, optimise, ranges, sets
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from tests.exact.policies import classical

@@ -5,20 +5,27 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from ldpstream.estimators.design.optimise import cone_of, optimise
+from ldpstream.estimators.design.optimise import (
+    Workload,
+    cone_of,
+    histogram,
+    optimise,
+    prefixes,
+    ranges,
+    sets,
+)
 from ldpstream.estimators.design.pair_cone import PairCone, closed, essential_pairs
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.design.tree_cone import TreeCone
-from ldpstream.estimators.design.workloads import Workload, histogram, prefixes, ranges, sets
-from ldpstream.estimators.planning.predict import predicted_set_variances
-from ldpstream.estimators.queries.ranges import range_values
+from ldpstream.estimators.planning.predictions import predicted_set_variances
+from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.channels.designed import certify_prior
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism

@@ -9,8 +9,7 @@ from benchmarks.accuracy.scales import gram_of
 from benchmarks.accuracy.total_error import predicted_total_error
 
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
-from ldpstream.mechanisms.families.matrix.workload import WORKLOADS
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, WORKLOADS, Strategy
 from tests.exact.matrices import SIZES, built, queries
 from tests.exact.policies import classical, line
 

@@ -16,21 +16,23 @@ from ldpstream.estimators.planning.compare import (
     compare,
     identity,
 )
-from ldpstream.estimators.planning.predict import (
-    predicted_linear_variances,
-    predicted_set_variances,
-)
 from ldpstream.estimators.planning.predictions import (
     Predictions,
+    predicted_linear_variances,
+    predicted_set_variances,
     prefix_bound,
     prefix_spread,
     query_variances,
     sampling_variances,
 )
-from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
 from ldpstream.estimators.planning.progress import Progress
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
-from ldpstream.estimators.planning.workload import PlannedWorkload
+from ldpstream.estimators.planning.workload import (
+    PlannedWorkload,
+    counted_shares,
+    uniform_shares,
+    zipf_shares,
+)
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.domains.parse import Domain, Labels, Size, Sizes
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

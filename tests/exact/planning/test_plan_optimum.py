@@ -10,15 +10,19 @@ from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import compare
 from ldpstream.estimators.planning.optimum import find_optimum
-from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
-from ldpstream.estimators.planning.workload import PlannedWorkload
+from ldpstream.estimators.planning.workload import (
+    PlannedWorkload,
+    counted_shares,
+    uniform_shares,
+    zipf_shares,
+)
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Size
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.families.lip.settings import Prior
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.soak import chosen
 

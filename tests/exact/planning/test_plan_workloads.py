@@ -5,8 +5,13 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.estimators.planning.priors import counted_shares, uniform_shares, zipf_shares
-from ldpstream.estimators.planning.workload import MOST_QUERIES, PlannedWorkload
+from ldpstream.estimators.planning.workload import (
+    MOST_QUERIES,
+    PlannedWorkload,
+    counted_shares,
+    uniform_shares,
+    zipf_shares,
+)
 
 
 def test_all_ranges_are_all_and_samples_are_uniform():

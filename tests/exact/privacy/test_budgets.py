@@ -14,14 +14,19 @@ from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.exact.dyadic import budget, exp_floor
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.policies.budgets import block_budget, by_entries, float_below, l1_budget
+from ldpstream.mechanisms.policies.budgets import (
+    block_budget,
+    by_entries,
+    float_below,
+    l1_budget,
+    scaled,
+)
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.scale import scaled
 from tests.conformance.instances import INSTANCES
 
 SHAPE = (3, 4)

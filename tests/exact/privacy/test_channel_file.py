@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, SpecError
-from ldpstream.mechanisms.channels.channel_file import (
+from ldpstream.mechanisms.channels.designed import (
+    DesignedChannel,
     channel_document,
     load_channel,
     read_channel,
     save_channel,
 )
-from ldpstream.mechanisms.channels.designed import DesignedChannel
 from ldpstream.mechanisms.exact.dyadic import sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy

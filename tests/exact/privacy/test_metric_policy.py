@@ -9,8 +9,7 @@ import pytest
 
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.policies.lp_norm import l1_epsilon, lp_length
-from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.metric import MetricPolicy, l1_epsilon, lp_length
 
 
 @pytest.mark.grid

@@ -11,8 +11,7 @@ import pytest
 from ldpstream.agents.config import load_config
 from ldpstream.agents.terminal.chunks import from_reports, from_values
 from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.reading import Reading
-from ldpstream.agents.terminal.times import near_now
+from ldpstream.agents.terminal.reading import Reading, near_now
 from ldpstream.mechanisms.base.times import format_time
 from tests.stream.cli import configured, invoke, refused
 

@@ -18,7 +18,7 @@ from ldpstream.agents.config import load_config
 from ldpstream.agents.plan import run
 from ldpstream.agents.plan.model import PlanDocument
 from ldpstream.agents.plan.table import show_plan
-from ldpstream.estimators.planning.predict import (
+from ldpstream.estimators.planning.predictions import (
     predicted_linear_variances,
     predicted_set_variances,
 )

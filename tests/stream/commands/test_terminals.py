@@ -9,9 +9,8 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from ldpstream.agents.demo.screen import open_screen
-from ldpstream.agents.demo.view import Moment
-from ldpstream.agents.process.console import FORMAT_VARIABLE, set_up_logging
+from ldpstream.agents.demo.view import Moment, open_screen
+from ldpstream.agents.process.running import FORMAT_VARIABLE, set_up_logging
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import table_console
 from tests.stream.commands.test_demo_summary import status

@@ -4,14 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from ldpstream.agents.partition.answers import answer
-from ldpstream.agents.partition.grouping import group
+from ldpstream.agents.partition.answers import answer, group
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
-from ldpstream.agents.state.gathered import BehindError
-from ldpstream.agents.state.parts import Part, Parts
+from ldpstream.agents.state.panes import Part, Parts
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import Snapshot
+from ldpstream.agents.state.view import BehindError, Snapshot
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.soak import seeds
 from tests.stream.harness import Cluster, frame, make_context

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import read_batch
-from ldpstream.agents.partition.classify import FATES, LATE
-from ldpstream.agents.partition.copies import Copy
-from ldpstream.agents.partition.counting import count
-from ldpstream.agents.partition.flushes import Settled
+from ldpstream.agents.partition.classify import FATES, LATE, count
+from ldpstream.agents.partition.flushes import Copy, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.context import Context

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from ldpstream.agents.partition.cutover import FormatSwitch
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.partition.upgrade import FormatSwitch
-from ldpstream.agents.state.formats import NEWEST, SWITCH_MS
+from ldpstream.agents.state.context import NEWEST, SWITCH_MS
 from ldpstream.agents.state.records import Head
 from tests.stream.harness import Cluster, frame, make_context
 from tests.stream.hourly import HOURLY, NOW_MS

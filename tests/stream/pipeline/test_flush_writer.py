@@ -8,8 +8,7 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.kafka.identity import SourceChangedError
-from ldpstream.agents.partition.copies import Copy
-from ldpstream.agents.partition.flushes import Flush
+from ldpstream.agents.partition.flushes import Copy, Flush
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from tests.stream.owning import Holder
 from tests.stream.serving import read_city

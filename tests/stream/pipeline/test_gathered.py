@@ -8,7 +8,6 @@ import pytest
 
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.windowed import NotReadyError, WindowedTable
-from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.records import (
     HEAD,
     Head,
@@ -20,7 +19,7 @@ from ldpstream.agents.state.records import (
     state_prefix,
 )
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import totals, windows
+from ldpstream.agents.state.view import BehindError, totals, windows
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica

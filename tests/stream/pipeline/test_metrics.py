@@ -13,7 +13,7 @@ from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.partition.flushes import Outcome
-from ldpstream.agents.state.formats import NEWEST
+from ldpstream.agents.state.context import NEWEST
 from ldpstream.agents.state.view import totals
 from tests.stream.scraped import Samples, scrape, value
 from tests.stream.serving import (

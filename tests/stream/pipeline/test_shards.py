@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.config import Config, ConfigError, Shard, read_config
-from ldpstream.agents.config.shard import is_group
+from ldpstream.agents.config.worker import is_group
 from ldpstream.agents.kafka import addresses
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.pipeline import Pipeline

@@ -4,12 +4,17 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ldpstream.agents.partition.answers import first_kept
-from ldpstream.agents.partition.grouping import expired, group, reports_by_pane, store_parts
+from ldpstream.agents.partition.answers import (
+    expired,
+    first_kept,
+    group,
+    reports_by_pane,
+    store_parts,
+)
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.parts import Part
+from ldpstream.agents.state.panes import Part
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, snapshot
@@ -133,7 +138,7 @@ def _with_a_rest(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[P
 class NothingPending(Patched):
     """The panes after the last part are a part, however small."""
 
-    changes = MappingProxyType({f"{_PARTITION}.grouping.group": _with_a_rest})
+    changes = MappingProxyType({f"{_PARTITION}.answers.group": _with_a_rest})
 
 
 def _once_closed_anywhere(

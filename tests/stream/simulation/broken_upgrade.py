@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ldpstream.agents.partition.cutover import FormatSwitch
 from ldpstream.agents.partition.flushes import Flush
-from ldpstream.agents.partition.upgrade import FormatSwitch
-from ldpstream.agents.state.formats import NEWEST
+from ldpstream.agents.state.context import NEWEST
 from ldpstream.agents.state.records import Head
 from tests.stream.simulation.patched import with_partition
 from tests.stream.simulation.upgrade import UpgradeWorker, UpgradeWorld

@@ -12,7 +12,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ldpstream.agents.partition.copies import Copy
+from ldpstream.agents.partition.flushes import Copy
 from ldpstream.agents.state.records import HEAD, Head, decode_head
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.evaluation import read_key

@@ -17,12 +17,11 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ldpstream.agents.partition.copies import Copy
 from ldpstream.agents.partition.finals import Publication
+from ldpstream.agents.partition.flushes import Copy
 from ldpstream.agents.state.cells import decode_chunk, decode_late, decode_totals
-from ldpstream.agents.state.gathered import missing
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.view import windows
+from ldpstream.agents.state.view import missing, windows
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.stream.simulation.closed import check_counts

@@ -13,10 +13,9 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from ldpstream.agents.state.gathered import BehindError
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import totals, windows
+from ldpstream.agents.state.view import BehindError, totals, windows
 from tests.stream.simulation.violation import demand
 
 if TYPE_CHECKING:

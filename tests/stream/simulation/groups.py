@@ -12,7 +12,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-from ldpstream.agents.state.formats import NEWEST
+from ldpstream.agents.state.context import NEWEST
 from tests.stream.simulation.setting import Setting
 from tests.stream.simulation.violation import demand
 from tests.stream.simulation.worker import Worker

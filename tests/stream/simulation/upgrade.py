@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ldpstream.agents.state.cell_store import HeadRecord
-from ldpstream.agents.state.formats import NEWEST
+from ldpstream.agents.state.context import NEWEST
 from ldpstream.agents.state.records import Head, RecordError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER

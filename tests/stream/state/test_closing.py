@@ -3,7 +3,7 @@
 import pytest
 
 from ldpstream.agents.partition.clock import Control, outstanding
-from ldpstream.agents.state.formats import NEWEST
+from ldpstream.agents.state.context import NEWEST
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.times import LATEST_MS

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from ldpstream.agents.partition.control import MOST_BYTES, ControlError, decode_control
+from ldpstream.agents.partition.clock import MOST_BYTES, ControlError, decode_control
 from ldpstream.agents.state.packed import HEAD, PackedError, decode_packed
 from ldpstream.agents.state.records import Head, Key, Name, encode_head, encode_key
 from ldpstream.agents.state.replica import Replica

@@ -18,8 +18,7 @@ from ldpstream.agents.state.cells import (
     encode_final,
     encode_totals,
 )
-from ldpstream.agents.state.formats import NEWEST
-from ldpstream.agents.state.gaps import Gap
+from ldpstream.agents.state.context import NEWEST
 from ldpstream.agents.state.records import (
     HEAD,
     REASONS,
@@ -33,7 +32,7 @@ from ldpstream.agents.state.records import (
     encode_key,
     state_prefix,
 )
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.windows import Gap, WindowSpec
 from tests.stream.harness import make_context, make_spec
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

@@ -26,7 +26,6 @@ from ldpstream.agents.state.cells import (
     encode_release,
     encode_totals,
 )
-from ldpstream.agents.state.gaps import Gap
 from ldpstream.agents.state.records import (
     HEAD,
     Head,
@@ -42,7 +41,7 @@ from ldpstream.agents.state.records import (
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import totals
-from ldpstream.agents.state.windows import NEVER, WindowSpec
+from ldpstream.agents.state.windows import NEVER, Gap, WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.harness import make_context, make_spec
