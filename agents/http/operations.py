@@ -19,9 +19,9 @@ from ldpstream.agents.document.answers import (
     WindowList,
 )
 from ldpstream.agents.http import api
+from ldpstream.agents.http.describe import window_list
 from ldpstream.agents.http.estimates import estimate, estimate_posted, stored_final
 from ldpstream.agents.http.events import events
-from ldpstream.agents.http.pages import window_list
 from ldpstream.agents.http.parameters import (
     ESTIMATE,
     EVENTS,

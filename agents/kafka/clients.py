@@ -20,8 +20,8 @@ from ldpstream.agents.config.client_options import (
     PRODUCER,
     ClientOptionError,
     settled,
+    tls_context,
 )
-from ldpstream.agents.config.tls import tls_context
 from ldpstream.agents.kafka.fetches import BoundedConsumer
 from ldpstream.agents.kafka.unpacking import batch_bytes
 

@@ -24,10 +24,9 @@ from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.block.decoder import ReportLayout
-from ldpstream.mechanisms.interface.mechanism import Json, Mechanism
+from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, block_tables
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
-from ldpstream.mechanisms.interface.tables import block_tables
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 

@@ -26,14 +26,14 @@ from ldpstream.mechanisms.channels.certificate import (
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.families.matrix.decoder import MatrixDecoder
-from ldpstream.mechanisms.families.matrix.noise import LaplaceRows
-from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
-from ldpstream.mechanisms.families.matrix.proof import (
+from ldpstream.mechanisms.families.matrix.noise import (
+    LaplaceRows,
     channel_of_rows,
     refuse_many,
     told_apart,
     worst_ratios,
 )
+from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
 from ldpstream.mechanisms.families.matrix.rows import RealisedRows, RowCodec, realise
 from ldpstream.mechanisms.families.matrix.settings import read_matrix_settings
 from ldpstream.mechanisms.families.matrix.strategy import (
@@ -42,9 +42,14 @@ from ldpstream.mechanisms.families.matrix.strategy import (
     Strategy,
     strategy_tables,
 )
-from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
+from ldpstream.mechanisms.interface.mechanism import (
+    Json,
+    Mechanism,
+    Reports,
+    Statistic,
+    policy_tables,
+)
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.tables import policy_tables
 from ldpstream.mechanisms.policies.policy import Policy
 
 _MAX_STATISTIC = 1 << 24

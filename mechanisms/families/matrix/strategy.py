@@ -18,7 +18,7 @@ from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import read_rows
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.interface.tables import MAX_TABLE_BYTES
+from ldpstream.mechanisms.interface.mechanism import MAX_TABLE_BYTES
 
 Entries = NDArray[np.int32]
 

@@ -8,8 +8,8 @@ import pytest
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.matrix.noise import worst_ratios
 from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
-from ldpstream.mechanisms.families.matrix.proof import worst_ratios
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 from tests.exact.matrices import built
