@@ -42,8 +42,8 @@ from benchmarks.engine.tables import Report, markdown
 from benchmarks.engine.targets import Target, targets
 
 PARTS = ("process", "speed", "latency", "state", "workers", "partitions")
-SECTIONS = ("run", *PARTS[1:], "recovery")
-"""Sections that a page has a place for; aggregation in process and targets are only printed."""
+SECTIONS = ("run", "speed", "latency", "state")
+"""Sections that a page has a place for; the others are only printed."""
 PART_SECONDS = 600.0
 _VALUES = 1_000
 
