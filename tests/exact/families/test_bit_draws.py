@@ -46,8 +46,8 @@ def reference(threshold: int, n: int, entropy: SeededEntropy) -> list[int]:
     The bytes, unused bits included and the last group padded, form groups of 64 bits. Round by
     round, for the digits of T from the highest of 64 on, each group of which a bit is undecided
     draws a word; its bit i, from the lowest, belongs to bit i of the group. An undecided bit whose
-    digit is not that of T is decided: kept if that digit is 0, else flipped. A bit undecided after all
-    64 is flipped. Many values are taken in parts of 4 MiB of reports. Under `hold` the next 64
+    digit differs from T's is decided: kept if the digit is 0, else flipped. A bit undecided after
+    all 64 is flipped. Many values are taken in parts of 4 MiB of reports. Under `hold` the next 64
     digits of the probability follow, until they end or all bits are decided.
     """
     count = -(-n // 8)
