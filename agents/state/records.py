@@ -18,7 +18,7 @@ Names:
 - with `minimum`, in partition 0 only: `part`, panes of which answers hold all or none; `release`,
   what answers may hold of a pane that is in no part yet; `open`, a chunk of a release's statistic.
 
-`docs/internals/state-topic.md` specifies the bytes.
+`docs/internals/state-topic.md` has the rules; tests/vectors/state.json pins the bytes.
 """
 
 import struct

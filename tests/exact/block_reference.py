@@ -1,6 +1,21 @@
-"""The draws of randomised response, projective geometry and subsets as docs/vectors.md orders them.
+"""The order in which the vectors draw what is in blocks (docs/vectors.md), in plain integers.
 
-An implementation of its own, in plain integers and lists, from the canonical parameters alone.
+An implementation of its own, from the canonical parameters alone. First come all words u. What
+follows goes by ascending size of the blocks, those of one value drawing nothing.
+
+- `projective-geometry`: the numbers of z of all values with u < T; then, for the others, round by
+  round, a number below K for each whose last one was orthogonal.
+- `subset-selection`, in batches of 2^20/k values, k being the size: each value has k keys of 32
+  bits, the lower half of a word before the upper one, rows one after another (a half may be left
+  over). The own value gets the key 0 if u < T, else 2^32 - 1. The values with keys up to the d-th
+  smallest are taken; where these are more than d, all keys of that row are drawn again, all such
+  rows of the batch together.
+- `tree` (not written out here): all words v come before this. Then, level by level, all values of
+  that size and level draw together: numbers below the number of nodes less 1 for those with v >= T,
+  or what `projective-geometry` draws.
+
+`randomized-response` draws a number below k - 1 for every value, kept or not, and one below 1 in a
+block of one value; its sizes need no order.
 """
 
 from collections.abc import Callable, Mapping, Sequence

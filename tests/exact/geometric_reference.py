@@ -1,6 +1,26 @@
-"""The draws of `l1-geometric` and `matrix` as docs/vectors.md orders them, one word at a time.
+"""How the vectors draw `l1-geometric` and `matrix` (docs/vectors.md), one word at a time.
 
-An implementation of its own, in plain integers and lists.
+An implementation of its own, in plain integers and lists, of an exact way to draw G.
+
+A *trial of level j* succeeds with probability a^(2^j): a word below the first 64 binary digits of
+that number succeeds, one above fails, and one equal to them is decided by the next word and the
+next 64 digits, and so on (a number whose digits have ended is not below itself). Of several trials
+all first words are drawn first, then, in order, the further ones.
+
+1. s is the least number with a^(2^s) < 1/2, or with 2^s at least the largest dimension.
+2. Each coordinate (value by value, dimension by dimension) has 1 + s cells: the direction, of level
+   0, and the digits 0 to s - 1 of G, each with its number as level. All undecided cells toss coins:
+   the bits of as many words as they fill, from the lowest on. A cell with a 0 is 0. The others make
+   a trial of their level: success is 1, failure leaves the cell undecided for the next round.
+3. The direction is up where its cell is 1, and G begins as its digits. Each coordinate with
+   G < m - 2 - x (up) or G < x (down) makes a trial of level s. Success adds 2^s to G, and the
+   coordinate goes on while G is below that bound; failure ends it. All coordinates do so together,
+   round by round.
+
+`matrix` draws the same way. Its coordinates are the noisy rows, value by value, with x = A - low
+and m = high - low + 1, each trial with its own row's a; s is found for the largest a and the
+largest m. Many values are drawn in batches of 2^20/rows (rounded down, at least one), each with all
+three steps.
 """
 
 from fractions import Fraction

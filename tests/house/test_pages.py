@@ -50,7 +50,6 @@ RUN_BY: Final = {
     "docs/changes.md#Another release": "tests/stream/pipeline/test_engine.py",
     "docs/changes.md#More partitions": "tests/stream/pipeline/test_engine.py",
     "docs/http.md#Live updates": "tests/stream/http/test_http_events.py",
-    "docs/wire.md#Frame": "tests/exact/wire/test_vectors.py",
 }
 """The test that runs or compares the blocks below a heading, or those of a whole page."""
 

@@ -1,4 +1,4 @@
-"""Packed coins decide by exact comparisons, and `l1-bits` draws them as docs/vectors.md says."""
+"""Packed coins decide by exact comparisons, and `l1-bits` draws them as the vectors do."""
 
 from fractions import Fraction
 
@@ -46,7 +46,15 @@ def test_a_coin_is_one_where_its_number_is_below_the_threshold(threshold: int):
 
 
 def reference(threshold: int, n: int, entropy: SeededEntropy) -> list[int]:
-    """The coins of n bytes, one bit at a time, in plain integers."""
+    """The coins of n bytes, 1 where a bit is kept, one bit at a time, in plain integers.
+
+    The bytes, unused bits included and the last group padded, form groups of 64 bits. Round by
+    round, for the digits of T from the highest of 64 on, each group of which a bit is undecided
+    draws a word; its bit i, from the lowest, belongs to bit i of the group. An undecided bit whose
+    digit differs from T's is decided: kept if the digit is 0, else flipped. A bit undecided after
+    all 64 is flipped. Many values are taken in parts of 4 MiB of reports. Under `hold` the next 64
+    digits of the probability follow, until they end or all bits are decided.
+    """
     count = -(-n // 8)
     decided: list[dict[int, int]] = [{} for _ in range(count)]
     for place in reversed(range(64)):

@@ -15,11 +15,9 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, FrameError, decode_frame, encode_frame
-from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.one_report import OneReport
 from tests.exact.scripted import Scripted, words_in
-from tests.pages import shown_alone
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 
@@ -56,18 +54,6 @@ def test_frames_are_written_and_read_as_listed(vector: dict):
     assert frame.times_ms.tolist() == [run["time_ms"] for run in runs]
     assert frame.counts.tolist() == [len(run["reports"]) for run in runs]
     assert np.array_equal(frame.payload, payload)
-
-
-def test_the_smallest_frame_is_the_one_that_docs_wire_md_shows():
-    lines = shown_alone("docs/wire.md", "Frame").code.splitlines()
-    frame = bytes.fromhex(lines[0])
-    assert len(frame) == 25
-    time_ms = parse_time("2026-11-21T10:00:00Z")
-    payload = np.array([[7]], dtype=np.uint8)
-    assert frame == encode_frame(bytes.fromhex("00112233445566ff"), np.array([time_ms]), payload)
-    # Each part stands above its words.
-    parts = {"01 00 01": "version", "00 11 22": "fingerprint", "00 69": "2026-", "07": "report 7"}
-    assert all(lines[0].rindex(part) == lines[1].index(word) for part, word in parts.items())
 
 
 @pytest.mark.parametrize("vector", FRAMES["refused"], ids=name_of)
