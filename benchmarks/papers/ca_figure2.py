@@ -13,9 +13,9 @@ the paper; read as the size of a block it would give the same four partitions in
 Geo(0.95) as printed there is `0.95 * 0.05^i`, three values in effect; `0.95^i` may be meant: both
 are run, in order and permuted. The paper does not say which permutation: ours is seeded.
 
-The dashed lines are the bound `(c/2) sqrt(sum k_j^2 / n)` of docs/theory.md section 3, seven times
-below the paper's `2c sqrt(3 sum k_j^2 / n)`. It holds before the projection and, as blocks have
-equal sizes, after it: the projection moves no estimate farther from the truth in the Euclidean
+The dashed lines are the bound `(c/2) sqrt(sum k_j^2 / n)`, `c = (e^eps + 1)/(e^eps - 1)`, seven
+times below the paper's `2c sqrt(3 sum k_j^2 / n)`. It holds before the projection and, as blocks
+have equal sizes, after it: the projection moves no estimate farther from the truth in the Euclidean
 norm, and by Cauchy-Schwarz the same bound follows.
 """
 

@@ -14,9 +14,9 @@ noise, and so do the values of `l1-geometric` near the most frequent one: means 
 scatter by a third.
 
 The paper's expression of Theorems 2 and 3, with constant 1, is no upper bound in two dimensions or
-more (docs/theory.md section 5). It still lies above the means: ranges with random ends seldom hold
-the first values, which most users have. The tables say how many of the 100 ranges exceed it; the
-last table, and the crosses in the picture, show a range that holds all users.
+more (docs/theory.md, corrections). It still lies above the means: ranges with random ends seldom
+hold the first values, which most users have. The tables say how many of the 100 ranges exceed it;
+the last table, and the crosses in the picture, show a range that holds all users.
 """
 
 import argparse

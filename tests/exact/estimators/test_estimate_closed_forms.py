@@ -1,4 +1,4 @@
-"""The closed forms of docs/theory.md sections 1 to 3 equal the general theory of section 0."""
+"""Closed forms of the errors of [CA]'s mechanisms equal docs/theory.md section 0."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The a-priori bounds of docs/theory.md sections 2 and 3, against expectations by enumeration."""
+"""Bounds on the distances of [CA]'s mechanisms, against expectations by enumeration."""
 
 import itertools
 import math

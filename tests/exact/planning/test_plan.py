@@ -281,7 +281,7 @@ def test_candidates_nearly_as_good_for_half_the_bits_are_named():
 
 @pytest.mark.parametrize("n", [100, 10_000])
 def test_the_bound_of_total_variation_is_below_the_closed_forms(n: int):
-    """docs/theory.md sections 2 and 3, for any shares: these are proved by the same inequality."""
+    """Those of [CA]'s mechanisms, for any shares, which are proved by the same inequality."""
     sizes = np.array([1, 3, 5, 1, 2])
     blocks = Blocks(np.repeat(np.arange(5), sizes))
     sensitive, k = frozenset({0, 4, 7}), 12
