@@ -40,12 +40,12 @@ def _families() -> tuple[HistogramMetricFamily, HistogramMetricFamily]:
     return (
         HistogramMetricFamily(
             "ldpstream_lateness_seconds",
-            "The least grace with which a report would have been counted",
+            "The least grace with which a counted or late report would have been counted",
             labels=["collection"],
         ),
         HistogramMetricFamily(
             "ldpstream_delay_seconds",
-            "From a report's event time to its arrival; below 0: dated ahead of it",
+            "From a report's event time to its arrival, below 0 if dated ahead (only buckets)",
             labels=["collection"],
         ),
     )
