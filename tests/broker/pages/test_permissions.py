@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.agents.kafka.addresses import declare_addresses
 from ldpstream.agents.kafka.declare import declare_topics
-from tests.broker.pages.acls import documented, grant
+from tests.broker.pages.acls import grant
 from tests.broker.pages.listeners import STRANGER, Secured
 from tests.lab import START_MS, Lab
 from tests.processes import PATIENCE_SECONDS
