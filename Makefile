@@ -144,7 +144,7 @@ $(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
 
 SITE ?= build/site
 # Pages stand in the site as they stand here, so that a link leads to the same in both. The reference
-# is made from the code, and each site says of which version it is.
+# is made from the code, for the site alone, and each site says of which version it is.
 docs: $(TOOLS)/uv $(VENV)/.dev
 	@rm -rf build/pages && mkdir -p build/pages
 	@cp --parents --recursive *.md docs clients/*/README.md clients/javascript/example agents/page/vendor/README.md build/pages

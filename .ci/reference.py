@@ -1,6 +1,7 @@
-"""Write the pages of the site that are made from the code: `python .ci/reference.py FOLDER`.
+"""Write the pages that only the site has: `python .ci/reference.py FOLDER`.
 
-All commands with their options, and all public names of Python, as they describe themselves.
+All commands with their options, all public names of Python, all keys of the configuration and all
+metrics, as they describe themselves; and the mistakes with their messages, as recorded.
 """
 
 import inspect
@@ -9,15 +10,25 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, cast, get_type_hints
 
 import click
+from prometheus_client import CollectorRegistry
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
 
 from ldpstream import __version__
 from ldpstream.agents.cli.main import COMMANDS, find_command
+from ldpstream.agents.config import reference
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.metrics.gateway import GatewayMetrics
+from ldpstream.agents.metrics.gauges import PipelineCollector
+from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.mechanisms.base.canonical import Json
 
 COLUMNS: Final = 100
+RECORDED: Final = Path(__file__).parents[1] / "tests" / "mistakes" / "mistakes.md"
+"""What `python -m tests.mistakes` prints; its test compares the two."""
 _PATH: Final = re.compile(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])")
 """The modules before a type's name."""
 MODULES: Final = {
@@ -147,7 +158,77 @@ def _fenced(text: str, language: str) -> list[str]:
     return [f"```{language}", text.rstrip(), "```"]
 
 
-PAGES: Final = {"docs/commands.md": commands, "docs/names.md": names}
+def metrics() -> str:
+    """Return the page of all metrics, by the process that exports them."""
+    gauges = PipelineCollector(cast("Any", None), {})
+    processes = {
+        "Worker": [*_collectors(Metrics().registry), gauges],
+        "Gateway": _collectors(GatewayMetrics([]).registry),
+        "Packer": _collectors(PackMetrics([]).registry),
+    }
+    lines = [f"# Every metric of ldpstream {__version__}", "", _METRICS]
+    for process, collectors in processes.items():
+        lines += [f"## {process}", "", "| metric | kind | |", "|---|---|---|"]
+        for family, labels in _families(collectors):
+            name = f"{family.name}_total" if family.type == "counter" else family.name
+            shown = f"{name}{{{', '.join(labels)}}}" if labels else name
+            lines.append(f"| `{shown}` | {family.type} | {family.documentation} |")
+        lines += ["", *([_WORKER] if process == "Worker" else [])]
+    return "\n".join(lines)
+
+
+_METRICS: Final = """\
+Each with its HELP in `/metrics`. No label identifies a device, and only values that the
+configuration lists are shown. Counters start at zero with their process: sum their rates. Rules,
+alerts and dashboards: [operations.md](operations.md).
+"""
+_WORKER: Final = """\
+Estimates, what is said of the newest windows, and the test of the priors come from the worker that
+owns partition 0; the state of a partition comes from every worker, so take the maximum.
+
+### Choosing `grace`
+
+The grace with which one report in a thousand would have been late:
+
+```text
+histogram_quantile(0.999,
+  sum by (le) (rate(ldpstream_lateness_seconds_bucket{collection="NAME"}[1d])))
+```
+
+The bucket `le="60.0"` divided by `le="+Inf"`, as rates, is the share on time with a grace of a
+minute.
+
+`ldpstream_delay_seconds` shows the clocks of devices: negative delays are dated ahead, and a peak
+far above the rest is a slow clock or a queue. Times are cut to `precision`, so a delay is too long
+by up to that.
+"""
+
+
+def _collectors(registry: CollectorRegistry) -> list[Collector]:
+    return list(registry._collector_to_names)  # noqa: SLF001 (it lists them in no other way)
+
+
+def _families(collectors: list[Collector]) -> Iterator[tuple[Metric, tuple[str, ...]]]:
+    """Yield the metrics of ldpstream with their labels, without those of any process."""
+    for collector in collectors:
+        for family in getattr(collector, "describe", collector.collect)():
+            if family.name.startswith("ldpstream_"):
+                labelled = family if hasattr(family, "_labelnames") else collector
+                yield family, tuple(labelled._labelnames)  # noqa: SLF001 (as above)
+
+
+def mistakes() -> str:
+    """Return the page of mistakes and their messages."""
+    return RECORDED.read_text("utf-8")
+
+
+PAGES: Final = {
+    "docs/commands.md": commands,
+    "docs/names.md": names,
+    "docs/configuration.md": reference.page,
+    "docs/metrics.md": metrics,
+    "docs/mistakes.md": mistakes,
+}
 """What makes each page, by where it stands in the site."""
 
 

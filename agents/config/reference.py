@@ -61,7 +61,7 @@ def json_schema() -> Schema:
 
 
 def page() -> str:
-    """Return docs/configuration.md."""
+    """Return what `ldpstream keys` prints."""
     definitions = json_schema()["$defs"]
     collection = definitions["CollectionTable"]["properties"]
     inner = {"window": "WindowTable", "spread": "SpreadTable", "publish": "PublishTable"}

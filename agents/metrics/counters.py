@@ -56,12 +56,12 @@ def _families() -> tuple[HistogramMetricFamily, HistogramMetricFamily]:
     return (
         HistogramMetricFamily(
             "ldpstream_lateness_seconds",
-            "The least grace with which a report would have been counted",
+            "The least grace with which a counted or late report would have been counted",
             labels=["collection"],
         ),
         HistogramMetricFamily(
             "ldpstream_delay_seconds",
-            "From a report's event time to its arrival; below 0: dated ahead of it",
+            "From a report's event time to its arrival, below 0 if dated ahead (only buckets)",
             labels=["collection"],
         ),
     )
@@ -91,43 +91,43 @@ class Metrics(ProcessMetrics):
         self._documents: dict[str, EstimateDocument] = {}
         self._reports = Counter(
             "ldpstream_reports",
-            "Reports decided by heads that this worker won, by result",
+            "Reports decided by this worker: counted, late or rejected",
             ["collection", "result"],
             registry=registry,
         )
         self._accepted = Counter(
             "ldpstream_accepted_reports",
-            "The part of ldpstream_reports under specs that a collection accepts",
+            "The part of ldpstream_reports_total under specs that a collection accepts",
             ["collection", "fingerprint", "result"],
             registry=registry,
         )
         self._rejected = Counter(
             "ldpstream_rejected",
-            "Rejected reports of heads that this worker won, by reason",
+            "The rejected among ldpstream_reports_total, by reason",
             ["collection", "reason"],
             registry=registry,
         )
         self._lost_offsets = Counter(
             "ldpstream_lost_offsets",
-            "Source offsets that the broker deleted before they were read",
+            "Source offsets that retention deleted before they were read",
             ["collection"],
             registry=registry,
         )
         self._refused_orders = Counter(
             "ldpstream_refused_orders",
-            "Invalid messages of the control topic, which are skipped",
+            "Invalid messages of the control topic, from its beginning at each start",
             ["collection"],
             registry=registry,
         )
         self._packed = Counter(
             "ldpstream_packed_messages",
-            "Packed messages read, by result; those after a hole are read again",
+            "Packed messages read: taken, repeat, hole, or why they are refused",
             ["collection", "result"],
             registry=registry,
         )
         self._reread = Counter(
             "ldpstream_reread_offsets",
-            "Source offsets read from the source itself where packed messages are the input",
+            "Offsets read from the source itself where packed messages are the input",
             ["collection"],
             registry=registry,
         )
@@ -139,21 +139,21 @@ class Metrics(ProcessMetrics):
         )
         self._flush = Histogram(
             "ldpstream_flush_seconds",
-            "Time from the first cell sent to the head seen to have won",
+            "Time of a flush, from its first record sent to its commit record read back",
             ["collection"],
             buckets=FLUSH_BUCKETS_SECONDS,
             registry=registry,
         )
         self._http = Histogram(
             "ldpstream_http_seconds",
-            "Time from a request to its answer, by operation and HTTP status",
+            "Time from a request to its answer, by operationId of /openapi.json and status",
             ["operation", "status"],
             buckets=FLUSH_BUCKETS_SECONDS,
             registry=registry,
         )
         self._streams = Gauge(
             "ldpstream_http_streams",
-            "Open streams of live updates",
+            "Open streams of live updates, of at most 64",
             ["collection"],
             registry=registry,
         )

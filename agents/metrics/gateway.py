@@ -35,13 +35,13 @@ class GatewayMetrics(ProcessMetrics):
         super().__init__()
         self._uploads = Counter(
             "ldpstream_gateway_uploads",
-            "Uploads answered, by what became of them",
+            "Uploads answered: accepted, repeated, to be repeated (full, unavailable), or refused",
             ["collection", "result"],
             registry=self.registry,
         )
         self._reports = Counter(
             "ldpstream_gateway_reports",
-            "Reports accepted, each once",
+            "Reports that the broker has, each once",
             ["collection"],
             registry=self.registry,
         )
@@ -55,10 +55,10 @@ class GatewayMetrics(ProcessMetrics):
         self.queue, self.queue_bytes, self.remembered, self.connections = (
             Gauge(f"ldpstream_gateway_{name}", text, registry=self.registry)
             for name, text in (
-                ("queue_uploads", "Uploads that wait for the broker"),
-                ("queue_bytes", "Bytes of the uploads that wait for the broker"),
+                ("queue_uploads", "Uploads waiting for the broker"),
+                ("queue_bytes", "Bytes of the uploads waiting for the broker"),
                 ("remembered_uploads", "Accepted uploads whose keys are known"),
-                ("open_connections", "Connections that are open"),
+                ("open_connections", "Open connections"),
             )
         )
         for name in collections:

@@ -17,6 +17,10 @@ from ldpstream.mechanisms.base.times import parse_time
 _BY_PARTITION = ("collection", "partition")
 _BY_QUERY = ("collection", "query")
 _BY_SPEC = ("collection", "fingerprint")
+_ESTIMATE = (
+    "Estimate in the newest published window, of range:NAME, quantile:P, linear:NAME, "
+    "value:LABEL, top:RANK or mmse:LABEL; of records after ATTRIBUTE."
+)
 
 
 class PipelineCollector(Collector):
@@ -59,9 +63,12 @@ class PipelineCollector(Collector):
 def _families() -> dict[str, GaugeMetricFamily]:
     shapes = {
         "ready": ("1 once every partition's state has been read to its end", ("collection",)),
-        "problems": ("Reasons why a collection does not work as it should", ("collection",)),
+        "problems": (
+            "Problems of a collection; `ldpstream status URL` names them",
+            ("collection",),
+        ),
         "collection_stopped": (
-            "1 where a collection, or a spec that it accepts, has stopped until it is mended",
+            "1 if it, or a spec that it accepts, has stopped until somebody fixes the problem",
             ("collection",),
         ),
         "owned": ("1 for a partition assigned to this worker", _BY_PARTITION),
@@ -72,18 +79,27 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "watermark_seconds": ("Event time reached, in seconds since 1970", _BY_PARTITION),
         "idle": ("1 for a partition that is idle", _BY_PARTITION),
         "clock_skew_seconds": (
-            "How far this worker's clock is ahead of the broker's, at least",
+            "How far this worker's clock is ahead of the broker's, at least; absent if unknown",
             (),
         ),
         "missing_offsets": (
             "Offsets that retention deleted unread, which windows still kept may lack",
             _BY_PARTITION,
         ),
-        "state_format": ("Format of the winning head", _BY_PARTITION),
-        "state_reads": ("Newest format that the winning head's writer reads", _BY_PARTITION),
-        "state_cells": ("Live cells of the state", _BY_PARTITION),
+        "state_format": (
+            "Format of the state; none before a partition's first commit",
+            _BY_PARTITION,
+        ),
+        "state_reads": (
+            "Newest format that the partition's owner reads; the smallest holds a switch back",
+            _BY_PARTITION,
+        ),
+        "state_cells": (
+            "Live cells of the state; partition 0 has those of closed windows",
+            _BY_PARTITION,
+        ),
         "state_bytes": ("Bytes of the values of live cells", _BY_PARTITION),
-        "state_dead_records": ("Changelog records waiting for deletion", _BY_PARTITION),
+        "state_dead_records": ("Changelog records to be deleted", _BY_PARTITION),
         "accepted_ready": ("As ldpstream_ready, of accepted specs", _BY_SPEC),
         "accepted_problems": ("As ldpstream_problems, of accepted specs", _BY_SPEC),
         "accepted_lag_records": (
@@ -96,22 +112,25 @@ def _families() -> dict[str, GaugeMetricFamily]:
         ),
         "window_reports": ("Reports in the newest published window", ("collection",)),
         "window_end_seconds": ("End of that window, in seconds since 1970", ("collection",)),
-        "estimate": ("Estimate of a configured query in the newest published window", _BY_QUERY),
+        "estimate": (_ESTIMATE, _BY_QUERY),
         "estimate_low": ("Lower confidence bound of ldpstream_estimate", _BY_QUERY),
         "estimate_high": ("Upper confidence bound of ldpstream_estimate", _BY_QUERY),
         "final_window_reports": ("Reports in the newest final window", ("collection",)),
         "final_window_end_seconds": ("End of that window, in seconds since 1970", ("collection",)),
-        "final_estimate": ("Estimate of a configured query in the newest final window", _BY_QUERY),
+        "final_estimate": ("As ldpstream_estimate, in the newest final window", _BY_QUERY),
         "final_estimate_low": ("Lower confidence bound of ldpstream_final_estimate", _BY_QUERY),
         "final_estimate_high": ("Upper confidence bound of ldpstream_final_estimate", _BY_QUERY),
-        "window_seconds": ("From the start of a window until it may be final", ("collection",)),
+        "window_seconds": (
+            "Size and grace: from the start of a window until it may be final",
+            ("collection",),
+        ),
         "prior_calibration_p_value": (
-            "Of the test that reports agree with the priors; small: a prior is wrong",
+            "Of the test that reports agree with the priors (lip); small: a prior is wrong",
             ("collection",),
         ),
         "prior_calibration_wrong": ("1 if that test calls a prior wrong", ("collection",)),
         "prior_calibration_flagged_levels": (
-            "Levels of prior and epsilon that their reports contradict",
+            "Levels of prior and epsilon that their reports contradict by themselves",
             ("collection",),
         ),
     }

@@ -1,4 +1,4 @@
-"""`python -m tests.mistakes` prints docs/mistakes.md."""
+"""`python -m tests.mistakes` prints what mistakes.md in this folder records."""
 
 from tests.mistakes.page import page
 

@@ -1,4 +1,4 @@
-"""docs/mistakes.md: every mistake, made, with its message."""
+"""A page of every mistake, made, with its message."""
 
 import asyncio
 import os

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.house.scripts import script
 from tests.ops.exported import exported, samples
 from tests.ops.monitoring import skip_without_prometheus
 from tests.ops.queries import BOARDS, DOCKER, board_expressions, metrics_in, rules
@@ -96,19 +97,17 @@ def test_every_metric_is_in_a_dashboard_or_an_alert_or_has_a_reason():
     }
 
 
-def test_every_metric_is_in_the_list_of_metrics_with_its_labels():
-    page = (DOCKER.parent / "docs" / "metrics.md").read_text()
-    listed = {}
-    for part in page.split("\n## ")[1:]:
-        process = part.partition("\n")[0].lower()
-        for rows, shared in zip(
-            part.split("\nWithout `collection`:"), ({"collection"}, set()), strict=False
-        ):
-            for names in re.findall(r"^\| (`ldp[^|]*`) \|", rows, re.MULTILINE):
-                for name, labels in re.findall(r"(\w+)(?:\{([^}]*)\})?`", names):
-                    listed[process, name] = {*re.findall(r"\w+", labels), *shared}
+ROW = re.compile(r"^\| `(\w+)(?:\{(.*)\})?` \| (\w+) \| (.+) \|$", re.MULTILINE)
+
+
+def test_the_page_of_metrics_has_each_with_its_kind_labels_and_text():
+    listed = {
+        (part.partition("\n")[0].lower(), name): (kind, set(re.findall(r"\w+", labels)))
+        for part in script("reference").metrics().split("\n## ")[1:]
+        for name, labels, kind, _ in ROW.findall(part)
+    }
     assert listed == {
-        key: labels for key, (_, labels) in exported().items() if key[1].startswith("ldpstream_")
+        key: found for key, found in exported().items() if key[1].startswith("ldpstream_")
     }
 
 

@@ -10,7 +10,6 @@ from tests.pages import Place, agrees, blocks
 @pytest.mark.parametrize(
     "page",
     [
-        "docs/guides/choose.md",
         "docs/guides/policy.md",
         "docs/guides/bounds.md",
         "docs/channel-files.md",

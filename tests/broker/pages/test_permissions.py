@@ -9,7 +9,7 @@ import pytest
 
 from ldpstream.agents.kafka.addresses import declare_addresses
 from ldpstream.agents.kafka.declare import declare_topics
-from tests.broker.pages.acls import documented, grant
+from tests.broker.pages.acls import grant
 from tests.broker.pages.listeners import STRANGER, Secured
 from tests.lab import START_MS, Lab
 from tests.processes import PATIENCE_SECONDS
@@ -108,6 +108,7 @@ async def test_missing_topics_that_could_not_be_created_are_named(
 async def test_a_packer_works_with_the_documented_permissions(
     secured: Secured, tmp_path: Path
 ) -> None:
+    """Those of docs/kafka.md."""
     lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path, extra='input = "frames"')
     topics, own = lab.collection.topics, copy(lab)
     everything = replace(lab.config.kafka, bootstrap=secured.bootstrap("PLAINTEXT"), options={})
@@ -118,13 +119,14 @@ async def test_a_packer_works_with_the_documented_permissions(
     assert await asyncio.to_thread(refused.wait) == 1
     assert "does not permit it: [Error 29] TopicAuthorizationFailedError: topic" in refused.errors()
     refused.kill()
-    names = {
-        "checkins.reports": topics.source,
-        "ldpstream.pack": own.config.worker.pack_group,
-        "User:packer": f"User:{STRANGER}",
-    }
+    permit = f"kafka-acls.sh --bootstrap-server one:9092 --add --allow-principal User:{STRANGER}"
+    commands = (
+        f"{permit} --operation Read --topic {topics.source}",
+        f"{permit} --operation Write --topic {topics.frames}",
+        f"{permit} --operation Read --group {own.config.worker.pack_group}",
+    )
     async with secured.administrator() as client:
-        await grant(client, documented("docs/pack.md", "Who may do what", names))
+        await grant(client, "\n".join(commands))
     async with own.producer() as producer:
         frame = own.frame(1, first_ms=START_MS, last_ms=START_MS)
         await producer.send_and_wait(topics.source, frame, partition=2)
