@@ -175,6 +175,19 @@ def test_files_that_pages_name_are_there(page: str):
     assert not gone
 
 
+MODULE: Final = re.compile(r"`([\w/]+\.py)`")
+
+
+@pytest.mark.parametrize("page", [page for page in pages() if page.startswith("docs/")])
+def test_modules_that_pages_name_are_there(page: str):
+    """A page may leave out the folder that it is about."""
+    rooms = ("agents", "benchmarks", "estimators", "mechanisms", "tests")
+    there = {path.as_posix() for room in rooms for path in (ROOT / room).rglob("*.py")}
+    named = MODULE.findall((ROOT / page).read_text("utf-8"))
+    made = {path for path in named if path.startswith(MADE)}
+    assert not {n for n in named if not any(one.endswith(f"/{n}") for one in there)} - made
+
+
 @pytest.mark.parametrize("page", [page for page in pages() if page.startswith("docs/")])
 def test_the_index_lists_every_page_under_docs(page: str):
     listed = LINK.findall((ROOT / "docs" / "README.md").read_text("utf-8"))
