@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TypeVar
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
@@ -14,7 +15,18 @@ from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.partition.clock import Control, encode_control
 from tests.brokers import Broker
 from tests.processes import PATIENCE_SECONDS
-from tests.running import running
+
+Client = TypeVar("Client", AIOKafkaConsumer, AIOKafkaProducer)
+
+
+@asynccontextmanager
+async def running(client: Client) -> AsyncIterator[Client]:
+    """Start a client, and stop it at the end of the block."""
+    await client.start()
+    try:
+        yield client
+    finally:
+        await client.stop()
 
 
 class Connected:

@@ -1,14 +1,20 @@
-"""Channels written out in exact rationals, and variances by their definition."""
+"""What exact tests compute by definition: channels, statistics, variances; and scripted entropy."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import product
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.estimators.planning.predictions import predicted_set_variances
+from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from tests.seeded import SeededEntropy
 
 Vector = Sequence[Fraction]
 Rows = list[list[Fraction]]
@@ -51,3 +57,60 @@ def variance_of(
     if estimand == "population":
         return second - times(shares, weights) ** 2
     return second - times(shares, [w * w for w in weights])
+
+
+def accumulated(mechanism: Mechanism, reports: np.ndarray) -> Statistic:
+    statistic = mechanism.empty()
+    mechanism.accumulate(statistic, reports)
+    return statistic
+
+
+def counted(mechanism: Mechanism, values: np.ndarray, seed: int = 1) -> Statistic:
+    """Return the statistic of one report of each value."""
+    return accumulated(mechanism, mechanism.privatize(values, entropy=SeededEntropy(seed)))
+
+
+def some_statistic(mechanism: Mechanism, n: int, seed: int = 1) -> tuple[np.ndarray, Statistic]:
+    """Return values drawn uniformly and the statistic of their reports."""
+    values = np.random.default_rng(seed).integers(0, mechanism.size, n)
+    return values, counted(mechanism, values, seed)
+
+
+class Scripted:
+    """Hands out these words in order, modulo 2^64, however many are asked for at once."""
+
+    def __init__(self, *batches: Sequence[int]) -> None:
+        self.left = [word % WORD for batch in batches for word in batch]
+
+    def words(self, n: int) -> NDArray[np.uint64]:
+        taken, self.left = self.left[:n], self.left[n:]
+        assert len(taken) == n
+        return np.array(taken, dtype=np.uint64)
+
+
+def words_in(digits: str) -> list[int]:
+    """Return the words of hexadecimal digits, 16 each."""
+    return [int(digits[i : i + 16], 16) for i in range(0, len(digits), 16)]
+
+
+Holds = Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]
+
+
+def failing(means: Sequence[float], holds: Holds) -> float:
+    """The exact probability that `holds(n, ones)` fails at some n: bits with these means.
+
+    `ones` are all numbers of ones that n bits may have.
+    """
+    alive = np.array([1.0])
+    for n, mean in enumerate(means, 1):
+        alive = np.append(alive * (1 - mean), 0.0) + np.append(0.0, alive * mean)
+        alive *= holds(n, np.arange(n + 1))
+    return 1.0 - float(alive.sum())
+
+
+def predicted_value_variances(
+    mechanism: Mechanism, values: Iterable[int], **options: Any
+) -> Floats:
+    """Those of the sets of one value each."""
+    sets = [np.array([value]) for value in values]
+    return predicted_set_variances(mechanism, sets, **options)

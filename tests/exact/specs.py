@@ -1,8 +1,28 @@
-"""Small specs of every kind, for tests that change one key at a time."""
+"""Small specs, policies, mechanisms and records that tests share."""
 
+from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
 
 from ldpstream.mechanisms import CollectionSpec
+from ldpstream.mechanisms.domains.attributes import Attributes
+from ldpstream.mechanisms.domains.blocks import Blocks
+from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.l1.bits import L1Bits
+from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights, L1GeometricPublicWeights
+from ldpstream.mechanisms.families.matrix.matrix import Matrix
+from ldpstream.mechanisms.families.matrix.strategy import Strategy
+from ldpstream.mechanisms.families.sampled.sampled import Sampled
+from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.metric import MetricPolicy
+from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
+from tests.exact.dense import Dense, block_channel
 
 BASE = {"mechanism": "block-hadamard", "epsilon": 1.0, "domain": {"values": ["a", "b", "c"]}}
 BINARY = {"mechanism": "binary", "epsilon": [1.0, 2.0], "domain": {"values": ["no", "yes"]}}
@@ -20,3 +40,93 @@ def make(
     tmp_path: Path, mapping: dict, name: str = "checkins", **changes: object
 ) -> CollectionSpec:
     return CollectionSpec.from_mapping(name, mapping | changes, base=tmp_path)
+
+
+def dense(policy: Policy) -> list[list[Fraction | None]]:
+    return [[policy.entry(x, z) for z in range(policy.size)] for x in range(policy.size)]
+
+
+def classical(epsilon: float, size: int) -> BlockPolicy:
+    return BlockPolicy(epsilon, Blocks.one(size))
+
+
+def line(epsilon: float, size: int) -> MetricPolicy:
+    return MetricPolicy(epsilon, (size,))
+
+
+WARNER = Dense(np.array([[2.0, 1.0], [1.0, 2.0]]) / 3.0)
+BLOCKS = block_channel(7, (2, 1, 3))
+
+
+def block_statistic(counts: tuple[int, int, int], seed: int = 0) -> np.ndarray:
+    """A statistic with these numbers of reports from the three blocks of BLOCKS."""
+    rng = np.random.default_rng(seed)
+    statistic = np.zeros(BLOCKS.outputs, dtype=np.int64)
+    for block, count in enumerate(counts):
+        places = np.flatnonzero(BLOCKS.groups[1] == block)
+        np.add.at(statistic, rng.choice(places, count), 1)
+    return statistic
+
+
+SIZES = [2, 3, 8, 13]
+
+
+def built(name: str, policy: Policy, scales: tuple[float, ...] | None = None) -> Matrix:
+    return Matrix(policy, Strategy.built_in(name, policy.size), scales)
+
+
+def queries(workload: str, size: int) -> np.ndarray:
+    ends = [(i, j) for i in range(size) for j in range(i, size)]
+    kept = {"values": lambda i, j: i == j, "prefixes": lambda i, _: i == 0}
+    rows = [pair for pair in ends if kept.get(workload, lambda *_: True)(*pair)]
+    return np.array([[i <= x <= j for x in range(size)] for i, j in rows], dtype=float)
+
+
+IDS = pytest.mark.parametrize("mechanism_id", ["l1-bits", "l1-geometric"])
+KINDS = pytest.mark.parametrize("kind", [L1BitsPublicWeights, L1GeometricPublicWeights])
+PLAIN = {L1BitsPublicWeights: L1Bits, L1GeometricPublicWeights: L1Geometric}
+SETS = [np.array([1]), np.array([0, 1]), np.array([1, 2, 3]), np.arange(4)]
+
+
+def weighted(kind: type[PublicWeights], shape: tuple[int, ...], largest: int) -> PublicWeights:
+    return kind(PLAIN[kind](1.0, shape), largest)
+
+
+def spec_of(mechanism_id: str, weights: object, **keys: object) -> CollectionSpec:
+    table: dict[str, Any] = {"mechanism": mechanism_id, "epsilon": 1.0, "domain": {"size": 6}}
+    return CollectionSpec.from_mapping("shop", table | {"weights": weights} | keys, base=Path())
+
+
+Record = tuple[int, ...]
+"""The index of its value in each part."""
+
+
+def sampled(spec: CollectionSpec) -> tuple[Attributes, Sampled]:
+    """Return domain and mechanism of a collection of records."""
+    assert isinstance(spec.domain, Attributes)
+    assert isinstance(spec.mechanism, Sampled)
+    return spec.domain, spec.mechanism
+
+
+def block_policy(mechanism: Mechanism) -> BlockPolicy:
+    """Return the policy of an attribute or a pair that protects its values in blocks."""
+    assert isinstance(mechanism.policy, BlockPolicy)
+    return mechanism.policy
+
+
+def channel_of(
+    mechanism: Sampled, records: Sequence[Record]
+) -> dict[Record, dict[tuple[int, int], Fraction]]:
+    """Return the probability of each output `(part, report)` by record, with the draw, exactly."""
+    rows = [part.channel().rows for part in mechanism.parts]
+    shares = [Fraction(units, WORD) for units in mechanism.probabilities]
+    channel = {
+        record: {
+            (j, y): q * p
+            for j, (q, own, x) in enumerate(zip(shares, rows, record, strict=True))
+            for y, p in own[x].items()
+        }
+        for record in records
+    }
+    assert all(sum(row.values()) == 1 for row in channel.values())
+    return channel

@@ -13,7 +13,7 @@ from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import document_schema
 from ldpstream.agents.state.context import WindowTotals
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted
 
 LABELS = {
     "mechanism": "high-low",

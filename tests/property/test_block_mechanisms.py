@@ -12,7 +12,7 @@ from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveG
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from tests.exact.block_reference import REFERENCES
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
 from tests.seeded import SeededEntropy
 from tests.soak import chosen
 

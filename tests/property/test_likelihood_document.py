@@ -13,7 +13,7 @@ from ldpstream.agents.query.ranges import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.bounds.projection import CORRELATED
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted
 from tests.property import documents
 from tests.property.documents import collection, totals
 

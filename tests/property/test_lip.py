@@ -22,7 +22,7 @@ from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.policies.lip import interval_around
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
 from tests.property.documents import collection
 from tests.seeded import SeededEntropy
 

@@ -18,7 +18,7 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policies.spending import closure, compose
-from tests.exact.policies import dense
+from tests.exact.specs import dense
 from tests.soak import chosen
 
 Table = list[list[Fraction | None]]

@@ -15,7 +15,7 @@ from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
 
 MECHANISMS = [
     Binary(1.0, 2.0),

@@ -34,7 +34,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.registry.registry import MECHANISMS
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
 from tests.soak import chosen
 
 CHECKS = 10_000

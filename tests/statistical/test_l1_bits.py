@@ -18,7 +18,7 @@ from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
 from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted
 from tests.soak import chosen
 
 REPETITIONS = chosen(120, soak=1000)

@@ -18,7 +18,7 @@ from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted
 from tests.seeded import SeededEntropy
 from tests.soak import chosen
 

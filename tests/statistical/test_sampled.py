@@ -12,8 +12,8 @@ import ldpstream as ldp
 from ldpstream.agents.document.basis import of_attribute
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_values
-from tests.exact.records import sampled
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
+from tests.exact.specs import sampled
 from tests.seeded import SeededEntropy
 
 REPETITIONS, DEVICES = 200, 600

@@ -20,7 +20,7 @@ from ldpstream.estimators.bounds.options import Estimand, sampling_of
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
 from tests.seeded import SeededEntropy
 
 Bools = NDArray[np.bool_]

@@ -28,8 +28,8 @@ from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import FEW, INSTANCES
 from tests.exact.dense import Dense, block_channel, random_channel
+from tests.exact.enumeration import failing
 from tests.exact.estimators.test_quantiles import CASES, statistic_of
-from tests.exact.paths import failing
 from tests.seeded import SeededEntropy
 
 ESTIMANDS = ("respondents", "population")

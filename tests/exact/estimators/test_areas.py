@@ -8,7 +8,7 @@ from ldpstream.estimators.areas.tree import AreaTree, build_tree, prepare_tree
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted
 
 SHAPE = (7, 10)
 SPOTTED = Blocks(np.arange(70) * 7 % 5 // 2)

@@ -14,7 +14,7 @@ from ldpstream.estimators.bounds.anytime import (
     mixture_half_width,
     self_normalised,
 )
-from tests.exact.paths import failing
+from tests.exact.enumeration import failing
 
 
 def one(number: float) -> np.ndarray:

@@ -13,7 +13,7 @@ from ldpstream.estimators.queries.queries import Groups, indicator
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from tests.exact.dense import Dense, dense_of, random_channel
-from tests.exact.small_channels import BLOCKS, WARNER, block_statistic
+from tests.exact.specs import BLOCKS, WARNER, block_statistic
 
 
 def test_normal_bounds_are_z_times_the_plug_in_error():

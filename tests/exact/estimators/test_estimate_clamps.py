@@ -12,8 +12,8 @@ from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.dense import Dense, random_channel
-from tests.exact.reports import counted
-from tests.exact.small_channels import BLOCKS, WARNER, block_statistic
+from tests.exact.enumeration import counted
+from tests.exact.specs import BLOCKS, WARNER, block_statistic
 
 ESTIMANDS = ("respondents", "population")
 KINDS = [(estimand, method) for estimand in ESTIMANDS for method in ("normal", "bernstein")]

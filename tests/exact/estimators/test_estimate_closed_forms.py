@@ -14,7 +14,7 @@ from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.exact.dense import dense_of
-from tests.exact.predicting import predicted_value_variances
+from tests.exact.enumeration import predicted_value_variances
 
 OF_VALUE = np.array([0, 0, 2, 0, 1, 2, 2, 2, 0, 2, 3, 3])
 N = 1000

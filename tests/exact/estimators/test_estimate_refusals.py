@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from tests.exact.small_channels import WARNER
+from tests.exact.specs import WARNER
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,7 @@ from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from tests.exact.dense import Dense, block_channel, random_channel
-from tests.exact.predicting import predicted_value_variances
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted, predicted_value_variances
 
 CHANNELS = {
     "two values": random_channel(1, 2, 2),

@@ -16,7 +16,7 @@ from ldpstream.mechanisms.families.design.randomized_response import RandomizedR
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
 from tests.seeded import SeededEntropy
 
 N = 5

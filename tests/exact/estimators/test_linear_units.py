@@ -16,7 +16,7 @@ from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from tests.exact.reports import counted, some_statistic
+from tests.exact.enumeration import counted, some_statistic
 from tests.seeded import SeededEntropy
 
 PAIRED = Blocks(np.array([0, 0, 1, 1]))

@@ -14,7 +14,7 @@ from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
 
 MIXED = Lip(Prior(levels=4), (1.0, 2.0))
 USERS = [0, 1, 5, 5, 11]

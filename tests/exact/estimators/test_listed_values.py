@@ -25,7 +25,7 @@ from ldpstream.mechanisms.interface import decoder
 from ldpstream.mechanisms.interface.decoder import Decoded
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from tests.conformance.instances import FEW, INSTANCES
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted
 
 ALL = pytest.mark.parametrize("name", INSTANCES)
 FIELDS = ("value", "se", "low", "high", "influence")

@@ -16,7 +16,7 @@ from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.estimators.planning.workload import zipf_shares
 from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
-from tests.exact.predicting import predicted_value_variances
+from tests.exact.enumeration import predicted_value_variances
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.id)

@@ -6,7 +6,7 @@ import pytest
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted
 
 
 @pytest.mark.parametrize("n", [20, 200])

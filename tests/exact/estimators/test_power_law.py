@@ -9,7 +9,7 @@ from ldpstream.estimators.queries.queries import known_totals
 from ldpstream.estimators.queries.sums import share_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
 
 ZIPF = 1.0 / np.arange(1.0, 501.0)
 ZIPF /= ZIPF.sum()

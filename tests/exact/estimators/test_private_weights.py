@@ -14,8 +14,8 @@ from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainEr
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
-from tests.exact.reports import accumulated, counted
-from tests.exact.weighing import IDS
+from tests.exact.enumeration import accumulated, counted
+from tests.exact.specs import IDS
 from tests.seeded import SeededEntropy
 
 LARGEST = 4

@@ -10,8 +10,8 @@ from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.weights import estimate_public_weights, weight_sums
 from ldpstream.mechanisms.families.l1.public import L1BitsPublicWeights
 from ldpstream.mechanisms.families.weights.public import PublicWeights
-from tests.exact.reports import accumulated, some_statistic
-from tests.exact.weighing import KINDS, SETS, weighted
+from tests.exact.enumeration import accumulated, some_statistic
+from tests.exact.specs import KINDS, SETS, weighted
 from tests.seeded import SeededEntropy
 
 

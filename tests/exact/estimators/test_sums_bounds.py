@@ -9,7 +9,7 @@ from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estima
 from ldpstream.estimators.quantiles.prefixes import ChainPrefixes, Prefixes, SetPrefixes
 from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
-from tests.exact.reports import counted, some_statistic
+from tests.exact.enumeration import counted, some_statistic
 
 LEVEL = math.log(2 / 0.05)
 EPSILON = 1.0

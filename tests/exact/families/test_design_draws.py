@@ -19,7 +19,7 @@ from ldpstream.mechanisms.exact.entropy import (
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
-from tests.exact.scripted import Scripted
+from tests.exact.enumeration import Scripted
 from tests.seeded import SeededEntropy
 
 UNEQUAL = Blocks(np.array([2, 0, 1, 1, 2, 3, 2, 2, 2, 1, 4, 4]))

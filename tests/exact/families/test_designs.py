@@ -21,12 +21,12 @@ from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import (
     IMPOSSIBLE_EPSILONS,
     Rows,
+    predicted_value_variances,
     rising_shares,
     rows_of,
     times,
     variance_of,
 )
-from tests.exact.predicting import predicted_value_variances
 
 CASES = [
     kind(epsilon, blocks)

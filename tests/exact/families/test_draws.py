@@ -13,7 +13,7 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
-from tests.exact.scripted import Scripted
+from tests.exact.enumeration import Scripted
 from tests.seeded import SeededEntropy
 
 # The others draw as often as they need: tests of their own enumerate them.

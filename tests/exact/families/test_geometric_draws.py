@@ -17,8 +17,8 @@ import pytest
 from ldpstream.mechanisms.exact.entropy import WORD, fair_coins
 from ldpstream.mechanisms.exact.geometric import Powers, PowerTable, TwoSidedGeometric
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
+from tests.exact.enumeration import Scripted
 from tests.exact.geometric_reference import as_specified
-from tests.exact.scripted import Scripted
 from tests.seeded import SeededEntropy
 
 HALF = Fraction(1, 2)

@@ -15,7 +15,7 @@ from ldpstream.mechanisms.families.design.projective_geometry import (
     choose,
     realise,
 )
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted
 
 SPACES = [(2, 2), (2, 3), (2, 6), (3, 2), (3, 4), (5, 3), (7, 2), (11, 3)]
 EVERY = pytest.mark.parametrize(

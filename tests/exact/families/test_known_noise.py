@@ -24,7 +24,7 @@ from ldpstream.mechanisms.interface.decoder import LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
-from tests.exact.reports import counted
+from tests.exact.enumeration import counted
 
 Floats = NDArray[np.float64]
 SIZE = 6

@@ -10,7 +10,7 @@ from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
-from tests.exact.enumeration import boxes
+from tests.exact.enumeration import accumulated, boxes, predicted_value_variances
 from tests.exact.l1_bits_reference import (
     cells,
     closed_noise,
@@ -20,8 +20,6 @@ from tests.exact.l1_bits_reference import (
     probabilities,
     reports,
 )
-from tests.exact.predicting import predicted_value_variances
-from tests.exact.reports import accumulated
 
 N = 1000
 CASES = [

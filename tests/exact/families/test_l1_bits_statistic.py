@@ -8,7 +8,7 @@ import pytest
 from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.families.l1.bits import L1Bits
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
 from tests.seeded import SeededEntropy
 
 

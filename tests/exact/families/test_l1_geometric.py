@@ -16,9 +16,8 @@ from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from tests.exact.enumeration import boxes
+from tests.exact.enumeration import boxes, predicted_value_variances
 from tests.exact.geometric_channel import by_definition, matrix_times, over_shape, printed_inverse
-from tests.exact.predicting import predicted_value_variances
 
 N = 1000
 CASES = [

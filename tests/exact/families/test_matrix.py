@@ -18,9 +18,8 @@ from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
-from tests.exact.matrices import SIZES, built
-from tests.exact.policies import classical, line
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
+from tests.exact.specs import SIZES, built, classical, line
 
 ASYMMETRIC = MatrixPolicy.of([[0, 0.5, 2], [1, 0, math.inf], [math.inf, 0.25, 0]])
 POLICIES = [

@@ -12,8 +12,7 @@ from ldpstream.mechanisms.families.matrix.noise import worst_ratios
 from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
-from tests.exact.matrices import built
-from tests.exact.policies import classical, line
+from tests.exact.specs import built, classical, line
 
 
 @pytest.mark.parametrize("name", STRATEGIES)

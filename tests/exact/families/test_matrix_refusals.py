@@ -12,8 +12,7 @@ from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.policy import Policy
-from tests.exact.matrices import built
-from tests.exact.policies import classical, line
+from tests.exact.specs import built, classical, line
 
 REFUSED = {
     "another size": (line(1.0, 3), STRATEGIES["prefix"](4), None, "policy", "one of 4 values"),

@@ -10,7 +10,7 @@ from ldpstream.mechanisms.channels.designed import DesignedChannel, load_channel
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
-from tests.exact.scripted import Scripted
+from tests.exact.enumeration import Scripted
 
 CHANNELS = Path(__file__).parents[2] / "vectors" / "channels"
 MANGAT = Optimal(

@@ -12,7 +12,7 @@ from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainEr
 from ldpstream.mechanisms.domains.pair import Pair
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
-from tests.exact.records import block_policy, channel_of, sampled
+from tests.exact.specs import block_policy, channel_of, sampled
 from tests.seeded import SeededEntropy
 
 PAIRS = [["a", "b"], ["c", "b"]]

@@ -17,7 +17,7 @@ from ldpstream.mechanisms.domains.rounded_interval import grid_position, round_a
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from tests.exact.scripted import Scripted
+from tests.exact.enumeration import Scripted
 from tests.seeded import SeededEntropy
 
 CHANNELS = Path(__file__).parents[2] / "vectors" / "channels"

@@ -19,8 +19,8 @@ from ldpstream.mechanisms.interface.decoder import Decoder
 from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy
-from tests.exact.records import channel_of, sampled
-from tests.exact.reports import accumulated
+from tests.exact.enumeration import accumulated
+from tests.exact.specs import channel_of, sampled
 from tests.seeded import SeededEntropy
 
 SMALL = {

@@ -19,9 +19,13 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.subset.layout import Subsets, best_subsets
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
 from ldpstream.mechanisms.interface.decoder import Decoder
-from tests.exact.enumeration import rising_shares, rows_of, variance_of
-from tests.exact.predicting import predicted_value_variances
-from tests.exact.reports import counted
+from tests.exact.enumeration import (
+    counted,
+    predicted_value_variances,
+    rising_shares,
+    rows_of,
+    variance_of,
+)
 from tests.exact.subset_reference import EVERY, decoders_of
 
 N = 1000

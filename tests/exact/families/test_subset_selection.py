@@ -14,9 +14,7 @@ from ldpstream.mechanisms.families.design.randomized_response import RandomizedR
 from ldpstream.mechanisms.families.subset.layout import best_subsets, draw_subsets
 from ldpstream.mechanisms.families.subset.selection import MAX_BLOCK, SubsetSelection
 from tests.conformance.instances import UNEQUAL
-from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, rows_of, times
-from tests.exact.reports import accumulated
-from tests.exact.scripted import Scripted
+from tests.exact.enumeration import IMPOSSIBLE_EPSILONS, Scripted, accumulated, rows_of, times
 from tests.exact.subset_reference import CASES, EVERY, decoders_of, listed
 from tests.seeded import SeededEntropy
 

@@ -9,8 +9,8 @@ import pytest
 from ldpstream.mechanisms.exact.entropy import WORD, bernoulli_rational, choose_rational
 from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.hold import epoch_offset
+from tests.exact.enumeration import Scripted, words_in
 from tests.exact.held import again, held
-from tests.exact.scripted import Scripted, words_in
 from tests.exact.wire.test_vectors import read, spec_of
 from tests.seeded import SeededEntropy
 

@@ -11,7 +11,7 @@ from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.optimise import Design, histogram, optimise, ranges, sets
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from tests.exact.policies import classical
+from tests.exact.specs import classical
 
 
 @pytest.mark.parametrize(

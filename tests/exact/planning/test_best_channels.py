@@ -35,9 +35,8 @@ from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from tests.exact.enumeration import matrix_of
-from tests.exact.policies import classical
-from tests.exact.predicting import predicted_value_variances
+from tests.exact.enumeration import matrix_of, predicted_value_variances
+from tests.exact.specs import classical
 
 pytestmark = pytest.mark.slow
 

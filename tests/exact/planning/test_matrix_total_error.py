@@ -10,8 +10,7 @@ from benchmarks.accuracy.total_error import predicted_total_error
 
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, WORKLOADS, Strategy
-from tests.exact.matrices import SIZES, built, queries
-from tests.exact.policies import classical, line
+from tests.exact.specs import SIZES, built, classical, line, queries
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -17,7 +17,7 @@ from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
-from tests.exact.policies import classical
+from tests.exact.specs import classical
 
 
 def test_one_constraint_has_a_closed_form():

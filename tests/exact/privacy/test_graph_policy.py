@@ -9,7 +9,7 @@ import pytest
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from tests.exact.policies import dense
+from tests.exact.specs import dense
 
 
 def edges(*given: tuple[int, int, object]) -> tuple[tuple[int, int, Fraction], ...]:

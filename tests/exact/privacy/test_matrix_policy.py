@@ -12,7 +12,7 @@ from ldpstream.mechanisms.domains.lattice import Grid
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from tests.exact.policies import dense
+from tests.exact.specs import dense
 
 INF = math.inf
 

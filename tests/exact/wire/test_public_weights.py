@@ -9,8 +9,8 @@ from ldpstream.mechanisms import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.families.weights.public import LARGEST_PUBLIC_WEIGHT, PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.frame import decode_frame
-from tests.exact.reports import accumulated
-from tests.exact.weighing import IDS, KINDS, PLAIN, spec_of, weighted
+from tests.exact.enumeration import accumulated
+from tests.exact.specs import IDS, KINDS, PLAIN, spec_of, weighted
 from tests.seeded import SeededEntropy
 
 

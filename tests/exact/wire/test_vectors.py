@@ -17,7 +17,7 @@ import pytest
 from ldpstream.mechanisms import CollectionSpec, FrameError, decode_frame, encode_frame
 from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.one_report import OneReport
-from tests.exact.scripted import Scripted, words_in
+from tests.exact.enumeration import Scripted, words_in
 
 VECTORS = Path(__file__).parents[2] / "vectors"
 
