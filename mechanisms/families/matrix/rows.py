@@ -1,4 +1,4 @@
-"""A strategy under a policy: which rows get how much noise, and what exact rows disclose."""
+"""A strategy under a policy: its rows with noise, what exact rows disclose, and their encoding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from ldpstream.mechanisms.families.matrix.pairs import (
     read_rates,
     uniform_rate,
 )
-from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Entries, Strategy
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def realise(
     return realised
 
 
-def _laplace(entries: NDArray[np.int32], rates: Sequence[Fraction]) -> LaplaceRows:
+def _laplace(entries: Entries, rates: Sequence[Fraction]) -> LaplaceRows:
     """Return the rows with alphas rounded up to multiples of 2^-64."""
     of_rate = {rate: geometric_threshold(rate) for rate in set(rates)}
     thresholds = tuple(sorted(set(of_rate.values())))
@@ -89,7 +89,7 @@ def _laplace(entries: NDArray[np.int32], rates: Sequence[Fraction]) -> LaplaceRo
     return LaplaceRows(entries, thresholds, reaches, kinds)
 
 
-def _groups(exact: NDArray[np.int32], size: int) -> Integers:
+def _groups(exact: Entries, size: int) -> Integers:
     if not len(exact):
         return np.zeros(size, dtype=np.int64)
     return np.unique(exact, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)

@@ -1,4 +1,7 @@
-"""The form of reports of `subset-selection`, and its statistic.
+"""Random subsets of a block, and the form and statistic of the reports that hold them.
+
+In a block of k values a report holds a subset of d of them. It holds the user's own value with
+probability `T / 2^64`; the rest of it is a uniform subset of the other values.
 
 A report is its block's number, little-endian in the fewest whole bytes (none if there is one
 block), and a mask with one bit for each value of the largest block: the bit of the value at place i
@@ -24,10 +27,12 @@ from ldpstream.mechanisms.exact.dyadic import exp_floor, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, Words
 from ldpstream.mechanisms.families.design.design import ALONE, Support
 
+Payload = NDArray[np.uint8]
 _LARGEST_BUDGET = 64
 _LARGEST_KEY = (1 << 32) - 1
-_BATCH = 1 << 20
+_BATCH_KEYS = 1 << 20
 """Number of keys drawn together, which decides which words a value uses (docs/vectors.md)."""
+_BATCH_BITS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -119,7 +124,7 @@ def draw_subsets(
     subset are drawn again. Since this treats all values alike, every subset stays equally likely.
     """
     out = np.empty((len(places), subsets.size), dtype=np.bool_)
-    step = max(1, _BATCH // subsets.size)
+    step = max(1, _BATCH_KEYS // subsets.size)
     for first in range(0, len(places), step):
         rows = np.arange(first, min(first + step, len(places)))
         while rows.size:
@@ -140,10 +145,6 @@ def _smallest(
     last = np.partition(keys, subsets.chosen - 1, axis=1)[:, subsets.chosen - 1]
     taken: NDArray[np.bool_] = keys <= last[:, None]
     return taken
-
-
-Payload = NDArray[np.uint8]
-_BATCH_BITS = 1 << 22
 
 
 class SubsetLayout:
