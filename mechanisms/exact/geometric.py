@@ -21,8 +21,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, fair_coins
+
+Integers = NDArray[np.int64]
 
 _WORD_BITS = 64
 

@@ -96,9 +96,9 @@ class BlockChain(Chain):
 class MixtureChain(Chain):
     """A chain of reports `0..outputs-1`: z stays with probability `keep`, or y has `others[y]`.
 
-    For any channel, `Q = lambda Q1 + (1 - lambda) 1 beta^T`, where `keep` is lambda and `others` is
-    `(1 - lambda) beta`, which does not depend on z.
-    `keep` and `others` sum to 1. `extremes` hold the pairs of values that decide the loss, each as
+    For any channel, `Q = lambda Q1 + (1 - lambda) 1 beta^T`: `keep` is lambda and `others` is
+    `(1 - lambda) beta`, which does not depend on z. They sum to 1. `extremes` hold the pairs of
+    values that decide the loss, each as
     `(y, Q1[x, y], Q1[x', y])` with `Q1[x, y] > Q1[x', y] > 0`.
     """
 

@@ -163,6 +163,7 @@ class GeometricChain(Chain):
     the permanent draw, each rounded to 64 bits. A coordinate stays with probability
     `(a1/a) ((1-a)/(1-a1))^2`, at an end with `(a1/a) (1-a)/(1-a1)`; otherwise it gets the noise of
     a report. Then `Q1 M = Q` for any length (docs/theory.md, section 11).
+
     `extents` are the lengths of the dimensions, two or more each, and `noise` is that of a report.
     `steps` is the number of steps between opposite corners.
     """
