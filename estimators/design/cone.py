@@ -8,7 +8,7 @@ import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.families.design.projective_geometry import choose
+from ldpstream.mechanisms.families.design.projective_geometry import choose_geometry
 
 
 class DesignError(ValueError):
@@ -72,7 +72,7 @@ def hyperplanes(size: int, epsilon: float) -> Floats:
     the best one at any size (projective geometry response). As seeds of a search they save a long
     time with hundreds of values, since a search adds only a few columns in each round.
     """
-    geometry = choose(budget(epsilon), size)
+    geometry = choose_geometry(budget(epsilon), size)
     points, values = np.arange(geometry.points), np.arange(size)
     members = np.stack(
         [geometry.orthogonal(values, np.full(size, point)) for point in points.tolist()]

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain, check_size
@@ -61,7 +61,7 @@ class RoundedInterval(Domain):
         )
 
     @cached_property
-    def edges(self) -> tuple[NDArray[np.float64], ...]:
+    def edges(self) -> tuple[Floats, ...]:
         """The values of each dimension, float64 `(bins + 1,)`."""
         return self.interval.edges
 
@@ -101,15 +101,13 @@ class RoundedInterval(Domain):
         assert isinstance(inner, dict)
         return {**inner, "rounding": "random"}
 
-    def _columns(
-        self, points: NDArray[np.float64]
-    ) -> Iterator[tuple[NDArray[np.float64], tuple[float, float], int]]:
+    def _columns(self, points: Floats) -> Iterator[tuple[Floats, tuple[float, float], int]]:
         return zip(points.T, self.interval.bounds, self.interval.bins, strict=True)
 
     def _join(self, columns: Iterable[Indices]) -> Indices:
         return np.ravel_multi_index(tuple(columns), self.shape).astype(np.int64)
 
-    def _round(self, points: NDArray[np.float64], entropy: Entropy) -> Indices:
+    def _round(self, points: Floats, entropy: Entropy) -> Indices:
         return self._join(
             round_at_random(entropy, column, low, high, bins)
             for column, (low, high), bins in self._columns(points)
@@ -117,8 +115,8 @@ class RoundedInterval(Domain):
 
 
 def round_at_random(
-    entropy: Entropy, points: NDArray[np.float64], low: float, high: float, steps: int
-) -> NDArray[np.int64]:
+    entropy: Entropy, points: Floats, low: float, high: float, steps: int
+) -> Indices:
     """Return the grid points that numbers are rounded to, int64 of shape `(n,)` in `0..steps`.
 
     `points` are finite numbers in `[low, high]`, float64 `(n,)`; grid point g lies at
@@ -129,7 +127,7 @@ def round_at_random(
     below = np.clip(np.floor(position), 0, steps - 1)
     share = position - below
     chance = words * 2.0**-64
-    out: NDArray[np.int64] = below.astype(np.int64) + (chance < share)
+    out: Indices = below.astype(np.int64) + (chance < share)
     doubt = _ROUNDINGS * (steps + 1.0)
     near = (np.abs(chance - share) <= doubt) | (share <= doubt) | (share >= 1.0 - doubt)
     for place in np.flatnonzero(near).tolist():

@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
@@ -101,7 +102,7 @@ class Optimal(SymbolMechanism):
         """Return a certificate of the policy at every output, for pairs that imply all others."""
         return self.design.certify(self.id, self.disclosed())
 
-    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+    def randomise(self, values: Integers, entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         Takes one word for each value: each report owns an interval of the value's 2^64 words.
@@ -115,7 +116,7 @@ class Optimal(SymbolMechanism):
         return reports
 
     @cached_property
-    def _intervals(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.uint64]], ...]:
+    def _intervals(self) -> tuple[tuple[Integers, NDArray[np.uint64]], ...]:
         """For each value, the possible reports, and the ends of their intervals but the last."""
         intervals = []
         for row in self.design.weights:
@@ -154,7 +155,7 @@ class Permanent(Optimal):
         """Return the tables of the file, from which this channel follows."""
         return self.like.tables()
 
-    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+    def randomise(self, values: Integers, entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         Values are drawn in ascending order, by `choose_rational` with the ends of all reports, also
@@ -180,7 +181,7 @@ class TableDecoder(DenseDecoder):
 
     def __init__(self, design: DesignedChannel) -> None:
         inverse = np.linalg.pinv(design.whitened, rcond=0.0).T
-        h: NDArray[np.float64] = inverse / np.sqrt(design.probabilities)
+        h: Floats = inverse / np.sqrt(design.probabilities)
         # One step of refinement makes Q h = 1 to the last digits.
         refined = h + (np.eye(len(h)) - design.matrix @ h.T).T @ h
         super().__init__(refined, design.matrix)

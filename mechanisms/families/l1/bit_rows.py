@@ -13,6 +13,7 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
@@ -32,7 +33,7 @@ def row_bytes(width: int) -> int:
     return -(-width // 8)
 
 
-def ones_from(starts: NDArray[np.int64], size: int) -> Bytes:
+def ones_from(starts: Integers, size: int) -> Bytes:
     """Return rows of `size` bytes that are 1 from bit `start` on: uint8 of shape `(n, size)`.
 
     >>> ones_from(np.array([0, 3, 9, 16]), 2).tolist()
@@ -81,7 +82,7 @@ def add_products(
     statistic: Statistic,
     rows: Bytes,
     extents: Sequence[int],
-    times: NDArray[np.int64] | None = None,
+    times: Integers | None = None,
 ) -> None:
     """Add the products of n reports, uint8 `(n, bytes)`, to the statistic of sizes `extents`.
 

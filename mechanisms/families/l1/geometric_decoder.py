@@ -13,9 +13,8 @@ from functools import cached_property, reduce
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoded, SingleValues, Statistic
 
@@ -158,7 +157,7 @@ class GeometricAxis:
             largest = np.where(other, np.maximum(largest, moment), largest)
         return least, largest
 
-    def _neighbours(self, places: Integers) -> Iterator[tuple[Integers, NDArray[np.bool_]]]:
+    def _neighbours(self, places: Integers) -> Iterator[tuple[Integers, Bools]]:
         """Yield the places before and after, clipped to the dimension, and whether they exist."""
         for y in (places - 1, places + 1):
             yield np.clip(y, 0, self.length - 1), (y >= 0) & (y < self.length)

@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.certificate import (
@@ -133,7 +133,7 @@ class Lip(SymbolMechanism):
         """The threshold of each value; all are above 0 and below 2^64."""
         return np.array([t for pair in self.thresholds for t in pair], dtype=np.uint64)
 
-    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+    def randomise(self, values: Integers, entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         Takes one word for each value: the bit is 1 if it is below the value's threshold. The level
@@ -220,7 +220,7 @@ class LipDecoder(CountDecoder):
     def second_moments(self, statistic: Statistic) -> Floats:
         return self._sum(self._h**2, statistic)
 
-    def _sum(self, table: Floats, reports: NDArray[np.float64] | Statistic) -> Floats:
+    def _sum(self, table: Floats, reports: Floats | Statistic) -> Floats:
         columns = np.asarray(reports, dtype=np.float64).reshape(-1, 1, 2)
         sums: Floats = (table * columns).sum(axis=2).ravel()
         return sums
@@ -241,13 +241,13 @@ class LipDecoder(CountDecoder):
     def expect(self, function: Floats) -> Floats:
         return self._sum(self._q, function)
 
-    def groups(self) -> NDArray[np.int64] | None:
+    def groups(self) -> Integers | None:
         """Return the level of each value, which reports disclose; None if there is one."""
         if len(self._h) == 1:
             return None
         return np.arange(2 * len(self._h)) // 2
 
-    def output_groups(self) -> NDArray[np.int64] | None:
+    def output_groups(self) -> Integers | None:
         """Return the level of each output; None if there is one."""
         return self.groups()
 

@@ -15,9 +15,8 @@ from itertools import product
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import log_bounds, log_estimate
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
@@ -66,7 +65,7 @@ class LaplaceRows:
         return ends + np.array(self.reaches, dtype=np.int64)[self.kinds]
 
     @cached_property
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Floats:
         """The noise's variance `2 a/(1 - a)^2` of each row, float64 `(m,)`.
 
         Clamping changes it by less than `2^-64` times the squared length of the range, and the mean
@@ -77,7 +76,7 @@ class LaplaceRows:
         return np.array(of_kind)[self.kinds]
 
     @cached_property
-    def deviations(self) -> NDArray[np.float64]:
+    def deviations(self) -> Floats:
         """`3/log(1/a) + 1` of each row: its `LinearDecoder.deviation`, float64 `(m,)`.
 
         For even m, the m-th cumulant is `v E X^(m - 2)` for an X with `P(X = k) ~ k a^k`. X is 1

@@ -14,9 +14,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.matrix.strategy import Entries
@@ -161,10 +160,10 @@ class ProtectedPairs:
         return found
 
 
-def harmless_rows(rows: Entries, pairs: ProtectedPairs) -> NDArray[np.bool_]:
+def harmless_rows(rows: Entries, pairs: ProtectedPairs) -> Bools:
     """Return which rows distinguish no protected pair, bool of shape `(rows,)`."""
     of_value = pairs.components()
-    harmless: NDArray[np.bool_] = (rows == rows[:, of_value]).all(axis=1)
+    harmless: Bools = (rows == rows[:, of_value]).all(axis=1)
     return harmless
 
 
@@ -184,7 +183,7 @@ def uniform_rate(rows: Entries, pairs: ProtectedPairs) -> Fraction:
 
 
 def read_rates(
-    scales: Sequence[float], rows: Entries, harmless: NDArray[np.bool_]
+    scales: Sequence[float], rows: Entries, harmless: Bools
 ) -> tuple[Fraction | None, ...]:
     """Return u of each row, None if it is infinite (scale 0).
 

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.arrays import Bools, Integers
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import geometric_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -136,7 +136,7 @@ class RowCodec:
         offsets = reports - self.low
         return (offsets[:, column] >> shift & 0xFF).astype(np.uint8)
 
-    def decode(self, payload: NDArray[np.uint8]) -> tuple[Integers, NDArray[np.bool_]]:
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Integers, Bools]:
         """Decode uint8 `(n, bytes)` into `(reports, valid)` of shapes `(n, width)` and `(n,)`.
 
         A row out of range is clamped and not valid.
