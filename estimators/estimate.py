@@ -1,6 +1,7 @@
 """Unbiased estimates of linear queries, with bounds (docs/theory.md section 0).
 
-Estimates are not clipped to [0, 1]; projections are a separate step (`bounds.projection`).
+Estimates are not clipped to [0, 1]; projections are a separate step (`bounds.projection`, and
+`project_power` here).
 """
 
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ from ldpstream.estimators.queries.sums import (
 )
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+
+_PART: Final = 1 << 15
 
 
 def estimate_values(
@@ -191,9 +194,6 @@ def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
     )
 
 
-_PART: Final = 1 << 15
-
-
 def project_power(
     mechanism: Mechanism,
     statistic: Statistic,
@@ -201,7 +201,7 @@ def project_power(
     shares: Floats,
     **options: Unpack[OptionKeywords],
 ) -> Floats:
-    """Return shares of all values, float64 `(k,)`, >= 0, that keep each disclosed total.
+    """Return shares pulled towards a power law, `(k,)`, >= 0, that keep each disclosed total.
 
     `shares` are the estimates. `options` (`estimand`, `sampling`) determine their standard errors,
     which are computed in parts, since bounds of all values take much memory.

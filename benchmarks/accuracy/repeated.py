@@ -20,8 +20,8 @@ from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
-from ldpstream.mechanisms.families.subset.layout import Subsets
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.subset.subsets import Subsets
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 

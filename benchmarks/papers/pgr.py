@@ -33,10 +33,10 @@ from ldpstream.mechanisms.families.design.design import Support
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.projective_geometry import (
     ProjectiveGeometry,
-    choose,
-    realise,
+    choose_geometry,
+    hyperplane_design,
 )
-from ldpstream.mechanisms.families.subset.layout import best_subsets, draw_subsets
+from ldpstream.mechanisms.families.subset.subsets import best_subsets, draw_subsets
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -118,13 +118,13 @@ def support_of(figure: Published) -> Support:
     if figure.mechanism == "SS":
         return best_subsets(budget(figure.epsilon), figure.k).support
     space = published_space(figure.epsilon, figure.k)
-    return realise(budget(figure.epsilon), space).support
+    return hyperplane_design(budget(figure.epsilon), space).support
 
 
 def our_space(figure: Published) -> tuple[Geometry, float]:
     """Return the space that `projective-geometry` takes, and its predicted error."""
-    space = choose(budget(figure.epsilon), figure.k)
-    support = realise(budget(figure.epsilon), space).support
+    space = choose_geometry(budget(figure.epsilon), figure.k)
+    support = hyperplane_design(budget(figure.epsilon), space).support
     return space, figure.n * float(support.mean_noise(figure.k))
 
 

@@ -1,8 +1,12 @@
-"""The areas that could be shown: a tree over the values that does not depend on the reports.
+"""The areas that could be shown, and the sums of their reports.
 
-Its roots are the groups that reports disclose (or the whole domain if they disclose nothing).
-Inside a root every dimension is halved repeatedly, down to single values. Unordered values cannot
-be halved: below the root are the single values.
+The areas are a tree over the values that does not depend on the reports. Its roots are the groups
+that reports disclose (or the whole domain if they disclose nothing). Inside a root every dimension
+is halved repeatedly, down to single values. Unordered values cannot be halved: below the root are
+the single values.
+
+A report of one group does not affect the others, so that the decoder of a union of areas, one for
+each group, contains the decoder of each area. One decoder for each round of areas suffices.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -6,7 +6,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
-from ldpstream.estimators.bounds.intervals import variance
+from ldpstream.estimators.bounds.intervals import clamped_variance
 from ldpstream.estimators.bounds.options import FALLBACK, ONE_REPORT_EACH, Estimand, Method, Options
 from ldpstream.estimators.queries.queries import taken
 from ldpstream.estimators.queries.sums import Sums
@@ -74,7 +74,7 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
         ends = Ends(undefined, undefined, undefined, undefined, unbounded)
     else:
         value, influence = sums.total / n, (sums.largest - sums.least) / n
-        se = np.sqrt(variance(sums, n, options.estimand))
+        se = np.sqrt(clamped_variance(sums, n, options.estimand))
         ends = choose_bounds(sums, n, se, options)
     return Estimate(
         value=value,
@@ -167,7 +167,7 @@ def _with_sampling(sums: Sums, n: int, plain: Floats, factor: float) -> Floats:
     """Return the population's variance `(q,)` with its sampling part times a factor; n >= 1."""
     if factor == 1.0:
         return plain
-    sampled = np.maximum(plain - variance(sums, n, "respondents"), 0.0)
+    sampled = np.maximum(plain - clamped_variance(sums, n, "respondents"), 0.0)
     return np.maximum(plain + (factor - 1.0) * sampled, 0.0)
 
 

@@ -31,9 +31,9 @@ from ldpstream.estimators.bounds.intervals import (
     bernstein_half_width,
     bernstein_worst_half_width,
     joint_normal_half_width,
-    noisy,
+    noise_bounds,
     normal_half_width,
-    padded,
+    padded_bounds,
     sample_variance,
     skewness_half_width,
 )
@@ -156,9 +156,9 @@ def _padded(sums: Sums, n: int, level: float, options: Options) -> "_Filled":
     if n < _FEWEST:
         rest = _Rule(many, "range", lambda _: (n * sums.bottom / n, n * sums.top / n))
     elif options.estimand == "population":
-        rest = _Rule(many, "padded", lambda _: padded(sums, n, z))
+        rest = _Rule(many, "padded", lambda _: padded_bounds(sums, n, z))
     else:
-        rest = _Rule(many, "noise", lambda _: noisy(sums, n, z))
+        rest = _Rule(many, "noise", lambda _: noise_bounds(sums, n, z))
     if not two.any():
         return _fill(rest)
     if options.estimand == "respondents":

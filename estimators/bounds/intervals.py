@@ -1,20 +1,144 @@
-"""Half-widths of confidence intervals. Arguments and results are float64 `(q,)` for q queries."""
+"""Variances of estimates, and confidence intervals that follow from them.
+
+Variances are computed from the same statistic as estimates (docs/theory.md section 0). Intervals
+are half-widths, or bounds that hold even if few reports, or none, carry the variance: then
+pseudo-reports stand for those that could have been missed. Arguments and results are float64 `(q,)`
+for q queries; z is the normal quantile of the allowed error.
+"""
 
 import math
 from typing import Final
 
 import numpy as np
-from scipy.special import ndtri
 
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.bounds.two_valued import Pair
+from ldpstream.estimators.bounds.two_valued import Pair, quantile
 from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Floats
+
+_ROUNDING: Final = 1e-14
+"""Relative to the mean square; a single different report among up to 10^14 has more variance."""
+
+
+def sample_variance(sums: Sums, n: int) -> Floats:
+    """Return the sample variance of the decoded reports, float64 `(q,)`; NaN for n < 2."""
+    if n < 2:
+        return np.full_like(sums.total, np.nan)
+    centred = (sums.squares - sums.total * (sums.total / n)) / (n - 1)
+    return np.maximum(centred, 0.0)
+
+
+def plug_in(sums: Sums, n: int, estimand: Estimand) -> Floats:
+    """Return the unbiased plug-in variance, before any clamp; n >= 1.
+
+    Population: `(mean(h^2) - w_hat^2)/(n - 1)`. Respondents: `(mean(h^2) - [estimate of w^2])/n`.
+    """
+    if estimand == "population":
+        return sample_variance(sums, n) / n
+    return (sums.squares - sums.offset) / n**2
+
+
+def clamped_variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
+    """Return the plug-in variance, kept within what the channel can produce; NaN if undefined.
+
+    If groups are disclosed, their shares are known, and the respondents' variance is clamped to
+    `[sum_g P_g min_x v_x, sum_g P_g max_x v_x]/n`, which loses nothing: an empty block is exactly
+    0. Otherwise `_stand_in` replaces a plug-in at or below the channel's least noise.
+
+    The population's variance also has a sampling part: with groups it is kept above the noise
+    alone. If the reports show no variance at all (a block that nobody reported), the influence of
+    one report replaces the standard error, because such a block's share is small but not known to
+    be 0. For the same reason no share's error is below one respondent of n: at large epsilon a
+    value that nobody reported has hardly any noise.
+    """
+    raw = plug_in(sums, n, estimand)
+    floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
+    if not sums.disclosed:
+        kept = np.where(raw <= floor, _stand_in(sums, n), raw)
+    elif estimand == "respondents":
+        kept = np.clip(raw, floor, ceiling)
+    else:
+        kept = np.maximum(raw, floor)
+    if estimand == "respondents":
+        return kept
+    rounding = _ROUNDING * np.maximum(sums.squares, 0.0) / n**2
+    one = np.minimum(sums.spread, 1.0) if sums.indicators else 0.0
+    least = np.where(kept <= rounding, sums.spread, one)
+    return np.maximum(kept, (least / n) ** 2)
+
+
+def _stand_in(sums: Sums, n: int) -> Floats:
+    """Return the variance to use if the plug-in is at or below the channel's least noise: `(q,)`.
+
+    It is the worst noise, `max_x v_x/n`, if such a plug-in says little: if the least noise is 0, or
+    n is so small that an estimate of 0 agrees with much more. With a slope b of the variance in the
+    share, the largest variance within two standard errors solves `V = floor + 2 b sqrt(V)`. Up to
+    2.5 times the floor, the floor itself is used, as in blocks.
+
+    In theory the worst noise is right in both cases. But it may belong to users of a single value
+    while almost all users hold others: under `randomized-response` on one block of 40 values
+    (eps = 0.5, 5,000 reports) 95% bounds covered 0.98 with the worst noise and 0.96 with the least.
+    """
+    floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
+    slope = sums.slope / n
+    most = (slope + np.hypot(slope, np.sqrt(floor))) ** 2
+    return np.where(most <= 2.5 * floor, floor, ceiling)
+
+
+def padded_bounds(sums: Sums, n: int, z: float) -> Pair:
+    """Return the population's bounds with `z^2/2` pseudo-reports at each end of the decoder.
+
+    This is Agresti and Coull's interval for any decoder: `n' = n + z^2`, with the mean and the
+    variance of all reports and pseudo-reports. If the far end carries no mass, the pseudo-reports
+    move the centre by up to `z/sqrt(2)` standard errors and the interval covers 0.92. Each end is
+    therefore the outer one of this interval and of z times the plug-in error. 95% bounds then cover
+    0.94 and more (docs/performance.md).
+
+    If the statistic only estimates the sum of squares, the variance is at least the known noise,
+    and a report lies no further out than its user's weight plus a deviation.
+    """
+    least, largest, known = sums.least, sums.largest, np.zeros(())
+    if sums.reach is not None:
+        least = np.maximum(least, sums.bottom - sums.deviation)
+        largest = np.minimum(largest, sums.top + sums.deviation)
+        known = sums.floor
+    total, many = n + z**2, z**2 / 2.0
+    centre = (sums.total + many * (least + largest)) / total
+    spread = (sums.squares + many * (least**2 + largest**2)) / total - centre**2
+    half = z * np.sqrt(np.maximum(spread, known / total) / total)
+    value = sums.total / n
+    plain = z * np.sqrt(np.maximum(sums.squares / n - value**2, known / n) / n)
+    return np.minimum(centre - half, value - plain), np.maximum(centre + half, value + plain)
+
+
+def noise_bounds(sums: Sums, n: int, z: float) -> Pair:
+    """Return the respondents' bounds, whose only error is the noise of their reports.
+
+    The noise V is the plug-in `sum h^2 - [estimate of sum w^2]`, kept within what the disclosed
+    groups can produce. It is estimated from the same reports and errs with them, by at most B for
+    each unit of error, where B is the most that a report departs from its user's weight. As in
+    Wilson's interval, the largest value within the bounds is used: `d^2 = z^2 (V + B d)`, in sums.
+    If no report shows noise, `d = z^2 B`, which is 3.84 reports at 95% (3.69 by the rule of three).
+
+    If V is known, because it is the same for all users, that error does not arise. What remains is
+    the noise's skewness, at most B, which moves a quantile by `(z^2 - 1) B/6` (Cornish and Fisher),
+    and half of its step, which is at most B: `d = z sqrt(V) + (z^2 + 2) B/6` with the largest
+    possible V. This form is used if it is narrower than the other can ever be, which depends only
+    on the numbers of reports and not on their content.
+    """
+    unit = z**2 * sums.deviation / 2.0
+    noise = np.clip(sums.squares - sums.offset, sums.floor, sums.ceiling)
+    estimated = unit + np.sqrt(unit**2 + z**2 * noise)
+    least = unit + np.sqrt(unit**2 + z**2 * sums.floor)
+    known = z * np.sqrt(sums.ceiling) + (z**2 + 2.0) / 6.0 * sums.deviation
+    half = np.where(known <= least, known, estimated) / n
+    value = sums.total / n
+    return value - half, value + half
 
 
 def normal_half_width(standard_error: Floats, level: float) -> Floats:
     """Return z times the standard error: asymptotic, two-sided, error `level` in (0, 1)."""
-    return standard_error * float(-ndtri(level / 2.0))
+    return standard_error * quantile(level)
 
 
 def joint_normal_half_width(variance: Floats, slope: Floats, n: int, level: float) -> Floats:
@@ -32,7 +156,7 @@ def joint_normal_half_width(variance: Floats, slope: Floats, n: int, level: floa
     whose sampling moves `mean(h^2)` too, this is not a proof; their coverage is measured
     (`benchmarks.accuracy.coverage`).
     """
-    z = float(-ndtri(level / 2.0))
+    z = quantile(level)
     half = z**2 * slope / (2.0 * n)
     return half + np.hypot(half, z * np.sqrt(variance))
 
@@ -46,7 +170,7 @@ def skewness_half_width(spread: Floats, n: int, level: float) -> Floats:
     does. Under randomized response on 40 blocks of 25 values, where few reports move an estimate a
     lot, the top 20 of 1,000 were covered in 24% of repetitions without it (200 reports, eps = 0.5).
     """
-    z = float(-ndtri(level / 2.0))
+    z = quantile(level)
     return spread * z**2 / (6.0 * n)
 
 
@@ -86,123 +210,3 @@ def hoeffding_half_width(spread: Floats, n: int, level: float) -> Floats:
     """
     width: Floats = spread * math.sqrt(math.log(2.0 / level) / (2.0 * n))
     return width
-
-
-_ROUNDING: Final = 1e-14
-"""Relative to the mean square; a single different report among up to 10^14 has more variance."""
-
-
-def sample_variance(sums: Sums, n: int) -> Floats:
-    """Return the sample variance of the decoded reports, float64 `(q,)`; NaN for n < 2."""
-    if n < 2:
-        return np.full_like(sums.total, np.nan)
-    centred = (sums.squares - sums.total * (sums.total / n)) / (n - 1)
-    return np.maximum(centred, 0.0)
-
-
-def plug_in(sums: Sums, n: int, estimand: Estimand) -> Floats:
-    """Return the unbiased plug-in variance, before any clamp; n >= 1.
-
-    Population: `(mean(h^2) - w_hat^2)/(n - 1)`. Respondents: `(mean(h^2) - [estimate of w^2])/n`.
-    """
-    if estimand == "population":
-        return sample_variance(sums, n) / n
-    return (sums.squares - sums.offset) / n**2
-
-
-def variance(sums: Sums, n: int, estimand: Estimand) -> Floats:
-    """Return the plug-in variance, kept within what the channel can produce; NaN if undefined.
-
-    If groups are disclosed, their shares are known, and the respondents' variance is clamped to
-    `[sum_g P_g min_x v_x, sum_g P_g max_x v_x]/n`, which loses nothing: an empty block is exactly
-    0. Otherwise `stand_in` replaces a plug-in at or below the channel's least noise.
-
-    The population's variance also has a sampling part: with groups it is kept above the noise
-    alone. If the reports show no variance at all (a block that nobody reported), the influence of
-    one report replaces the standard error, because such a block's share is small but not known to
-    be 0. For the same reason no share's error is below one respondent of n: at large epsilon a
-    value that nobody reported has hardly any noise.
-    """
-    raw = plug_in(sums, n, estimand)
-    floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
-    if not sums.disclosed:
-        kept = np.where(raw <= floor, stand_in(sums, n), raw)
-    elif estimand == "respondents":
-        kept = np.clip(raw, floor, ceiling)
-    else:
-        kept = np.maximum(raw, floor)
-    if estimand == "respondents":
-        return kept
-    rounding = _ROUNDING * np.maximum(sums.squares, 0.0) / n**2
-    one = np.minimum(sums.spread, 1.0) if sums.indicators else 0.0
-    least = np.where(kept <= rounding, sums.spread, one)
-    return np.maximum(kept, (least / n) ** 2)
-
-
-def stand_in(sums: Sums, n: int) -> Floats:
-    """Return the variance to use if the plug-in is at or below the channel's least noise: `(q,)`.
-
-    It is the worst noise, `max_x v_x/n`, if such a plug-in says little: if the least noise is 0, or
-    n is so small that an estimate of 0 agrees with much more. With a slope b of the variance in the
-    share, the largest variance within two standard errors solves `V = floor + 2 b sqrt(V)`. Up to
-    2.5 times the floor, the floor itself is used, as in blocks.
-
-    In theory the worst noise is right in both cases. But it may belong to users of a single value
-    while almost all users hold others: under `randomized-response` on one block of 40 values
-    (eps = 0.5, 5,000 reports) 95% bounds covered 0.98 with the worst noise and 0.96 with the least.
-    """
-    floor, ceiling = sums.floor / n**2, sums.ceiling / n**2
-    slope = sums.slope / n
-    most = (slope + np.hypot(slope, np.sqrt(floor))) ** 2
-    return np.where(most <= 2.5 * floor, floor, ceiling)
-
-
-def padded(sums: Sums, n: int, z: float) -> Pair:
-    """Return the population's bounds with `z^2/2` pseudo-reports at each end of the decoder.
-
-    This is Agresti and Coull's interval for any decoder: `n' = n + z^2`, with the mean and the
-    variance of all reports and pseudo-reports. If the far end carries no mass, the pseudo-reports
-    move the centre by up to `z/sqrt(2)` standard errors and the interval covers 0.92. Each end is
-    therefore the outer one of this interval and of z times the plug-in error. 95% bounds then cover
-    0.94 and more (docs/performance.md).
-
-    If the statistic only estimates the sum of squares, the variance is at least the known noise,
-    and a report lies no further out than its user's weight plus a deviation.
-    """
-    least, largest, known = sums.least, sums.largest, np.zeros(())
-    if sums.reach is not None:
-        least = np.maximum(least, sums.bottom - sums.deviation)
-        largest = np.minimum(largest, sums.top + sums.deviation)
-        known = sums.floor
-    total, many = n + z**2, z**2 / 2.0
-    centre = (sums.total + many * (least + largest)) / total
-    spread = (sums.squares + many * (least**2 + largest**2)) / total - centre**2
-    half = z * np.sqrt(np.maximum(spread, known / total) / total)
-    value = sums.total / n
-    plain = z * np.sqrt(np.maximum(sums.squares / n - value**2, known / n) / n)
-    return np.minimum(centre - half, value - plain), np.maximum(centre + half, value + plain)
-
-
-def noisy(sums: Sums, n: int, z: float) -> Pair:
-    """Return the respondents' bounds, whose only error is the noise of their reports.
-
-    The noise V is the plug-in `sum h^2 - [estimate of sum w^2]`, kept within what the disclosed
-    groups can produce. It is estimated from the same reports and errs with them, by at most B for
-    each unit of error, where B is the most that a report departs from its user's weight. As in
-    Wilson's interval, the largest value within the bounds is used: `d^2 = z^2 (V + B d)`, in sums.
-    If no report shows noise, `d = z^2 B`, which is 3.84 reports at 95% (3.69 by the rule of three).
-
-    If V is known, because it is the same for all users, that error does not arise. What remains is
-    the noise's skewness, at most B, which moves a quantile by `(z^2 - 1) B/6` (Cornish and Fisher),
-    and half of its step, which is at most B: `d = z sqrt(V) + (z^2 + 2) B/6` with the largest
-    possible V. This form is used if it is narrower than the other can ever be, which depends only
-    on the numbers of reports and not on their content.
-    """
-    unit = z**2 * sums.deviation / 2.0
-    noise = np.clip(sums.squares - sums.offset, sums.floor, sums.ceiling)
-    estimated = unit + np.sqrt(unit**2 + z**2 * noise)
-    least = unit + np.sqrt(unit**2 + z**2 * sums.floor)
-    known = z * np.sqrt(sums.ceiling) + (z**2 + 2.0) / 6.0 * sums.deviation
-    half = np.where(known <= least, known, estimated) / n
-    value = sums.total / n
-    return value - half, value + half

@@ -1,7 +1,7 @@
-"""Post-processing that turns estimates into distributions.
+"""Post-processing that turns estimates into distributions: projections, and shares of a power law.
 
-Projections are biased, and their results have no bounds. They serve pictures and errors such as the
-total variation, and are applied only at the user's request.
+Both are biased, and their results have no bounds. They serve pictures and errors such as the total
+variation, and are applied only at the user's request.
 """
 
 from itertools import product
@@ -14,6 +14,15 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 _PART: Final = 1 << 17
 """Number of values processed at a time."""
+CORRELATED: Final = ("l1-geometric", "l1-bits", "matrix", "lip")
+"""Mechanisms with correlated estimates or two values, whose separate means err alike."""
+_FAR: Final = 12.0
+"""In standard errors; above it, the mean is the estimate minus alpha/t."""
+_GRID: Final = np.geomspace(0.1, _FAR + 8.0, 240)
+_SEEN: Final = np.linspace(-_FAR, _FAR, 481)
+_ALPHAS: Final = np.arange(0.0, 3.01, 0.25)
+_ZEROS: Final = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995)
+_STEP: Final = 1 << 16
 
 
 def project_simplex(values: Floats) -> Floats:
@@ -31,7 +40,7 @@ def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:
     """Return the nearest vector of non-negative entries whose sum over each group is its total.
 
     `values` is float64 `(k,)`; `groups`, int64 `(k,)`, numbers each value's group from 0; `totals`,
-    float64 `(groups,)` >= 0, are known exactly among respondents (`groups.known_totals`). The
+    float64 `(groups,)` >= 0, are known exactly among respondents (`queries.known_totals`). The
     result is all NaN if any value or total is.
 
     Raises:
@@ -111,20 +120,12 @@ def _project_some(
     return out, float(running[-1])
 
 
-CORRELATED: Final = ("l1-geometric", "l1-bits", "matrix", "lip")
-"""Mechanisms with correlated estimates or two values, whose separate means err alike."""
-_FAR: Final = 12.0
-"""In standard errors; above it, the mean is the estimate minus alpha/t."""
-_GRID: Final = np.geomspace(0.1, _FAR + 8.0, 240)
-_SEEN: Final = np.linspace(-_FAR, _FAR, 481)
-_ALPHAS: Final = np.arange(0.0, 3.01, 0.25)
-_ZEROS: Final = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995)
-_STEP: Final = 1 << 16
-
-
 def shrink_to_power_law(values: Floats, errors: Floats) -> Floats:
     """Return the means of shares given their estimates, float64 `(k,)`; they do not sum to 1.
 
+    Pulls shares towards a power law for the least total variation, as PowerNS of Wang,
+    Lopuhaa-Zwakenberg, Li, Skoric, Li 2020, "Locally Differentially Private Frequency Estimation
+    with Consistency"; a projection then makes the sum 1. The prior is fitted to all estimates.
     `errors` are the standard errors of the estimates, `(k,)`; a value with the error 0 stays. Under
     the prior a share is either 0 or has a density `~ u^-alpha` from 0.1 standard errors up to 1,
     since less cannot be observed. The fraction of zeros and alpha are the likeliest of fixed lists.

@@ -25,6 +25,11 @@ FEW: Final = 4.0
 """With fewer than this times z^2 reports of one kind, Wilson's interval fails too often."""
 FEW_IN_BLOCK: Final = 13.0
 """The same limit for the reports of a block: 50 at 95%."""
+_REACH: Final = 8.0
+"""How many standard deviations are summed on either side, in addition to `_MORE` integers."""
+_MORE: Final = 25.0
+_PART: Final = 1 << 19
+"""Most probabilities in memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -83,11 +88,11 @@ def clopper_pearson(tosses: Tosses, level: float) -> Pair:
     needed: D is then a sum of independent tosses of different coins, whose tails beyond the next
     integer are below those of the binomial with the same mean (Hoeffding 1956, Theorem 5).
     """
-    low, high = clopper_pearson_parts(tosses.decisive, tosses.reports, level)
+    low, high = _binomial_bounds(tosses.decisive, tosses.reports, level)
     return tosses.to_share(low), tosses.to_share(high)
 
 
-def clopper_pearson_parts(successes: Floats, trials: Floats, level: float) -> Pair:
+def _binomial_bounds(successes: Floats, trials: Floats, level: float) -> Pair:
     """Return the interval of a binomial probability itself."""
     d, n = np.broadcast_arrays(successes, trials)
     some, missing = d > 0.0, d < n
@@ -150,7 +155,7 @@ def product(tosses: Tosses, n: int, level: float) -> Pair:
     Each gets half of the level. Proved at every n; in a block without reports only the bound on the
     block counts.
     """
-    block = clopper_pearson_parts(tosses.reports, np.full_like(tosses.reports, n), level / 2.0)
+    block = _binomial_bounds(tosses.reports, np.full_like(tosses.reports, n), level / 2.0)
     silent = tosses.reports <= 0.0
     one = np.where(silent, 1.0, tosses.reports)
     inside = Tosses(one, np.where(silent, 0.0, tosses.decisive), tosses.own, tosses.other)
@@ -158,15 +163,13 @@ def product(tosses: Tosses, n: int, level: float) -> Pair:
     return np.where(silent, 0.0, block[0] * low), np.where(silent, block[1], block[1] * high)
 
 
-_REACH: Final = 8.0
-"""How many standard deviations are summed on either side, in addition to `_MORE` integers."""
-_MORE: Final = 25.0
-_PART: Final = 1 << 19
-"""Most probabilities in memory at a time."""
-
-
 def enumerated(tosses: Tosses, level: float) -> Pair:
-    """Return the least and largest share, float64 `(q,)` each; arrays of `tosses` are `(q,)`."""
+    """Return exact bounds on the respondents' share, `(q,)` each; arrays of `tosses` are `(q,)`.
+
+    If a of N respondents are inside, D is `Bin(a, own) + Bin(N - a, other)`, which grows with a.
+    The bounds are the least and the largest a for which D is not in a tail of half the level. They
+    hold at every N, since the test of each a is exact.
+    """
     rows = np.stack([tosses.reports, tosses.decisive, tosses.own, tosses.other], axis=1)
     # Values with equally many supporting reports have the same bounds.
     distinct, place = np.unique(rows, axis=0, return_inverse=True)

@@ -23,6 +23,9 @@ _MOST_STEPS = 150
 _SHORT_OF_BOUNDARY = 0.995
 _FEASIBLE = 1e-10
 _LEAST_CENTRING = 1e-3
+_NEGLIGIBLE = 1e-10
+_MOST_VALUES = 32
+"""Most values, beyond which the linear program takes longer than a shorter table is worth."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +87,37 @@ def solve(
         length = min(1.0, _SHORT_OF_BOUNDARY * length)
         theta, lam, s = theta + length * steps[0], lam + length * steps[1], s + length * steps[2]
     raise DesignError(f"no convergence: the weights of {len(columns)} columns")
+
+
+def thin(gram: Floats, master: Master, tolerance: float) -> Master:
+    """Return a solution with at most `k (k + 1)/2` columns, or the given one if that fails.
+
+    The interior-point method ends in the middle of all optimal weights, which may use many more
+    columns than necessary; fewer make shorter files and reports. I has `k (k + 1)/2` different
+    entries, so that by Caratheodory's theorem as many columns suffice for it, and hence for the
+    equality `sum_y theta_y v_y = I p = 1`. They are a vertex of the linear program over all weights
+    with the same I. The trace is larger by at most `tolerance`, relatively.
+    """
+    size = len(master.multipliers)
+    first, second = np.triu_indices(size)
+    if size > _MOST_VALUES or len(master.weights) <= first.size:
+        return master
+    entries = (master.columns[:, first] * master.columns[:, second]).T
+    scale = np.maximum(entries @ master.weights, 1e-300)
+    found = linprog(
+        master.slacks / master.trace,
+        A_eq=entries / scale[:, None],
+        b_eq=np.ones(first.size),
+        method="highs-ds",
+    )
+    if found.x is None:
+        return master
+    kept = found.x > _NEGLIGIBLE
+    try:
+        fewer = solve(gram, master.columns[kept], found.x[kept], master.multipliers, tolerance)
+    except DesignError:
+        return master
+    return fewer if fewer.trace <= master.trace * (1.0 + tolerance) else master
 
 
 def _information(gram: Floats, columns: Floats, theta: Floats) -> tuple[Floats, Floats]:
@@ -148,35 +182,3 @@ class _Newton:
         multipliers = np.linalg.solve(self.schur, self.columns.T @ direct - primal)
         weights = direct - self.solved @ multipliers
         return weights, multipliers, (complementary - self.s * weights) / self.theta
-
-
-_NEGLIGIBLE = 1e-10
-_MOST_VALUES = 32
-"""Most values, beyond which the linear program takes longer than a shorter table is worth."""
-
-
-def thin(gram: Floats, master: Master, tolerance: float) -> Master:
-    """Return a solution with at most `k (k + 1)/2` columns, or the given one if that fails.
-
-    Its trace is larger by at most `tolerance`, relatively.
-    """
-    size = len(master.multipliers)
-    first, second = np.triu_indices(size)
-    if size > _MOST_VALUES or len(master.weights) <= first.size:
-        return master
-    entries = (master.columns[:, first] * master.columns[:, second]).T
-    scale = np.maximum(entries @ master.weights, 1e-300)
-    found = linprog(
-        master.slacks / master.trace,
-        A_eq=entries / scale[:, None],
-        b_eq=np.ones(first.size),
-        method="highs-ds",
-    )
-    if found.x is None:
-        return master
-    kept = found.x > _NEGLIGIBLE
-    try:
-        fewer = solve(gram, master.columns[kept], found.x[kept], master.multipliers, tolerance)
-    except DesignError:
-        return master
-    return fewer if fewer.trace <= master.trace * (1.0 + tolerance) else master

@@ -1,10 +1,13 @@
-"""The best channel that a policy allows, by column generation (docs/theory.md section 8).
+"""The best channel that a policy allows for a workload (docs/theory.md section 8).
 
-Each round has two steps: find the best weights of the columns so far (`master`), then columns of
-the policy's cone that would improve them (`search`). With the largest gain over the whole cone,
-`f(theta)^2 / (lambda.1 + gain)` is a lower bound on f over all channels: for every other design
-`f' >= 2 s f - s^2 sum theta'_y v_y^T M v_y` by convexity, for any s, and the sum is at most
-`lambda.1 + gain`.
+A workload of queries `w_1, ..., w_q` matters only through `G = sum_i w_i w_i^T`, which is a product
+over the dimensions for prefixes and ranges.
+
+The channel is found by column generation. Each round has two steps: find the best weights of the
+columns so far (`master`), then columns of the policy's cone that would improve them (`search`).
+With the largest gain over the whole cone, `f(theta)^2 / (lambda.1 + gain)` is a lower bound on f
+over all channels: for every other design `f' >= 2 s f - s^2 sum theta'_y v_y^T M v_y` by convexity,
+for any s, and the sum is at most `lambda.1 + gain`.
 """
 
 import time
@@ -27,6 +30,14 @@ from ldpstream.mechanisms.families.matrix.strategy import WORKLOADS
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 
+Status = Literal["proved", "searched", "unfinished"]
+
+_TOLERANCE = 1e-6
+_LOOSE = 1e-3
+_NEGLIGIBLE = 1e-5
+_QUIET_ROUNDS = 3
+_HALVINGS = 60
+
 
 @dataclass(frozen=True, eq=False)
 class Workload:
@@ -40,57 +51,6 @@ class Workload:
     def size(self) -> int:
         """Number of values k."""
         return len(self.gram)
-
-
-def histogram(size: int) -> Workload:
-    """Return every single value: `G` is the identity."""
-    return Workload("histogram", WORKLOADS["values"](size), size)
-
-
-def prefixes(shape: Sequence[int]) -> Workload:
-    """Return all boxes that begin at the first value of every dimension, the whole included."""
-    return Workload("prefixes", _product("prefixes", shape), prod(shape))
-
-
-def ranges(shape: Sequence[int]) -> Workload:
-    """Return all boxes."""
-    return Workload("ranges", _product("ranges", shape), prod(m * (m + 1) // 2 for m in shape))
-
-
-def sets(size: int, members: Sequence[Integers], *, name: str = "sets") -> Workload:
-    """Return the indicators of given sets of values, each an array of different indices.
-
-    Raises:
-        ValueError: if there is no set, or one holds an index outside `0..size-1` or one twice.
-    """
-    if not members:
-        raise ValueError("workload: expected at least one set, got none")
-    gram = np.zeros((size, size))
-    for number, given in enumerate(members):
-        places = np.asarray(given, dtype=np.int64)
-        if places.size and (places.min() < 0 or places.max() >= size):
-            raise ValueError(f"set {number}: expected indices in 0..{size - 1}")
-        if np.unique(places).size < places.size:
-            raise ValueError(f"set {number}: expected every index once")
-        gram[np.ix_(places, places)] += 1.0
-    return Workload(name, gram, len(members))
-
-
-def _product(name: str, shape: Sequence[int]) -> Floats:
-    return reduce(_kron, (WORKLOADS[name](m) for m in shape))
-
-
-def _kron(first: Floats, second: Floats) -> Floats:
-    return np.asarray(np.kron(first, second), dtype=np.float64)
-
-
-Status = Literal["proved", "searched", "unfinished"]
-
-_TOLERANCE = 1e-6
-_LOOSE = 1e-3
-_NEGLIGIBLE = 1e-5
-_QUIET_ROUNDS = 3
-_HALVINGS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +95,7 @@ def optimise(
         DesignError: if the prior is not a distribution above 0, the workload has another size, a
             budget is 0 (so that no channel distinguishes the two values), or nothing converges.
     """
-    p = check_prior(policy.size, prior)
+    p = _checked_prior(policy.size, prior)
     if workload.size != policy.size:
         raise DesignError(f"workload: expected {policy.size} values, got {workload.size}")
     scale = float(np.trace(workload.gram)) / policy.size
@@ -159,7 +119,7 @@ def optimise(
     )
 
 
-def check_prior(size: int, prior: Floats | None) -> Floats:
+def _checked_prior(size: int, prior: Floats | None) -> Floats:
     """Return a design prior, float64 `(k,)`, uniform if none is given.
 
     Raises:
@@ -247,3 +207,45 @@ class _Run:
                 shares = np.full(len(seeds), part / len(seeds))
                 return columns, np.append(shares, rest @ self.prior)
         raise DesignError("no invertible channel: the budgets are too small for double precision")
+
+
+def histogram(size: int) -> Workload:
+    """Return every single value: `G` is the identity."""
+    return Workload("histogram", WORKLOADS["values"](size), size)
+
+
+def prefixes(shape: Sequence[int]) -> Workload:
+    """Return all boxes that begin at the first value of every dimension, the whole included."""
+    return Workload("prefixes", _product("prefixes", shape), prod(shape))
+
+
+def ranges(shape: Sequence[int]) -> Workload:
+    """Return all boxes."""
+    return Workload("ranges", _product("ranges", shape), prod(m * (m + 1) // 2 for m in shape))
+
+
+def sets(size: int, members: Sequence[Integers], *, name: str = "sets") -> Workload:
+    """Return the indicators of given sets of values, each an array of different indices.
+
+    Raises:
+        ValueError: if there is no set, or one holds an index outside `0..size-1` or one twice.
+    """
+    if not members:
+        raise ValueError("workload: expected at least one set, got none")
+    gram = np.zeros((size, size))
+    for number, given in enumerate(members):
+        places = np.asarray(given, dtype=np.int64)
+        if places.size and (places.min() < 0 or places.max() >= size):
+            raise ValueError(f"set {number}: expected indices in 0..{size - 1}")
+        if np.unique(places).size < places.size:
+            raise ValueError(f"set {number}: expected every index once")
+        gram[np.ix_(places, places)] += 1.0
+    return Workload(name, gram, len(members))
+
+
+def _product(name: str, shape: Sequence[int]) -> Floats:
+    return reduce(_kron, (WORKLOADS[name](m) for m in shape))
+
+
+def _kron(first: Floats, second: Floats) -> Floats:
+    return np.asarray(np.kron(first, second), dtype=np.float64)

@@ -7,7 +7,8 @@ cannot be proved stays inside, so that numerical errors only widen bounds.
 
 `calibrated` uses thresholds from simulations, for which no proof is known. `proved` is universal
 inference (Wasserman, Ramdas, Balakrishnan 2020) with two halves of the reports: it holds at every
-n, and for all sets and quantiles together, since all are compared with the same shares.
+n, and for all sets and quantiles together, since all are compared with the same shares. `curve` is
+a smooth curve of high likelihood within these bounds, for display.
 """
 
 import math
@@ -26,51 +27,6 @@ from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.solver import Fit, Tangent, maximise
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
-_STEPS: Final = 3_000
-_SMOOTHINGS: Final = 40
-
-
-@dataclass(frozen=True)
-class Curve:
-    """Shares, float64 `(k,)`, >= 0, that sum to 1; NaN without reports.
-
-    `deviance` bounds twice the distance of their log-likelihood from the largest; NaN likewise.
-    """
-
-    shares: Floats
-    deviance: float
-
-
-def curve(line: Line, confidence: float, *, best: Fit | None = None) -> Curve:
-    """Return the curve for a confidence in (0, 1); `best` is the maximum, if it is known."""
-    if line.n == 0.0:
-        return Curve(np.full(line.size, np.nan), float("nan"))
-    top = maximise(line) if best is None else best
-    most = quantile(1.0 - confidence) ** 2
-    # Shares of the outputs, so that a step multiplies by the gradient.
-    shares = np.full(line.size, 1.0 / line.size)
-    for _ in range(_STEPS):
-        u = line.mix(shares)
-        deviance = 2.0 * (top.bound - line.value(u))
-        if deviance <= most:
-            return Curve(shares, max(deviance, 0.0))
-        shares = shares * (line.gradient(u) / line.n)
-        shares /= shares.sum()
-    return _between(line, shares, top, most)
-
-
-def _between(line: Line, shares: Floats, top: Fit, most: float) -> Curve:
-    """Return the first mixture of shares with the best ones that is close enough."""
-    low, high = 0.0, 1.0
-    for _ in range(_SMOOTHINGS):
-        part = (low + high) / 2.0
-        mixed = (1.0 - part) * shares + part * top.shares
-        near = 2.0 * (top.bound - line.value(line.mix(mixed))) <= most
-        low, high = (low, part) if near else (part, high)
-    mixed = (1.0 - high) * shares + high * top.shares
-    return Curve(mixed, max(2.0 * (top.bound - line.value(line.mix(mixed))), 0.0))
-
-
 _TRIALS: Final = 16
 _NEAR: Final = 0.02
 """How far out an end may be, as a fraction of its distance from the estimate."""
@@ -80,6 +36,8 @@ _SLACK: Final = 0.03
 """Fraction of a difference of likelihoods to which a solution need not be exact."""
 _TINY: Final = 1e-6
 _HALVINGS: Final = 30
+_STEPS: Final = 3_000
+_SMOOTHINGS: Final = 40
 
 
 @dataclass(frozen=True)
@@ -265,3 +223,50 @@ def halves(line: Line) -> tuple[Line, Line]:
     coins = np.random.default_rng(int.from_bytes(sha256(counts.tobytes()).digest()))
     one = coins.binomial(counts, 0.5).astype(np.float64)
     return replace(line, counts=one), replace(line, counts=line.counts - one)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Shares, float64 `(k,)`, >= 0, that sum to 1; NaN without reports.
+
+    `deviance` bounds twice the distance of their log-likelihood from the largest; NaN likewise.
+    """
+
+    shares: Floats
+    deviance: float
+
+
+def curve(line: Line, confidence: float, *, best: Fit | None = None) -> Curve:
+    """Return shares of high likelihood: biased, but without the maximum's spikes.
+
+    Expectation maximisation (Dempster, Laird, Rubin 1977) from uniform shares, stopped at the first
+    shares that the reports do not contradict: `2 (L* - L(p)) <= z^2`. Each of their quantiles
+    therefore lies within the profile's bounds of the same confidence, in (0, 1). `best` is the
+    maximum, if it is known.
+    """
+    if line.n == 0.0:
+        return Curve(np.full(line.size, np.nan), float("nan"))
+    top = maximise(line) if best is None else best
+    most = quantile(1.0 - confidence) ** 2
+    # Shares of the outputs, so that a step multiplies by the gradient.
+    shares = np.full(line.size, 1.0 / line.size)
+    for _ in range(_STEPS):
+        u = line.mix(shares)
+        deviance = 2.0 * (top.bound - line.value(u))
+        if deviance <= most:
+            return Curve(shares, max(deviance, 0.0))
+        shares = shares * (line.gradient(u) / line.n)
+        shares /= shares.sum()
+    return _between(line, shares, top, most)
+
+
+def _between(line: Line, shares: Floats, top: Fit, most: float) -> Curve:
+    """Return the first mixture of shares with the best ones that is close enough."""
+    low, high = 0.0, 1.0
+    for _ in range(_SMOOTHINGS):
+        part = (low + high) / 2.0
+        mixed = (1.0 - part) * shares + part * top.shares
+        near = 2.0 * (top.bound - line.value(line.mix(mixed))) <= most
+        low, high = (low, part) if near else (part, high)
+    mixed = (1.0 - high) * shares + high * top.shares
+    return Curve(mixed, max(2.0 * (top.bound - line.value(line.mix(mixed))), 0.0))

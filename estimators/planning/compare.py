@@ -1,4 +1,4 @@
-"""Every mechanism that satisfies a policy, compared on a workload."""
+"""Every mechanism that satisfies a policy, compared on a workload by its errors and its costs."""
 
 import math
 import time
@@ -22,6 +22,10 @@ from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
 from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, encode_frame
 
+_DIGITS = 9
+"""Errors that agree in this many digits are equal; the shorter report then comes first."""
+_NEARLY = 1.1
+"""Errors up to this many times the best one are nearly as good."""
 _SAMPLE_REPORTS = 64
 _REPETITIONS = 5
 _LONGEST_SECONDS = 0.5
@@ -30,7 +34,7 @@ _COUNT_BYTES = 8
 
 @dataclass(frozen=True, kw_only=True)
 class Cost:
-    """Exact sizes, and a measured time.
+    """What a mechanism costs: exact sizes on the wire and in state, and a measured time.
 
     `report_bits` is the information in a report, `report_bytes` its length, `message_bytes` the
     length of a message with one report, `statistic` the number of exact integers, and `state_bytes`
@@ -58,30 +62,6 @@ class Cost:
             state_bytes=_COUNT_BYTES * mechanism.statistic_size,
             decode_seconds=_measure(mechanism),
         )
-
-
-def _measure(mechanism: Mechanism) -> float:
-    """Return the seconds that decoding all single values takes after a first run."""
-    statistic = mechanism.empty()
-    values = np.linspace(0, mechanism.size - 1, _SAMPLE_REPORTS).astype(np.int64)
-    mechanism.accumulate(statistic, mechanism.privatize(values))
-    decoder = mechanism.decoder()
-    decoder.totals(statistic)
-    fastest, spent = np.inf, 0.0
-    for _ in range(_REPETITIONS):
-        started = time.perf_counter()
-        decoder.totals(statistic)
-        seconds = time.perf_counter() - started
-        fastest, spent = min(fastest, seconds), spent + seconds
-        if spent > _LONGEST_SECONDS:
-            break
-    return float(fastest)
-
-
-_DIGITS = 9
-"""Errors that agree in this many digits are equal; the shorter report then comes first."""
-_NEARLY = 1.1
-"""Errors up to this many times the best one are nearly as good."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +129,7 @@ def compare(
     policy = by_entries(configured.policy)
     queries = workload.objective(objective)
     candidates, refused, unsuited, unreached = [], [], [], []
-    for found in proposals(configured, domain):
+    for found in _proposals(configured, domain):
         if isinstance(found, Unsuited):
             unsuited.append(found)
             continue
@@ -189,7 +169,7 @@ def compare(
     return Comparison(tuple(candidates), tuple(refused), tuple(unsuited), tuple(unreached))
 
 
-def proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsuited]:
+def _proposals(configured: Mechanism, domain: Domain) -> Iterator[Proposal | Unsuited]:
     """Yield the configured mechanism, then all others that are proposed for its policy."""
     found = list(propose(configured.policy, domain))
     own = identity(configured)
@@ -229,3 +209,21 @@ def cheaper_rivals(candidates: Sequence[Candidate]) -> Iterator[Candidate]:
         near = rival.variance <= best.variance * _NEARLY**2
         if near and 2 * rival.cost.report_bits <= best.cost.report_bits:
             yield rival
+
+
+def _measure(mechanism: Mechanism) -> float:
+    """Return the seconds that decoding all single values takes after a first run."""
+    statistic = mechanism.empty()
+    values = np.linspace(0, mechanism.size - 1, _SAMPLE_REPORTS).astype(np.int64)
+    mechanism.accumulate(statistic, mechanism.privatize(values))
+    decoder = mechanism.decoder()
+    decoder.totals(statistic)
+    fastest, spent = np.inf, 0.0
+    for _ in range(_REPETITIONS):
+        started = time.perf_counter()
+        decoder.totals(statistic)
+        seconds = time.perf_counter() - started
+        fastest, spent = min(fastest, seconds), spent + seconds
+        if spent > _LONGEST_SECONDS:
+            break
+    return float(fastest)

@@ -1,4 +1,8 @@
-"""The queries whose errors a plan predicts: ranges, quantiles, top values, all values or ranges."""
+"""The queries whose errors a plan predicts, and the design shares for which it predicts them.
+
+Queries are ranges, quantiles, top values, and all values or ranges. The shares do not change
+mechanisms.
+"""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,6 +22,8 @@ _FEWEST_QUERIES = 64
 _MOST_WORK = 500_000
 _ROUNDING = 1e-12
 _SEED = 0
+ZIPF_EXPONENT = 1.1
+"""As in [ML] Figure 1."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,10 +187,6 @@ class PlannedWorkload:
             [(int(low), int(high)) for low, high in pairs]
             for pairs in np.stack(columns, axis=1).tolist()
         )
-
-
-ZIPF_EXPONENT = 1.1
-"""As in [ML] Figure 1."""
 
 
 def uniform_shares(size: int) -> Floats:

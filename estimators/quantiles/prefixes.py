@@ -1,4 +1,8 @@
-"""Estimates of all prefixes of one ordered dimension: the cumulative distribution."""
+"""Estimates of all prefixes of one ordered dimension: the cumulative distribution.
+
+Statistics of counts have `CountPrefixes`. Over statistics of sums, prefixes have a closed form if
+the decoder knows their noise, and are otherwise sets like any other.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +17,7 @@ from ldpstream.estimators.queries.counts import SetDecoder, prepare_queries
 from ldpstream.estimators.queries.queries import LinearQueries
 from ldpstream.estimators.queries.sums import Sums, check_counts, set_sums
 from ldpstream.mechanisms.base.arrays import Floats, Integers
-from ldpstream.mechanisms.interface.decoder import Chain, ChainDecoder, LinearDecoder
+from ldpstream.mechanisms.interface.decoder import LinearDecoder, PrefixDecoder, PrefixNoise
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 
@@ -40,26 +44,26 @@ class SetPrefixes:
 
 
 @dataclass(frozen=True)
-class ChainPrefixes:
+class SummedPrefixes:
     """Prefixes with known noise, as running sums of the values' shares."""
 
     decoder: LinearDecoder
     positions: Integers
-    chain: Chain
+    known: PrefixNoise
 
     @property
     def worst_noise(self) -> Floats:
         """The noise that any user adds to each prefix, float64 `(m,)`."""
-        return self.chain.noise
+        return self.known.noise
 
     def sums(self, statistic: Statistic) -> Sums:
         """Return the sums of every prefix, q = m; the last is the whole domain."""
-        m, n = self.chain.noise.size, float(self.decoder.group_reports(statistic).sum())
+        m, n = self.known.noise.size, float(self.decoder.group_reports(statistic).sum())
         shares = np.bincount(self.positions, self.decoder.totals(statistic), m)
         total = np.cumsum(shares, dtype=np.float64)
         total[-1] = n
         held = np.cumsum(np.bincount(self.positions, minlength=m)) / self.positions.size
-        noise, reach = n * self.chain.noise, np.ones(m)
+        noise, reach = n * self.known.noise, np.ones(m)
         reach[-1] = 0.0
         return Sums(
             total=total,
@@ -67,19 +71,19 @@ class ChainPrefixes:
             offset=total,
             floor=noise,
             ceiling=noise,
-            least=self.chain.least,
-            largest=self.chain.largest,
+            least=self.known.least,
+            largest=self.known.largest,
             slope=np.zeros(m),
             noisy=np.where(noise > 0.0, n, 0.0),
             moment=noise + n,
-            peak=self.chain.noise + 1.0,
-            typical_noise=self.chain.noise,
+            peak=self.known.noise + 1.0,
+            typical_noise=self.known.noise,
             typical_sampling=held * (1.0 - held),
             bottom=np.where(held < 1.0, 0.0, 1.0),
             top=np.ones(m),
             fewest=np.where(held < 1.0, 0.0, n),
             most=np.full(m, n),
-            deviation=np.where(noise > 0.0, self.chain.largest, 0.0),
+            deviation=np.where(noise > 0.0, self.known.largest, 0.0),
             tossed=np.zeros(m),
             own=np.zeros(m),
             other=np.zeros(m),
@@ -99,7 +103,7 @@ class Prefixes:
 
     mechanism: Mechanism
     positions: Integers
-    prepared: CountPrefixes | ChainPrefixes | SetPrefixes
+    prepared: CountPrefixes | SummedPrefixes | SetPrefixes
 
     @classmethod
     def of(cls, mechanism: Mechanism, positions: Integers | None = None) -> Self:
@@ -118,10 +122,10 @@ class Prefixes:
             return cls(mechanism, order, CountPrefixes.of(queries, order))
         assert isinstance(queries, LinearQueries)
         decoder = queries.decoder
-        chain = decoder.chain(order) if isinstance(decoder, ChainDecoder) else None
-        if chain is None:
+        known = decoder.prefix_noise(order) if isinstance(decoder, PrefixDecoder) else None
+        if known is None:
             return cls(mechanism, order, SetPrefixes(queries, order))
-        return cls(mechanism, order, ChainPrefixes(decoder, order, chain))
+        return cls(mechanism, order, SummedPrefixes(decoder, order, known))
 
     @property
     def spread(self) -> Floats:

@@ -1,7 +1,8 @@
-"""Prepared linear queries, with the noise and the extremes of their decoders.
+"""Prepared linear queries, what reports disclose to them, and the sets of values they ask about.
 
-Counts of symbols and sums are decoded differently (`counts`, `linear`); variances and bounds only
-need a `Query`.
+Counts of symbols (`counts`) and sums (`LinearQuery`) are decoded differently; variances and bounds
+only need a `Query`. Values with equal shares have equal estimates and bounds (`Distinct`), which
+are computed once.
 """
 
 from abc import ABC, abstractmethod

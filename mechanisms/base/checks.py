@@ -1,4 +1,4 @@
-"""Checks of raw input: configuration values as TOML parses them, and numbers that people type."""
+"""Checks of raw input: values as TOML parses them, rows of CSV files, numbers that people type."""
 
 import csv
 import math

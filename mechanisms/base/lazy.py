@@ -1,7 +1,7 @@
-"""Public names of a package that are loaded from its modules on first use (PEP 562).
+"""Work that waits for its first use: loading public names and extras, and computing results.
 
 Importing any module of a package runs the package's `__init__`. If that imported everything the
-package offers, whoever needs one name would load it all.
+package offers, whoever needs one name would load it all (PEP 562).
 """
 
 import sys
@@ -10,6 +10,9 @@ from functools import wraps
 from importlib import import_module
 from threading import RLock
 from typing import Any, TypeVar
+
+_Owner = TypeVar("_Owner")
+_Result = TypeVar("_Result")
 
 
 def handed_on(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
@@ -46,10 +49,6 @@ def imported(module: str, extra: str, what: str, otherwise: str = "") -> Any:
     except ImportError as error:
         package = module.partition(".")[0]
         raise ImportError(f"{what} needs {brought(package, extra)}{otherwise}") from error
-
-
-_Owner = TypeVar("_Owner")
-_Result = TypeVar("_Result")
 
 
 def once(method: Callable[[_Owner], _Result]) -> Callable[[_Owner], _Result]:

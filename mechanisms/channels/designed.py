@@ -1,4 +1,9 @@
-"""Channels given as a table of multiples of 2^-64, together with the policy that they keep."""
+"""Channels given as a table of multiples of 2^-64 with the policy that they keep, and their files.
+
+Devices and servers load the same file. It is JSON with the keys `version`, `policy` (exact),
+`prior`, `weights` (hexadecimal numerators over 2^64, a row for each value), `sha256` (of policy,
+prior and weights in canonical JSON) and `design`, the record of how the channel was designed.
+"""
 
 import hashlib
 import json
@@ -27,8 +32,11 @@ from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.tabled import policy_document, read_policy_document
 
-MAX_OUTPUTS = 1 << 16
+_MAX_OUTPUTS = 1 << 16
 """Largest number of reports that a table may have."""
+_VERSION: Final = 1
+_KEYS: Final = frozenset({"version", "policy", "prior", "weights", "sha256", "design"})
+_MOST_BYTES: Final = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -56,8 +64,8 @@ class DesignedChannel:
         size = self.policy.size
         if len(self.weights) != size:
             raise SpecError("weights", f"{size} rows, one for each value, got {len(self.weights)}")
-        if not 1 <= self.outputs <= MAX_OUTPUTS:
-            raise SpecError("weights", f"1..{MAX_OUTPUTS} reports, got {self.outputs}")
+        if not 1 <= self.outputs <= _MAX_OUTPUTS:
+            raise SpecError("weights", f"1..{_MAX_OUTPUTS} reports, got {self.outputs}")
         for value, row in enumerate(self.weights):
             if len(row) != self.outputs:
                 raise SpecError(f"weights[{value}]", f"{self.outputs} entries, got {len(row)}")
@@ -166,15 +174,10 @@ def certify_prior(
     )
 
 
-VERSION: Final = 1
-_KEYS: Final = frozenset({"version", "policy", "prior", "weights", "sha256", "design"})
-_MOST_BYTES: Final = 64 << 20
-
-
 def channel_document(channel: DesignedChannel) -> dict[str, Json]:
     """Return the JSON document of a channel file."""
     return {
-        "version": VERSION,
+        "version": _VERSION,
         "design": dict(channel.record),
         "sha256": channel.digest,
         **channel.content(),
@@ -222,8 +225,8 @@ def read_channel(document: object) -> DesignedChannel:
         SpecError: as for `load_channel`, with paths inside the document.
     """
     table = check_keys(document, _KEYS, "file")
-    if table.get("version") != VERSION:
-        raise SpecError("version", f"{VERSION}, got {describe(table.get('version'))}")
+    if table.get("version") != _VERSION:
+        raise SpecError("version", f"{_VERSION}, got {describe(table.get('version'))}")
     prior, record = table.get("prior"), table.get("design", {})
     if not isinstance(prior, list) or not all(map(_is_share, prior)):
         raise SpecError("prior", f"a list of numbers in 0..1, got {describe(prior)}")

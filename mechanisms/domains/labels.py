@@ -1,4 +1,7 @@
-"""Domains of named values."""
+"""Domains of named values, which the configuration lists or a CSV file holds.
+
+A file has one label a line, optionally followed by the name of its block.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -17,6 +20,28 @@ from ldpstream.mechanisms.base.checks import describe, is_whole, parse_real, rea
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain, check_size
 from ldpstream.mechanisms.domains.blocks import Blocks, named_blocks
+
+_HEADERS: Final = frozenset(
+    {
+        "block",
+        "blocks",
+        "category",
+        "category_id",
+        "code",
+        "district",
+        "group",
+        "id",
+        "key",
+        "label",
+        "labels",
+        "name",
+        "names",
+        "region",
+        "value",
+        "values",
+        "zone",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -82,30 +107,9 @@ def _integer_text(value: object) -> str:
     return str(value) if is_whole(value) or isinstance(value, np.integer) else ""
 
 
-_HEADERS: Final = frozenset(
-    {
-        "block",
-        "blocks",
-        "category",
-        "category_id",
-        "code",
-        "district",
-        "group",
-        "id",
-        "key",
-        "label",
-        "labels",
-        "name",
-        "names",
-        "region",
-        "value",
-        "values",
-        "zone",
-    }
-)
-
-
-def read_file(given: object, base: Path, *, header: object = None) -> tuple[Labels, Blocks | None]:
+def read_labels(
+    given: object, base: Path, *, header: object = None
+) -> tuple[Labels, Blocks | None]:
     """Return the labels of a file, and its blocks if every line has a second column.
 
     The path is relative to the folder `base`. The file is CSV in UTF-8; blank lines are skipped.

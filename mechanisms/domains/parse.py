@@ -15,7 +15,7 @@ from ldpstream.mechanisms.domains.blocks import (
     listed_blocks,
 )
 from ldpstream.mechanisms.domains.interval import Interval
-from ldpstream.mechanisms.domains.labels import Labels, read_file
+from ldpstream.mechanisms.domains.labels import Labels, read_labels
 from ldpstream.mechanisms.domains.lattice import Grid, Lattice, Size, Sizes
 from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.domains.words import read_words
@@ -83,7 +83,7 @@ def parse_domain(given: object, *, path: str, base: Path) -> tuple[Domain, Block
     blocks: Blocks | None = None
     with within(path):
         if kinds == ["file"]:
-            domain, blocks = read_file(table["file"], base, header=table.get("header"))
+            domain, blocks = read_labels(table["file"], base, header=table.get("header"))
         else:
             domain = _PARSERS[kinds[0]](table)
     if "blocks" in table:

@@ -1,4 +1,9 @@
-"""Domains of real numbers that are rounded at random to the points of a grid."""
+"""Domains of real numbers that are rounded at random to the points of a grid.
+
+The closer a number is to one of the two grid points around it, the more likely it is rounded to it,
+so that its mean is kept (docs/theory.md section 5). The probability is exact for the double that is
+rounded: floating point decides if a 64-bit word lies clearly on one side, rationals decide if not.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain, check_size
@@ -18,47 +23,6 @@ from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 
 # The position and the word each take a few roundings with a relative error of at most 2^-53.
 _ROUNDINGS = 2.0**-49
-
-
-def round_at_random(
-    entropy: Entropy, points: NDArray[np.float64], low: float, high: float, steps: int
-) -> NDArray[np.int64]:
-    """Return the grid points that numbers are rounded to, int64 of shape `(n,)` in `0..steps`.
-
-    `points` are finite numbers in `[low, high]`, float64 `(n,)`; grid point g lies at
-    `low + g (high - low)/steps`, in exact rationals. Takes one word for each number, rarely more.
-    """
-    words = entropy.words(len(points))
-    position = (points - low) / (high - low) * steps
-    below = np.clip(np.floor(position), 0, steps - 1)
-    share = position - below
-    chance = words * 2.0**-64
-    out: NDArray[np.int64] = below.astype(np.int64) + (chance < share)
-    doubt = _ROUNDINGS * (steps + 1.0)
-    near = (np.abs(chance - share) <= doubt) | (share <= doubt) | (share >= 1.0 - doubt)
-    for place in np.flatnonzero(near).tolist():
-        exact = grid_position(float(points[place]), low, high, steps)
-        out[place] = _round_exactly(entropy, exact, int(words[place]))
-    return out
-
-
-def grid_position(point: float, low: float, high: float, steps: int) -> Fraction:
-    """Return the exact position of a number on the grid, in `0..steps`."""
-    return (Fraction(point) - Fraction(low)) * steps / (Fraction(high) - Fraction(low))
-
-
-def _round_exactly(entropy: Entropy, position: Fraction, word: int) -> int:
-    below = position.numerator // position.denominator
-    rest = position - below
-    # The words are the base-2^64 digits of a uniform number, which is compared with `rest`.
-    while rest:
-        rest *= WORD
-        digit = rest.numerator // rest.denominator
-        if word != digit:
-            return below + (word < digit)
-        rest -= digit
-        word = int(entropy.words(1)[0])
-    return below
 
 
 @dataclass(frozen=True)
@@ -97,7 +61,7 @@ class RoundedInterval(Domain):
         )
 
     @cached_property
-    def edges(self) -> tuple[NDArray[np.float64], ...]:
+    def edges(self) -> tuple[Floats, ...]:
         """The values of each dimension, float64 `(bins + 1,)`."""
         return self.interval.edges
 
@@ -137,16 +101,55 @@ class RoundedInterval(Domain):
         assert isinstance(inner, dict)
         return {**inner, "rounding": "random"}
 
-    def _columns(
-        self, points: NDArray[np.float64]
-    ) -> Iterator[tuple[NDArray[np.float64], tuple[float, float], int]]:
+    def _columns(self, points: Floats) -> Iterator[tuple[Floats, tuple[float, float], int]]:
         return zip(points.T, self.interval.bounds, self.interval.bins, strict=True)
 
     def _join(self, columns: Iterable[Indices]) -> Indices:
         return np.ravel_multi_index(tuple(columns), self.shape).astype(np.int64)
 
-    def _round(self, points: NDArray[np.float64], entropy: Entropy) -> Indices:
+    def _round(self, points: Floats, entropy: Entropy) -> Indices:
         return self._join(
             round_at_random(entropy, column, low, high, bins)
             for column, (low, high), bins in self._columns(points)
         )
+
+
+def round_at_random(
+    entropy: Entropy, points: Floats, low: float, high: float, steps: int
+) -> Indices:
+    """Return the grid points that numbers are rounded to, int64 of shape `(n,)` in `0..steps`.
+
+    `points` are finite numbers in `[low, high]`, float64 `(n,)`; grid point g lies at
+    `low + g (high - low)/steps`, in exact rationals. Takes one word for each number, rarely more.
+    """
+    words = entropy.words(len(points))
+    position = (points - low) / (high - low) * steps
+    below = np.clip(np.floor(position), 0, steps - 1)
+    share = position - below
+    chance = words * 2.0**-64
+    out: Indices = below.astype(np.int64) + (chance < share)
+    doubt = _ROUNDINGS * (steps + 1.0)
+    near = (np.abs(chance - share) <= doubt) | (share <= doubt) | (share >= 1.0 - doubt)
+    for place in np.flatnonzero(near).tolist():
+        exact = grid_position(float(points[place]), low, high, steps)
+        out[place] = _round_exactly(entropy, exact, int(words[place]))
+    return out
+
+
+def grid_position(point: float, low: float, high: float, steps: int) -> Fraction:
+    """Return the exact position of a number on the grid, in `0..steps`."""
+    return (Fraction(point) - Fraction(low)) * steps / (Fraction(high) - Fraction(low))
+
+
+def _round_exactly(entropy: Entropy, position: Fraction, word: int) -> int:
+    below = position.numerator // position.denominator
+    rest = position - below
+    # The words are the base-2^64 digits of a uniform number, which is compared with `rest`.
+    while rest:
+        rest *= WORD
+        digit = rest.numerator // rest.denominator
+        if word != digit:
+            return below + (word < digit)
+        rest -= digit
+        word = int(entropy.words(1)[0])
+    return below

@@ -7,6 +7,9 @@ with probability `alpha^(2^j) / (1 + alpha^(2^j))`; the rest, `floor(G / 2^s)`, 
 `alpha^(2^s)` up to the first that fails.
 
 The work therefore grows only with the logarithm of G, and every draw is an exact Bernoulli trial.
+Alpha is a multiple of 2^-64; its powers have longer expansions. A trial compares a uniform number
+with the power, 64 binary digits at a time: all but one in 2^64 are decided by the first word.
+
 A table of the inverse distribution would end somewhere, and the tails of one value would hold
 outputs that are impossible for another. Only the resulting integer is clamped (to clamp the two
 geometrics would break the guarantee): trials stop once further ones could not change it.
@@ -19,6 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, fair_coins
+
+Integers = NDArray[np.int64]
 
 _WORD_BITS = 64
 
@@ -78,7 +83,7 @@ class PowerTable:
         """The first 64 binary digits of every power, uint64."""
         return np.concatenate([powers.first_digits for powers in self.powers])
 
-    def bernoulli(self, entropy: Entropy, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+    def bernoulli(self, entropy: Entropy, numbers: Integers) -> NDArray[np.bool_]:
         """Return draws, the i-th True with probability exactly the power of `numbers[i]`, `(n,)`.
 
         Takes one word for each draw, in order; then, for each draw whose word equals the power's
@@ -93,9 +98,6 @@ class PowerTable:
             alpha, level = divmod(int(numbers[place]), self.powers[0].levels)
             drawn[place] = self.powers[alpha].beyond_first(entropy, level)
         return drawn
-
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

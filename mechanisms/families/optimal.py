@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
@@ -36,91 +37,8 @@ from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.policies.spending import largest_loss
 
-# The share is reduced by this factor from its floating-point value, and then proved exactly.
 _MARGIN = 1.0 - 2.0**-20
-
-
-class SharedChain(MixtureChain):
-    """A chain that devices derive from the file and the share."""
-
-    def canonical(self) -> Sequence[Json]:
-        """Return nothing, since devices derive the chain themselves."""
-        return []
-
-
-def held_channel(
-    design: DesignedChannel, given: object
-) -> tuple[DesignedChannel, int, SharedChain]:
-    """Return the channel of a permanent draw, its share in units of 2^-64, and the chain.
-
-    `given` is the budget of the permanent draw for the two values that the file protects least.
-
-    Raises:
-        SpecError: if `given` is not above the file's largest budget, or the policy is one of
-            localized information privacy or leaves pairs unprotected.
-    """
-    policy = design.policy
-    if isinstance(policy, PriorPolicy) or policy.unprotected is not None:
-        raise SpecError(
-            "hold.epsilon",
-            "no such key with a channel for priors, or for a policy that leaves values "
-            "unprotected: hold = H repeats its reports",
-        )
-    largest = largest_loss(policy)
-    epsilon = budget(read_larger(given, float(largest)))
-    allowed = scaled(policy, epsilon / largest)
-    shared = [min(column) for column in zip(*design.weights, strict=True)]
-    share = int(_largest_share(design, shared, allowed) * WORD)
-    taken = [weight * share >> 64 for weight in shared]
-    left = WORD - sum(taken)
-    if left == WORD:
-        raise too_near()
-    rows = tuple(
-        tuple(weight - less for weight, less in zip(row, taken, strict=True))
-        for row in design.weights
-    )
-    permanent = DesignedChannel(allowed, rows, design.prior, total=left)
-    if permanent.channel.satisfies(allowed) is not None:
-        raise too_near()
-    columns = [(max(column), min(column)) for column in zip(*rows, strict=True)]
-    chain = SharedChain(
-        keep=Fraction(left, WORD),
-        others=tuple(Fraction(weight, WORD) for weight in taken),
-        extremes=tuple(
-            (y, Fraction(more, left), Fraction(less, left))
-            for y, (more, less) in enumerate(columns)
-            if more > less
-        ),
-    )
-    return permanent, share, chain
-
-
-def _largest_share(design: DesignedChannel, shared: list[int], allowed: Policy) -> float:
-    """Return the largest share, below 1, with which the remaining channel keeps the budgets."""
-    rows, least = design.matrix, np.array(shared, dtype=np.float64) / WORD
-    most = 1.0
-    for value, other, larger in allowed.constraints():
-        grown = expm1(float(larger))
-        room = grown * rows[other] + (rows[other] - rows[value])
-        most = min(most, float((room / (grown * least)).min()))
-    return max(most, 0.0) * _MARGIN
-
-
-class TableDecoder(DenseDecoder):
-    """`h_x(y) = (I^-1 v_y)[x]`, `v_y = Q[., y] / P(y)`, `I = sum_y P(y) v_y v_y^T`.
-
-    Of all unbiased decoders it has the least variance if values follow the design prior
-    (docs/theory.md section 8), and it is unbiased whatever they follow. With `A = Q / sqrt(P(y))`
-    it is the transposed pseudoinverse of A over `sqrt(P(y))`. This is more accurate than inverting
-    I, whose condition number is that of A squared.
-    """
-
-    def __init__(self, design: DesignedChannel) -> None:
-        inverse = np.linalg.pinv(design.whitened, rcond=0.0).T
-        h: NDArray[np.float64] = inverse / np.sqrt(design.probabilities)
-        # One step of refinement makes Q h = 1 to the last digits.
-        refined = h + (np.eye(len(h)) - design.matrix @ h.T).T @ h
-        super().__init__(refined, design.matrix)
+"""Reduces a share from its floating-point value; the result is proved exactly."""
 
 
 @dataclass(frozen=True)
@@ -184,7 +102,7 @@ class Optimal(SymbolMechanism):
         """Return a certificate of the policy at every output, for pairs that imply all others."""
         return self.design.certify(self.id, self.disclosed())
 
-    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+    def randomise(self, values: Integers, entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         Takes one word for each value: each report owns an interval of the value's 2^64 words.
@@ -198,7 +116,7 @@ class Optimal(SymbolMechanism):
         return reports
 
     @cached_property
-    def _intervals(self) -> tuple[tuple[NDArray[np.int64], NDArray[np.uint64]], ...]:
+    def _intervals(self) -> tuple[tuple[Integers, NDArray[np.uint64]], ...]:
         """For each value, the possible reports, and the ends of their intervals but the last."""
         intervals = []
         for row in self.design.weights:
@@ -208,11 +126,11 @@ class Optimal(SymbolMechanism):
         return tuple(intervals)
 
     def chain(self, epsilon: object) -> "tuple[Optimal, SharedChain]":
-        design, share, chain = held_channel(self.design, epsilon)
+        design, share, chain = _permanent_channel(self.design, epsilon)
         return Permanent(design, self, read_epsilon(epsilon, "hold.epsilon"), share), chain
 
     @once
-    def decoder(self) -> TableDecoder:
+    def decoder(self) -> "TableDecoder":
         """Return the decoder of least variance for the design prior, unbiased for any other."""
         return TableDecoder(self.design)
 
@@ -237,7 +155,7 @@ class Permanent(Optimal):
         """Return the tables of the file, from which this channel follows."""
         return self.like.tables()
 
-    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+    def randomise(self, values: Integers, entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         Values are drawn in ascending order, by `choose_rational` with the ends of all reports, also
@@ -250,3 +168,92 @@ class Permanent(Optimal):
             ends = [Fraction(end, self.design.total) for end in accumulate(row[:-1])]
             reports[here] = choose_rational(entropy, ends, here.size)
         return reports
+
+
+class TableDecoder(DenseDecoder):
+    """`h_x(y) = (I^-1 v_y)[x]`, `v_y = Q[., y] / P(y)`, `I = sum_y P(y) v_y v_y^T`.
+
+    Of all unbiased decoders it has the least variance if values follow the design prior
+    (docs/theory.md section 8), and it is unbiased whatever they follow. With `A = Q / sqrt(P(y))`
+    it is the transposed pseudoinverse of A over `sqrt(P(y))`. This is more accurate than inverting
+    I, whose condition number is that of A squared.
+    """
+
+    def __init__(self, design: DesignedChannel) -> None:
+        inverse = np.linalg.pinv(design.whitened, rcond=0.0).T
+        h: Floats = inverse / np.sqrt(design.probabilities)
+        # One step of refinement makes Q h = 1 to the last digits.
+        refined = h + (np.eye(len(h)) - design.matrix @ h.T).T @ h
+        super().__init__(refined, design.matrix)
+
+
+class SharedChain(MixtureChain):
+    """A chain that devices derive from the file and the share."""
+
+    def canonical(self) -> Sequence[Json]:
+        """Return nothing, since devices derive the chain themselves."""
+        return []
+
+
+def _permanent_channel(
+    design: DesignedChannel, given: object
+) -> tuple[DesignedChannel, int, SharedChain]:
+    """Return the channel of a permanent draw, its share in units of 2^-64, and the chain.
+
+    Every value gives report y at least the probability `m[y] = min_x Q[x, y]`. Subtracting a share
+    of these leaves, up to a constant, another channel Q1 that reveals more:
+    `Q = lambda Q1 + (1 - lambda) 1 beta^T`, with `beta` proportional to m. A report is therefore
+    the permanent one with probability lambda, and otherwise drawn from beta. The share is the
+    largest with which Q1 keeps its budgets, which are those of the file times one factor.
+
+    `given` is the budget of the permanent draw for the two values that the file protects least.
+
+    Raises:
+        SpecError: if `given` is not above the file's largest budget, or the policy is one of
+            localized information privacy or leaves pairs unprotected.
+    """
+    policy = design.policy
+    if isinstance(policy, PriorPolicy) or policy.unprotected is not None:
+        raise SpecError(
+            "hold.epsilon",
+            "no such key with a channel for priors, or for a policy that leaves values "
+            "unprotected: hold = H repeats its reports",
+        )
+    largest = largest_loss(policy)
+    epsilon = budget(read_larger(given, float(largest)))
+    allowed = scaled(policy, epsilon / largest)
+    shared = [min(column) for column in zip(*design.weights, strict=True)]
+    share = int(_largest_share(design, shared, allowed) * WORD)
+    taken = [weight * share >> 64 for weight in shared]
+    left = WORD - sum(taken)
+    if left == WORD:
+        raise too_near()
+    rows = tuple(
+        tuple(weight - less for weight, less in zip(row, taken, strict=True))
+        for row in design.weights
+    )
+    permanent = DesignedChannel(allowed, rows, design.prior, total=left)
+    if permanent.channel.satisfies(allowed) is not None:
+        raise too_near()
+    columns = [(max(column), min(column)) for column in zip(*rows, strict=True)]
+    chain = SharedChain(
+        keep=Fraction(left, WORD),
+        others=tuple(Fraction(weight, WORD) for weight in taken),
+        extremes=tuple(
+            (y, Fraction(more, left), Fraction(less, left))
+            for y, (more, less) in enumerate(columns)
+            if more > less
+        ),
+    )
+    return permanent, share, chain
+
+
+def _largest_share(design: DesignedChannel, shared: list[int], allowed: Policy) -> float:
+    """Return the largest share, below 1, with which the remaining channel keeps the budgets."""
+    rows, least = design.matrix, np.array(shared, dtype=np.float64) / WORD
+    most = 1.0
+    for value, other, larger in allowed.constraints():
+        grown = expm1(float(larger))
+        room = grown * rows[other] + (rows[other] - rows[value])
+        most = min(most, float((room / (grown * least)).min()))
+    return max(most, 0.0) * _MARGIN

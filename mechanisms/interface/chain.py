@@ -1,8 +1,9 @@
 """Reports that are drawn again in each window from one permanent draw.
 
 `Q1 M = Q`: the permanent report is drawn by the same mechanism with a larger budget, Q1, and the
-report of each window follows from it alone, by M. Each report by itself is one of Q, so that
-decoders, bounds and formats need not know (docs/theory.md, section 11).
+report of each window follows from it alone, by M: it is the permanent one with some probability,
+and otherwise drawn without looking at it. Each report by itself is one of Q, so that decoders,
+bounds and formats need not know (docs/theory.md, section 11).
 """
 
 from abc import ABC, abstractmethod
@@ -91,42 +92,13 @@ class BlockChain(Chain):
         return max(blend.ratio(reports) for blend in self.blends.values())
 
 
-def read_larger(given: object, epsilon: float) -> float:
-    """Return the budget of a permanent draw.
-
-    Raises:
-        SpecError: unless it is finite and above that of a report.
-    """
-    larger = read_epsilon(given, "hold.epsilon")
-    if larger <= epsilon:
-        raise SpecError("hold.epsilon", f"more than epsilon, which is a report's: {epsilon:g}")
-    return larger
-
-
-def blend_of(
-    reports: tuple[int, int], permanent: tuple[Fraction, Fraction], once: Fraction
-) -> Blend:
-    """Return `Blend.between` for `reports`, which is `(order, inside)`.
-
-    Raises:
-        SpecError: if both budgets have the same thresholds.
-    """
-    try:
-        return Blend.between(*reports, permanent=permanent, once=once)
-    except ValueError:
-        raise too_near() from None
-
-
-def too_near() -> SpecError:
-    """Return the error for a permanent draw that equals a report to 64 bits."""
-    return SpecError("hold.epsilon", "further from epsilon: both draw alike")
-
-
 @dataclass(frozen=True, eq=False)
 class MixtureChain(Chain):
     """A chain of reports `0..outputs-1`: z stays with probability `keep`, or y has `others[y]`.
 
-    `keep` and `others` sum to 1. `extremes` hold the pairs of values that decide the loss, each as
+    For any channel, `Q = lambda Q1 + (1 - lambda) 1 beta^T`: `keep` is lambda and `others` is
+    `(1 - lambda) beta`, which does not depend on z. They sum to 1. `extremes` hold the pairs of
+    values that decide the loss, each as
     `(y, Q1[x, y], Q1[x', y])` with `Q1[x, y] > Q1[x', y] > 0`.
     """
 
@@ -161,3 +133,34 @@ class MixtureChain(Chain):
             return more / less
         grown = (1 + self.keep / self.others[y]) ** reports - 1
         return (1 + more * grown) / (1 + less * grown)
+
+
+def read_larger(given: object, epsilon: float) -> float:
+    """Return the budget of a permanent draw.
+
+    Raises:
+        SpecError: unless it is finite and above that of a report.
+    """
+    larger = read_epsilon(given, "hold.epsilon")
+    if larger <= epsilon:
+        raise SpecError("hold.epsilon", f"more than epsilon, which is a report's: {epsilon:g}")
+    return larger
+
+
+def blend_of(
+    reports: tuple[int, int], permanent: tuple[Fraction, Fraction], once: Fraction
+) -> Blend:
+    """Return `Blend.between` for `reports`, which is `(order, inside)`.
+
+    Raises:
+        SpecError: if both budgets have the same thresholds.
+    """
+    try:
+        return Blend.between(*reports, permanent=permanent, once=once)
+    except ValueError:
+        raise too_near() from None
+
+
+def too_near() -> SpecError:
+    """Return the error for a permanent draw that equals a report to 64 bits."""
+    return SpecError("hold.epsilon", "further from epsilon: both draw alike")

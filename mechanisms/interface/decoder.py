@@ -20,17 +20,10 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 Statistic = NDArray[np.int64]
 
-# Below this fraction of the second moment, noise is float64 rounding.
 ROUNDING = 1e-12
-
-
+"""Below this fraction of the second moment, noise is float64 rounding."""
 PART = 1 << 17
 """Number of values or reports processed at a time, which bounds temporary memory."""
-
-
-def parts(size: int) -> list[slice]:
-    """Return consecutive slices of at most `PART` places that cover `0..size-1`."""
-    return [slice(first, min(first + PART, size)) for first in range(0, size, PART)]
 
 
 @dataclass(frozen=True)
@@ -187,24 +180,39 @@ class CountDecoder(Decoder):
         return reports
 
 
+class DenseDecoder(CountDecoder):
+    """Decoders of small channels, from dense tables.
+
+    `decoders[x]` is `h_x` and `channel[x]` is `Q[x, .]`: float64 `(k, outputs)` each.
+    """
+
+    def __init__(self, decoders: Floats, channel: Floats) -> None:
+        self._h = decoders
+        self._q = channel
+
+    def totals(self, statistic: Statistic) -> Floats:
+        return self._h @ statistic.astype(np.float64)
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        return (self._h**2) @ statistic.astype(np.float64)
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        return self._h.min(axis=1), self._h.max(axis=1)
+
+    def decode(self, weights: Floats) -> Floats:
+        decoded: Floats = np.asarray(weights, dtype=np.float64) @ self._h
+        return decoded
+
+    def expect(self, function: Floats) -> Floats:
+        return self._q @ np.asarray(function, dtype=np.float64)
+
+
 class MassDecoder(CountDecoder):
     """Count decoders that know `sum_x Q[x, y]` of each output without the whole channel."""
 
     @abstractmethod
     def output_mass(self, ones: Floats) -> Floats:
         """Return `sum_x Q[x, y]` of each output, `(outputs,)`, `ones` being `decode(1)`."""
-
-
-@dataclass(frozen=True)
-class Chain:
-    """What is known of the prefixes of an order, if their noise is the same for every value.
-
-    `noise` of each prefix, and the extremes `least` and `largest` of its `h`: float64 `(m,)` each.
-    """
-
-    noise: Floats
-    least: Floats
-    largest: Floats
 
 
 class LinearDecoder(Decoder):
@@ -238,11 +246,23 @@ class LinearDecoder(Decoder):
         return None
 
 
-class ChainDecoder(LinearDecoder):
+@dataclass(frozen=True)
+class PrefixNoise:
+    """What is known of the prefixes of an order, if their noise is the same for every value.
+
+    `noise` of each prefix, and the extremes `least` and `largest` of its `h`: float64 `(m,)` each.
+    """
+
+    noise: Floats
+    least: Floats
+    largest: Floats
+
+
+class PrefixDecoder(LinearDecoder):
     """Linear decoders that know the noise of all prefixes of an order without a query for each."""
 
     @abstractmethod
-    def chain(self, positions: Integers) -> Chain | None:
+    def prefix_noise(self, positions: Integers) -> PrefixNoise | None:
         """Return what is known of the m prefixes `{x : positions[x] <= i}`.
 
         None if nothing is known of them: they are then decoded like any other sets.
@@ -261,25 +281,6 @@ def remove_rounding(moments: Floats, weights: Floats) -> Floats:
     return noise
 
 
-class DenseDecoder(CountDecoder):
-    """`decoders[x]` is `h_x` and `channel[x]` is `Q[x, .]`: float64 `(k, outputs)` each."""
-
-    def __init__(self, decoders: Floats, channel: Floats) -> None:
-        self._h = decoders
-        self._q = channel
-
-    def totals(self, statistic: Statistic) -> Floats:
-        return self._h @ statistic.astype(np.float64)
-
-    def second_moments(self, statistic: Statistic) -> Floats:
-        return (self._h**2) @ statistic.astype(np.float64)
-
-    def extremes(self) -> tuple[Floats, Floats]:
-        return self._h.min(axis=1), self._h.max(axis=1)
-
-    def decode(self, weights: Floats) -> Floats:
-        decoded: Floats = np.asarray(weights, dtype=np.float64) @ self._h
-        return decoded
-
-    def expect(self, function: Floats) -> Floats:
-        return self._q @ np.asarray(function, dtype=np.float64)
+def parts(size: int) -> list[slice]:
+    """Return consecutive slices of at most `PART` places that cover `0..size-1`."""
+    return [slice(first, min(first + PART, size)) for first in range(0, size, PART)]

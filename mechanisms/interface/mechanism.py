@@ -3,7 +3,8 @@
 A mechanism is a frozen specification: a permanent id, its parameters and its policy. Everything
 else follows from it: the channel (exact rationals), the certificate, `privatize`, the fixed-length
 encoding of reports, the exact statistic, and the decoder of linear queries. Devices and servers
-build it from the same parameters, so that they always agree.
+build it from the same parameters, so that they always agree. Tables of which the parameters hold
+only a digest are part of a device's document (docs/wire.md).
 
 Notation of `docs/theory.md`: `k` values, a report `y`, the channel `Q[x, y] = P(y | x)`, counts
 `N[y]` of `n` reports, decoders `h` with `Q h = w` for a linear query `w`.
@@ -35,6 +36,8 @@ from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
 Reports = NDArray[Any]
 """n reports, one a row: int64 symbols of shape `(n,)`, or integers of shape `(n, width)`."""
+MAX_TABLE_BYTES: Final = 1 << 20
+"""Longer texts, and strategies that take more bytes as integers, are left out of documents."""
 
 
 class Mechanism(ABC):
@@ -244,10 +247,6 @@ class Mechanism(ABC):
     @abstractmethod
     def disclosed(self) -> list[str]:
         """Return what this mechanism sends in the clear, one phrase for each item."""
-
-
-MAX_TABLE_BYTES: Final = 1 << 20
-"""Longer texts, and strategies that take more bytes as integers, are left out of documents."""
 
 
 def block_tables(blocks: Blocks) -> dict[str, Json]:

@@ -1,4 +1,4 @@
-"""The largest budget with which a mechanism satisfies a policy of another form.
+"""The largest budget with which a mechanism satisfies a policy of another form, and scaled budgets.
 
 A mechanism may be used wherever its own policy is at least as strict. Under any policy E there is
 therefore a largest epsilon for each form: classical inside blocks, per step of an L1 metric, or
@@ -24,7 +24,7 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 
-MAX_LISTED_VALUES = 1000
+_MOST_LISTED = 1000
 """Policies without a structure of their own are searched pair by pair, up to this many values."""
 
 
@@ -64,22 +64,6 @@ def block_budget(policy: Policy) -> BlockBudget:
     return BlockBudget(least, _connected(policy.size, pairs), np.unique(pairs[:, 0]))
 
 
-def by_entries(policy: Policy) -> Policy:
-    """Return a policy that is defined by its entries and implies the given one.
-
-    This is the policy itself, except for localized information privacy, which bounds the odds
-    against priors. There it is LDP with the least epsilon, inside each level of `lip`, which
-    implies LIP at every prior (docs/theory.md section 7).
-    """
-    if isinstance(policy, PriorPolicy):
-        return BlockPolicy(policy.epsilon, Blocks.one(policy.size))
-    if isinstance(policy, LipPolicy):
-        levels = np.repeat(np.arange(len(policy.levels)), 2)
-        epsilon = min(level.epsilon for level in policy.levels)
-        return BlockPolicy(float_below(epsilon), Blocks(levels))
-    return policy
-
-
 def l1_budget(policy: Policy, shape: Sequence[int]) -> Fraction:
     """Return the largest epsilon for which `epsilon * |x - x'|_1` satisfies a policy.
 
@@ -100,6 +84,49 @@ def l1_budget(policy: Policy, shape: Sequence[int]) -> Fraction:
     pairs, budgets = _finite_pairs(policy)
     steps = np.abs(points[pairs[:, 0]] - points[pairs[:, 1]]).sum(axis=1).tolist()
     return _above_zero(min(b / step for b, step in zip(budgets, steps, strict=True)))
+
+
+def by_entries(policy: Policy) -> Policy:
+    """Return a policy that is defined by its entries and implies the given one.
+
+    This is the policy itself, except for localized information privacy, which bounds the odds
+    against priors. There it is LDP with the least epsilon, inside each level of `lip`, which
+    implies LIP at every prior (docs/theory.md section 7).
+    """
+    if isinstance(policy, PriorPolicy):
+        return BlockPolicy(policy.epsilon, Blocks.one(policy.size))
+    if isinstance(policy, LipPolicy):
+        levels = np.repeat(np.arange(len(policy.levels)), 2)
+        epsilon = min(level.epsilon for level in policy.levels)
+        return BlockPolicy(float_below(epsilon), Blocks(levels))
+    return policy
+
+
+def scaled(policy: Policy, factor: float | Fraction) -> Policy:
+    """Return the policy with every budget times a finite factor above 0; infinity stays.
+
+    An exact factor keeps exact budgets exact.
+
+    Raises:
+        SpecError: if the factor is invalid, or the policy's budgets cannot be chosen freely.
+
+    >>> scaled(BinaryPolicy(1.0, math.inf), 0.5)
+    BinaryPolicy(first=0.5, second=inf)
+    """
+    if not (math.isfinite(factor) and factor > 0):
+        raise SpecError("factor", f"a finite number above 0, got {factor}")
+    if isinstance(policy, BlockPolicy | HighLowPolicy | MetricPolicy):
+        return replace(policy, epsilon=policy.epsilon * float(factor))
+    if isinstance(policy, BinaryPolicy):
+        return BinaryPolicy(policy.first * float(factor), policy.second * float(factor))
+    exact = factor if isinstance(factor, Fraction) else budget(factor)
+    if isinstance(policy, MatrixPolicy):
+        rows = (tuple(e if e is None else e * exact for e in row) for row in policy.entries)
+        return MatrixPolicy(tuple(rows))
+    if isinstance(policy, GraphPolicy):
+        edges = tuple((start, end, length * exact) for start, end, length in policy.edges)
+        return replace(policy, edges=edges)
+    raise SpecError("policy", "a policy with budgets of its own")
 
 
 def float_below(epsilon: Fraction) -> float:
@@ -143,8 +170,8 @@ def _widest_block(blocks: Blocks, shape: Sequence[int]) -> int:
 
 def _finite_pairs(policy: Policy) -> tuple[Indices, list[Fraction]]:
     """Return the pairs with finite budgets that imply all others, `(pairs, 2)`, and the budgets."""
-    if policy.size > MAX_LISTED_VALUES:
-        raise SpecError("policy", f"at most {MAX_LISTED_VALUES} values, got {policy.size}")
+    if policy.size > _MOST_LISTED:
+        raise SpecError("policy", f"at most {_MOST_LISTED} values, got {policy.size}")
     found = list(policy.constraints())
     if not found:
         raise SpecError("policy", "a pair of values that is protected, got none")
@@ -168,30 +195,3 @@ def _connected(size: int, pairs: Indices) -> Blocks:
         lowest = lowest[lowest]
         if np.array_equal(lowest, before):
             return Blocks(np.unique(lowest, return_inverse=True)[1])
-
-
-def scaled(policy: Policy, factor: float | Fraction) -> Policy:
-    """Return the policy with every budget times a finite factor above 0; infinity stays.
-
-    An exact factor keeps exact budgets exact.
-
-    Raises:
-        SpecError: if the factor is invalid, or the policy's budgets cannot be chosen freely.
-
-    >>> scaled(BinaryPolicy(1.0, math.inf), 0.5)
-    BinaryPolicy(first=0.5, second=inf)
-    """
-    if not (math.isfinite(factor) and factor > 0):
-        raise SpecError("factor", f"a finite number above 0, got {factor}")
-    if isinstance(policy, BlockPolicy | HighLowPolicy | MetricPolicy):
-        return replace(policy, epsilon=policy.epsilon * float(factor))
-    if isinstance(policy, BinaryPolicy):
-        return BinaryPolicy(policy.first * float(factor), policy.second * float(factor))
-    exact = factor if isinstance(factor, Fraction) else budget(factor)
-    if isinstance(policy, MatrixPolicy):
-        rows = (tuple(e if e is None else e * exact for e in row) for row in policy.entries)
-        return MatrixPolicy(tuple(rows))
-    if isinstance(policy, GraphPolicy):
-        edges = tuple((start, end, length * exact) for start, end, length in policy.edges)
-        return replace(policy, edges=edges)
-    raise SpecError("policy", "a policy with budgets of its own")

@@ -1,4 +1,4 @@
-"""The `policy` key of a collection, in each of its forms."""
+"""The keys that make a collection's policy: `policy` in each form, sensitive values, epsilon."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -16,83 +16,6 @@ from ldpstream.mechanisms.policies.file import read_edges, read_matrix
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy, check_p
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
-
-
-def read_sensitive(given: object, domain: Domain, path: str) -> frozenset[int]:
-    """Return the indices of the values that a list of labels names as sensitive.
-
-    Raises:
-        SpecError: if there is none, one is listed twice, or one is outside the domain.
-    """
-    if not isinstance(given, list) or not given:
-        got = "nothing" if given is None else describe(given)
-        raise SpecError(path, f"a list of at least one value to protect, got {got}")
-    try:
-        indices = domain.index(given).tolist()
-    except ValueOutsideDomainError as error:
-        raise SpecError(f"{path}[{error.position}]", error.expected) from None
-    if len(set(indices)) < len(indices):
-        raise SpecError(path, "each value once")
-    return frozenset(indices)
-
-
-def refuse_rounding(domain: Domain, path: str) -> None:
-    """Refuse numbers that are rounded at random, which require a budget for each step.
-
-    `path` is the collection's key path.
-
-    Raises:
-        SpecError: naming `domain.rounding` of the collection.
-    """
-    if isinstance(domain, RoundedInterval):
-        raise SpecError(f"{path}.domain.rounding", "a mechanism with a budget for each step")
-
-
-def read_step_epsilon(given: object, domain: Domain, path: str) -> float:
-    """Return the budget of one index step of an ordered domain, added over steps and dimensions.
-
-    This is `epsilon`; if numbers are rounded at random, it is `log(1 + epsilon)`, rounded down, so
-    that numbers u and v are protected by `epsilon |u - v| / width` (docs/theory.md section 5).
-    `path` is the key path of epsilon.
-
-    Raises:
-        SpecError: if epsilon is not a finite number above 0.
-    """
-    epsilon = read_epsilon(given, path)
-    if not isinstance(domain, RoundedInterval):
-        return epsilon
-    step, _ = log_bounds(1 + budget(epsilon))
-    if step <= 0.0:
-        raise SpecError(path, f"a number of at least {SMALLEST_EPSILON}")
-    return step
-
-
-@dataclass(frozen=True)
-class _Given:
-    """A `policy` table and its context; `epsilon` is as TOML parsed it, None if absent."""
-
-    table: Mapping[str, object]
-    domain: Domain
-    epsilon: object
-    base: Path
-    path: str
-
-    def need_epsilon(self) -> object:
-        """Return the collection's epsilon as parsed; this form of policy requires it."""
-        if self.epsilon is None:
-            raise SpecError(f"{self.path}.epsilon", "a number above 0 with this policy, got none")
-        return self.epsilon
-
-    def read_epsilon(self) -> float:
-        """Return the collection's epsilon as a budget."""
-        return read_epsilon(self.need_epsilon(), f"{self.path}.epsilon")
-
-    def refuse_epsilon(self) -> None:
-        """Refuse an epsilon, because this form of policy holds all budgets itself."""
-        if self.epsilon is not None:
-            raise SpecError(
-                f"{self.path}.epsilon", "no epsilon with a policy that holds the budgets itself"
-            )
 
 
 def read_policy(given: object, *, domain: Domain, epsilon: object, base: Path, path: str) -> Policy:
@@ -129,6 +52,34 @@ def read_policy(given: object, *, domain: Domain, epsilon: object, base: Path, p
     if read is not _lp:
         refuse_rounding(domain, path)
     return read(_Given(table, domain, epsilon, base, path))
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A `policy` table and its context; `epsilon` is as TOML parsed it, None if absent."""
+
+    table: Mapping[str, object]
+    domain: Domain
+    epsilon: object
+    base: Path
+    path: str
+
+    def need_epsilon(self) -> object:
+        """Return the collection's epsilon as parsed; this form of policy requires it."""
+        if self.epsilon is None:
+            raise SpecError(f"{self.path}.epsilon", "a number above 0 with this policy, got none")
+        return self.epsilon
+
+    def read_epsilon(self) -> float:
+        """Return the collection's epsilon as a budget."""
+        return read_epsilon(self.need_epsilon(), f"{self.path}.epsilon")
+
+    def refuse_epsilon(self) -> None:
+        """Refuse an epsilon, because this form of policy holds all budgets itself."""
+        if self.epsilon is not None:
+            raise SpecError(
+                f"{self.path}.epsilon", "no epsilon with a policy that holds the budgets itself"
+            )
 
 
 def _file(given: _Given) -> Policy:
@@ -218,3 +169,52 @@ _FORMS: Mapping[str, tuple[_Reader, frozenset[str]]] = MappingProxyType(
         "sensitive": (_sensitive, frozenset({"sensitive"})),
     }
 )
+
+
+def read_sensitive(given: object, domain: Domain, path: str) -> frozenset[int]:
+    """Return the indices of the values that a list of labels names as sensitive.
+
+    Raises:
+        SpecError: if there is none, one is listed twice, or one is outside the domain.
+    """
+    if not isinstance(given, list) or not given:
+        got = "nothing" if given is None else describe(given)
+        raise SpecError(path, f"a list of at least one value to protect, got {got}")
+    try:
+        indices = domain.index(given).tolist()
+    except ValueOutsideDomainError as error:
+        raise SpecError(f"{path}[{error.position}]", error.expected) from None
+    if len(set(indices)) < len(indices):
+        raise SpecError(path, "each value once")
+    return frozenset(indices)
+
+
+def refuse_rounding(domain: Domain, path: str) -> None:
+    """Refuse numbers that are rounded at random, which require a budget for each step.
+
+    `path` is the collection's key path.
+
+    Raises:
+        SpecError: naming `domain.rounding` of the collection.
+    """
+    if isinstance(domain, RoundedInterval):
+        raise SpecError(f"{path}.domain.rounding", "a mechanism with a budget for each step")
+
+
+def read_step_epsilon(given: object, domain: Domain, path: str) -> float:
+    """Return the budget of one index step of an ordered domain, added over steps and dimensions.
+
+    This is `epsilon`; if numbers are rounded at random, it is `log(1 + epsilon)`, rounded down, so
+    that numbers u and v are protected by `epsilon |u - v| / width` (docs/theory.md section 5).
+    `path` is the key path of epsilon.
+
+    Raises:
+        SpecError: if epsilon is not a finite number above 0.
+    """
+    epsilon = read_epsilon(given, path)
+    if not isinstance(domain, RoundedInterval):
+        return epsilon
+    step, _ = log_bounds(1 + budget(epsilon))
+    if step <= 0.0:
+        raise SpecError(path, f"a number of at least {SMALLEST_EPSILON}")
+    return step

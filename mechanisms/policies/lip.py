@@ -1,17 +1,18 @@
-"""Levels of priors, and the channel that keeps localized information privacy throughout a level.
+"""Localized information privacy of a bit: its policy, and the channel that keeps it at all priors.
 
-docs/theory.md section 7. A report y of a channel Q over two values keeps eps-LIP at the prior
-`P = P(X = 1)` iff `e^-eps <= P(X = x | y) / P(X = x) <= e^eps` for both x ([LIP] Definition 3).
-With `R = Q[1, y] / Q[0, y]` the two ratios are
+docs/theory.md section 7. A level is an interval of priors `[P1, P2]`. A report y of a channel Q
+over two values keeps eps-LIP at the prior `P = P(X = 1)` iff
+`e^-eps <= P(X = x | y) / P(X = x) <= e^eps` for both x ([LIP] Definition 3). With
+`R = Q[1, y] / Q[0, y]` the two ratios are
 
     R / (P R + 1 - P)   (x = 1)    and    1 / (P R + 1 - P)   (x = 0).
 
 For R >= 1 the first is at least 1 and falls as P grows, the second is at most 1 and falls too; for
-R <= 1 both grow. So each condition that can bind is hardest at one end of an interval of priors
-`[P1, P2]`, and solving for R gives `r_min <= R <= r_max`, the formula of section 7: LIP at *every*
-prior of the interval is the same as the policy `E[1, 0] = log r_max`, `E[0, 1] = -log r_min`, whose
-best channel is that of [CA] Theorem 2. [LIP] Theorem 2 drops half of the conditions: its channel
-violates the bound wherever `min(P, 1 - P) < 1/(e^eps + 1)`.
+R <= 1 both grow. So each condition that can bind is hardest at one end of the level, and solving
+for R gives `r_min <= R <= r_max`, the formula of section 7: LIP at *every* prior of the level is
+the same as the policy `E[1, 0] = log r_max`, `E[0, 1] = -log r_min`, whose best channel is that of
+[CA] Theorem 2. [LIP] Theorem 2 drops half of the conditions: its channel violates the bound
+wherever `min(P, 1 - P) < 1/(e^eps + 1)`.
 """
 
 import math
@@ -45,100 +46,6 @@ class Level:
         return (
             f"prior {float(self.low):.6g}..{float(self.high):.6g}, epsilon {float(self.epsilon):g}"
         )
-
-
-def level_edges(levels: int) -> tuple[float, ...]:
-    """Return the edges of `levels` intervals of priors, ascending from 0 to 1: `levels + 1` floats.
-
-    The odds of edge j are `(j / (levels - j))^2`, so that its log-odds are twice those of j/levels.
-    Levels are symmetric: about `1/levels^2` wide at the ends, where large epsilons need them, and
-    `2/levels` in the middle. Each edge is one correctly rounded quotient of integers, the same on
-    every device. Of the powers 1, 1.5, 2 and 3 this one loses least over epsilon from 0.1 to 6.
-    With 64 levels and uniform priors, the mean squared error exceeds that of exact priors by 0.5%
-    at epsilon 0.5, 1.4% at 1, 3% at 2 and 3.7% at 4.
-    """
-    return tuple(j**2 / (j**2 + (levels - j) ** 2) for j in range(levels + 1))
-
-
-def interval_around(low: float, high: float) -> tuple[Fraction, Fraction]:
-    """Return the interval of all numbers that a float in `[low, high]` may stand for.
-
-    A float such as 0.1 differs from the decimal that was written; one more float on each side
-    covers all numbers that round into the interval. 0 and 1 stay.
-    """
-    return (
-        Fraction(max(math.nextafter(low, 0.0), 0.0)),
-        Fraction(min(math.nextafter(high, 1.0), 1.0)),
-    )
-
-
-def ratio_bounds(level: Level) -> tuple[Fraction, Fraction]:
-    """Return rational bounds `(r_min, r_max)` on `Q[1, y] / Q[0, y]` at every output of a level.
-
-    The first is rounded up and the second down, on the side of privacy. Budgets above 64 count as
-    64, which probabilities in units of 2^-64 cannot exhaust.
-    """
-    growth, decay = _growth_and_decay(level.epsilon)
-    low, high = level.low, level.high
-    largest = (growth - 1 + high) / high
-    if low < decay:
-        largest = min(largest, (1 - low) / (decay - low))
-    least = max((1 - low) / (growth - low), (decay - 1 + high) / high)
-    return least, largest
-
-
-@cache
-def _growth_and_decay(epsilon: Fraction) -> tuple[Fraction, Fraction]:
-    """Return e^eps rounded down and e^-eps rounded up, cached because all levels share them."""
-    bounded = min(epsilon, Fraction(_LARGEST_BUDGET))
-    return exp_bounds(bounded)[0], exp_bounds(-bounded)[1]
-
-
-def level_thresholds(level: Level) -> tuple[int, int]:
-    """Return `(q, r)`, the probabilities of report 1 for the values 0 and 1 in units of 2^-64.
-
-    With `r = r_max q`, both `q = (1 - r_min)/(r_max - r_min)` and `1 - r` are rounded up, which
-    brings both ratios closer to 1: outward. If `r <= q` the channel carries no information; the
-    caller refuses it.
-    """
-    least, largest = ratio_bounds(level)
-    if largest <= least:
-        return WORD, WORD
-    share = (1 - least) / (largest - least)
-    return math.ceil(WORD * share), WORD - math.ceil(WORD * (1 - largest * share))
-
-
-@dataclass(frozen=True)
-class Leak:
-    """The output y at which a level's channel changes the odds most, and by what `ratio`.
-
-    `ratio` is the larger of `P(X = x | y) / P(X = x)` and its inverse.
-    """
-
-    ratio: Fraction
-    output: int
-
-
-def worst_leak(level: Level, thresholds: tuple[int, int]) -> Leak:
-    """Return how much the channel `(q, r)` changes the odds of a value, over all priors of a level.
-
-    Exact. Only the two ends are computed, for both values and both reports: both ratios are
-    monotone in the prior (see the module), so that no prior between them is worse. An end of 0 or 1
-    is taken as a limit.
-
-    Raises:
-        ValueError: if a threshold is not above 0 and below 2^64, so that some report reveals its
-            value.
-    """
-    q, r = thresholds
-    if not (0 < q < WORD and 0 < r < WORD):
-        raise ValueError("a report that one of the two values can never make")
-    leaks = []
-    for output, weights in enumerate(((WORD - q, WORD - r), (q, r))):
-        for prior in (level.low, level.high):
-            mean = prior * weights[1] + (1 - prior) * weights[0]
-            leaks += [Leak(max(w / mean, mean / w), output) for w in weights]
-    return max(leaks, key=lambda leak: leak.ratio)
 
 
 @dataclass(frozen=True)
@@ -220,3 +127,97 @@ class LipPolicy(Policy):
 @lru_cache(maxsize=1024)
 def _log_above(ratio: Fraction) -> Fraction:
     return Fraction(log_bounds(ratio)[1])
+
+
+def level_edges(levels: int) -> tuple[float, ...]:
+    """Return the edges of `levels` intervals of priors, ascending from 0 to 1: `levels + 1` floats.
+
+    The odds of edge j are `(j / (levels - j))^2`, so that its log-odds are twice those of j/levels.
+    Levels are symmetric: about `1/levels^2` wide at the ends, where large epsilons need them, and
+    `2/levels` in the middle. Each edge is one correctly rounded quotient of integers, the same on
+    every device. Of the powers 1, 1.5, 2 and 3 this one loses least over epsilon from 0.1 to 6.
+    With 64 levels and uniform priors, the mean squared error exceeds that of exact priors by 0.5%
+    at epsilon 0.5, 1.4% at 1, 3% at 2 and 3.7% at 4.
+    """
+    return tuple(j**2 / (j**2 + (levels - j) ** 2) for j in range(levels + 1))
+
+
+def interval_around(low: float, high: float) -> tuple[Fraction, Fraction]:
+    """Return the interval of all numbers that a float in `[low, high]` may stand for.
+
+    A float such as 0.1 differs from the decimal that was written; one more float on each side
+    covers all numbers that round into the interval. 0 and 1 stay.
+    """
+    return (
+        Fraction(max(math.nextafter(low, 0.0), 0.0)),
+        Fraction(min(math.nextafter(high, 1.0), 1.0)),
+    )
+
+
+def level_thresholds(level: Level) -> tuple[int, int]:
+    """Return `(q, r)`, the probabilities of report 1 for the values 0 and 1 in units of 2^-64.
+
+    With `r = r_max q`, both `q = (1 - r_min)/(r_max - r_min)` and `1 - r` are rounded up, which
+    brings both ratios closer to 1: outward. If `r <= q` the channel carries no information; the
+    caller refuses it.
+    """
+    least, largest = _ratio_bounds(level)
+    if largest <= least:
+        return WORD, WORD
+    share = (1 - least) / (largest - least)
+    return math.ceil(WORD * share), WORD - math.ceil(WORD * (1 - largest * share))
+
+
+def _ratio_bounds(level: Level) -> tuple[Fraction, Fraction]:
+    """Return rational bounds `(r_min, r_max)` on `Q[1, y] / Q[0, y]` at every output of a level.
+
+    The first is rounded up and the second down, on the side of privacy. Budgets above 64 count as
+    64, which probabilities in units of 2^-64 cannot exhaust.
+    """
+    growth, decay = _growth_and_decay(level.epsilon)
+    low, high = level.low, level.high
+    largest = (growth - 1 + high) / high
+    if low < decay:
+        largest = min(largest, (1 - low) / (decay - low))
+    least = max((1 - low) / (growth - low), (decay - 1 + high) / high)
+    return least, largest
+
+
+@cache
+def _growth_and_decay(epsilon: Fraction) -> tuple[Fraction, Fraction]:
+    """Return e^eps rounded down and e^-eps rounded up, cached because all levels share them."""
+    bounded = min(epsilon, Fraction(_LARGEST_BUDGET))
+    return exp_bounds(bounded)[0], exp_bounds(-bounded)[1]
+
+
+@dataclass(frozen=True)
+class Leak:
+    """The output y at which a level's channel changes the odds most, and by what `ratio`.
+
+    `ratio` is the larger of `P(X = x | y) / P(X = x)` and its inverse.
+    """
+
+    ratio: Fraction
+    output: int
+
+
+def worst_leak(level: Level, thresholds: tuple[int, int]) -> Leak:
+    """Return how much the channel `(q, r)` changes the odds of a value, over all priors of a level.
+
+    Exact. Only the two ends are computed, for both values and both reports: both ratios are
+    monotone in the prior (see the module), so that no prior between them is worse. An end of 0 or 1
+    is taken as a limit.
+
+    Raises:
+        ValueError: if a threshold is not above 0 and below 2^64, so that some report reveals its
+            value.
+    """
+    q, r = thresholds
+    if not (0 < q < WORD and 0 < r < WORD):
+        raise ValueError("a report that one of the two values can never make")
+    leaks = []
+    for output, weights in enumerate(((WORD - q, WORD - r), (q, r))):
+        for prior in (level.low, level.high):
+            mean = prior * weights[1] + (1 - prior) * weights[0]
+            leaks += [Leak(max(w / mean, mean / w), output) for w in weights]
+    return max(leaks, key=lambda leak: leak.ratio)

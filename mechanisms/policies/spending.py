@@ -1,9 +1,9 @@
-"""The joint loss of several reports of one person: policies add up ([CA] Proposition 2).
+"""What reports lose: together their policies add up, and along a chain of values their budgets do.
 
-Reports are drawn independently, so that their joint probability is a product and the losses of two
-sequences of values add up: `sum_t E_t[x_t, x'_t]`. This holds however the values depend on each
-other, and also for one value reported again and again, where every term is of the same pair. All
-sums are exact rationals.
+Several reports of one person ([CA] Proposition 2) are drawn independently, so that their joint
+probability is a product and the losses of two sequences of values add up:
+`sum_t E_t[x_t, x'_t]`. This holds however the values depend on each other, and also for one value
+reported again and again, where every term is of the same pair. All sums are exact rationals.
 """
 
 import math
@@ -30,127 +30,11 @@ from ldpstream.mechanisms.policies.policy import (
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 
-def closure(policy: Policy) -> MatrixPolicy:
-    """Return the shortest-path closure: the least budgets that a policy implies.
-
-    Ratios multiply along a chain of values, so that a channel that satisfies E also satisfies
-    `min(E[x, x1] + E[x1, x2] + ... + E[xr, x'])` over all chains ([ML] I-A states this for
-    symmetric metrics; it holds equally for asymmetric E and infinite entries). Computed by Floyd
-    and Warshall's algorithm in exact integers over one denominator.
-
-    Raises:
-        SpecError: for more than 1000 values.
-
-    >>> policy = MatrixPolicy.of([[0, 1, 5], [1, 0, 1], ["inf", 1, 0]])
-    >>> [str(entry) for entry in closure(policy).entries[2]]
-    ['2', '1', '0']
-    """
-    entries = _entries(policy)
-    unit = math.lcm(*(e.denominator for row in entries for e in row if e is not None))
-    far = 1 + sum(int(e * unit) for row in entries for e in row if e is not None)
-    # No finite path is longer than the sum of all entries: `far` and above is infinite.
-    table = [[far if e is None else int(e * unit) for e in row] for row in entries]
-    # Sums of two lengths stay below `2 far`; Python's integers take over if 64 bits are too few.
-    lengths = np.array(table, dtype=np.int64 if far < 1 << 62 else object)
-    for middle in range(policy.size):
-        lengths = np.minimum(lengths, lengths[:, middle, None] + lengths[middle])
-    return MatrixPolicy(
-        tuple(
-            tuple(Fraction(n, unit) if n < far else None for n in row) for row in lengths.tolist()
-        )
-    )
-
-
-def compose(*policies: Policy) -> MatrixPolicy:
-    """Return the sum of policies over the same values ([CA] Proposition 2).
-
-    Several reports of one value, randomised independently by channels that satisfy one policy each,
-    together form a channel that satisfies the sum. A sum with an infinite term is infinite.
-
-    Raises:
-        SpecError: if there is no policy, the numbers of values differ, or exceed 1000.
-
-    >>> twice = compose(*[MatrixPolicy.of([[0, 0.5], ["inf", 0]])] * 2)
-    >>> twice.entry(0, 1), twice.entry(1, 0)
-    (Fraction(1, 1), None)
-    """
-    sizes = sorted({policy.size for policy in policies})
-    if len(sizes) != 1:
-        raise SpecError("policy", f"policies of one number of values, got {sizes}")
-    total, *others = (_entries(policy) for policy in policies)
-    for entries in others:
-        total = [
-            [None if a is None or b is None else a + b for a, b in zip(row, more, strict=True)]
-            for row, more in zip(total, entries, strict=True)
-        ]
-    return MatrixPolicy(tuple(tuple(row) for row in total))
-
-
-def _entries(policy: Policy) -> list[list[Fraction | None]]:
-    if policy.size > MAX_MATRIX_VALUES:
-        raise SpecError("policy", f"at most {MAX_MATRIX_VALUES} values, got {policy.size}")
-    values = range(policy.size)
-    return [[policy.entry(x, other) for other in values] for x in values]
-
-
-def largest_loss(policy: Policy) -> Fraction:
-    """Return the largest finite budget of any ordered pair: the most that one report loses.
-
-    Pairs without a budget are left out, since they are unprotected by any number of reports.
-
-    Raises:
-        SpecError: for more than 1000 values, unless the policy is one of blocks, sensitive values,
-            a metric or priors.
-
-    >>> largest_loss(MetricPolicy(0.5, (4, 3)))
-    Fraction(5, 2)
-    """
-    if isinstance(policy, PublicWeightPolicy):
-        return largest_loss(policy.values)
-    if isinstance(policy, AttributesPolicy):
-        return max(map(largest_loss, policy.parts))
-    if isinstance(policy, MetricPolicy):
-        return policy.entry(0, policy.size - 1)  # opposite corners
-    if isinstance(policy, BinaryPolicy):
-        return max(budget for *_, budget in policy.constraints())
-    if isinstance(policy, LipPolicy):
-        return policy.implied
-    if isinstance(policy, PriorPolicy):
-        return _finite(policy.entry(0, 1))
-    if isinstance(policy, BlockPolicy):
-        block = int(policy.blocks.sizes.argmax())
-        first, second, *_ = (policy.blocks.of_value == block).nonzero()[0].tolist()
-        return _finite(policy.entry(first, second))
-    if isinstance(policy, HighLowPolicy):
-        sensitive = min(policy.sensitive)
-        return _finite(policy.entry(sensitive, 1 if sensitive == 0 else 0))
-    return _largest_listed(policy)
-
-
-def _largest_listed(policy: Policy) -> Fraction:
-    """Return the same where budgets are given one by one."""
-    if policy.size > MAX_MATRIX_VALUES:
-        raise SpecError(
-            "policy",
-            f"at most {MAX_MATRIX_VALUES} values to add up budgets that are given one by one, "
-            f"got {policy.size}",
-        )
-    if isinstance(policy, GraphPolicy):
-        return policy.longest
-    entries = closure(policy).entries
-    return max(entry for row in entries for entry in row if entry is not None)
-
-
-def _finite(entry: Fraction | None) -> Fraction:
-    assert entry is not None
-    return entry
-
-
 @dataclass(frozen=True)
 class SumPolicy(Policy):
     """The sum of policies over the same values, as terms `(policy, times)`.
 
-    Like `algebra.compose`, but without a matrix, and hence for any number of values.
+    Like `compose`, but without a matrix, and hence for any number of values.
 
     Raises:
         SpecError: if there is no policy, or the numbers of values differ.
@@ -208,6 +92,76 @@ class SumPolicy(Policy):
         return {"kind": "sum", "size": self.size, "terms": terms}
 
 
+def compose(*policies: Policy) -> MatrixPolicy:
+    """Return the sum of policies over the same values as a matrix ([CA] Proposition 2).
+
+    Several reports of one value, randomised independently by channels that satisfy one policy each,
+    together form a channel that satisfies the sum. A sum with an infinite term is infinite.
+
+    Raises:
+        SpecError: if there is no policy, the numbers of values differ, or exceed 1000.
+
+    >>> twice = compose(*[MatrixPolicy.of([[0, 0.5], ["inf", 0]])] * 2)
+    >>> twice.entry(0, 1), twice.entry(1, 0)
+    (Fraction(1, 1), None)
+    """
+    total = SumPolicy(tuple((policy, 1) for policy in policies))
+    return MatrixPolicy(tuple(map(tuple, _entries(total))))
+
+
+def largest_loss(policy: Policy) -> Fraction:
+    """Return the largest finite budget of any ordered pair: the most that one report loses.
+
+    Pairs without a budget are left out, since they are unprotected by any number of reports.
+
+    Raises:
+        SpecError: for more than 1000 values, unless the policy is one of blocks, sensitive values,
+            a metric or priors.
+
+    >>> largest_loss(MetricPolicy(0.5, (4, 3)))
+    Fraction(5, 2)
+    """
+    if isinstance(policy, PublicWeightPolicy):
+        return largest_loss(policy.values)
+    if isinstance(policy, AttributesPolicy):
+        return max(map(largest_loss, policy.parts))
+    if isinstance(policy, MetricPolicy):
+        return policy.entry(0, policy.size - 1)  # opposite corners
+    if isinstance(policy, BinaryPolicy):
+        return max(budget for *_, budget in policy.constraints())
+    if isinstance(policy, LipPolicy):
+        return policy.implied
+    if isinstance(policy, PriorPolicy):
+        return _finite(policy.entry(0, 1))
+    if isinstance(policy, BlockPolicy):
+        block = int(policy.blocks.sizes.argmax())
+        first, second, *_ = (policy.blocks.of_value == block).nonzero()[0].tolist()
+        return _finite(policy.entry(first, second))
+    if isinstance(policy, HighLowPolicy):
+        sensitive = min(policy.sensitive)
+        return _finite(policy.entry(sensitive, 1 if sensitive == 0 else 0))
+    return _largest_listed(policy)
+
+
+def _largest_listed(policy: Policy) -> Fraction:
+    """Return the same where budgets are given one by one."""
+    if policy.size > MAX_MATRIX_VALUES:
+        raise SpecError(
+            "policy",
+            f"at most {MAX_MATRIX_VALUES} values to add up budgets that are given one by one, "
+            f"got {policy.size}",
+        )
+    if isinstance(policy, GraphPolicy):
+        return policy.longest
+    entries = closure(policy).entries
+    return max(entry for row in entries for entry in row if entry is not None)
+
+
+def _finite(entry: Fraction | None) -> Fraction:
+    assert entry is not None
+    return entry
+
+
 def first_beyond(spent: Policy, allowed: Policy) -> tuple[int, int] | None:
     """Return a pair whose budget in `spent` exceeds that in `allowed`, or None.
 
@@ -221,3 +175,41 @@ def _beyond(spent: Policy, allowed: Policy) -> Iterator[tuple[int, int]]:
         entry = spent.entry(value, other)
         if entry is None or entry > budget:
             yield value, other
+
+
+def closure(policy: Policy) -> MatrixPolicy:
+    """Return the shortest-path closure: the least budgets that a policy implies.
+
+    Ratios multiply along a chain of values, so that a channel that satisfies E also satisfies
+    `min(E[x, x1] + E[x1, x2] + ... + E[xr, x'])` over all chains ([ML] I-A states this for
+    symmetric metrics; it holds equally for asymmetric E and infinite entries). Computed by Floyd
+    and Warshall's algorithm in exact integers over one denominator.
+
+    Raises:
+        SpecError: for more than 1000 values.
+
+    >>> policy = MatrixPolicy.of([[0, 1, 5], [1, 0, 1], ["inf", 1, 0]])
+    >>> [str(entry) for entry in closure(policy).entries[2]]
+    ['2', '1', '0']
+    """
+    entries = _entries(policy)
+    unit = math.lcm(*(e.denominator for row in entries for e in row if e is not None))
+    far = 1 + sum(int(e * unit) for row in entries for e in row if e is not None)
+    # No finite path is longer than the sum of all entries: `far` and above is infinite.
+    table = [[far if e is None else int(e * unit) for e in row] for row in entries]
+    # Sums of two lengths stay below `2 far`; Python's integers take over if 64 bits are too few.
+    lengths = np.array(table, dtype=np.int64 if far < 1 << 62 else object)
+    for middle in range(policy.size):
+        lengths = np.minimum(lengths, lengths[:, middle, None] + lengths[middle])
+    return MatrixPolicy(
+        tuple(
+            tuple(Fraction(n, unit) if n < far else None for n in row) for row in lengths.tolist()
+        )
+    )
+
+
+def _entries(policy: Policy) -> list[list[Fraction | None]]:
+    if policy.size > MAX_MATRIX_VALUES:
+        raise SpecError("policy", f"at most {MAX_MATRIX_VALUES} values, got {policy.size}")
+    values = range(policy.size)
+    return [[policy.entry(x, other) for other in values] for x in values]

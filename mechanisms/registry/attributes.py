@@ -1,8 +1,12 @@
 """Collections of records: `domain = { attributes = { NAME = { ... } } }`.
 
 The table of an attribute holds the keys of its domain and of its mechanism. If it names no
-mechanism, it takes the collection's with the collection's keys. `pairs` of attributes become
-further attributes, whose mechanisms follow (`registry.pairs`).
+mechanism, it takes the collection's with the collection's keys.
+
+Pairs, `domain.pairs = [[NAME, NAME], ...]`, become further attributes. A pair protects two of its
+values by the smaller epsilon of its attributes, unless one of them discloses the difference. For
+two records it therefore loses no more than an attribute in which they differ, and the joint policy
+stays the largest of the attributes' policies.
 """
 
 import re
@@ -34,86 +38,23 @@ from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.registry.registry import build
 
-_KINDS: Final[Mapping[object, type[BlockMechanism]]] = {
-    kind.id: kind for kind in (BlockHadamard, RandomizedResponse, SubsetSelection)
-}
-
-Known = Mapping[str, tuple[Domain, Mechanism]]
-
-
-def read_pairs(
-    given: object, known: Known, *, mechanism: object, path: str
-) -> dict[str, tuple[Domain, Mechanism]]:
-    """Return pairs of known attributes, as attributes with the names `FIRST:SECOND`.
-
-    They are reported by the collection's `mechanism` if that is `block-hadamard`,
-    `randomized-response` or `subset-selection`, and otherwise by `projective-geometry`.
-
-    Raises:
-        SpecError: naming the pair and what was expected.
-    """
-    if not isinstance(given, list) or not given:
-        raise SpecError(path, f"a list of pairs [NAME, NAME], got {describe(given)}")
-    found: dict[str, tuple[Domain, Mechanism]] = {}
-    for number, names in enumerate(given):
-        where = f"{path}[{number}]"
-        pair = _pair(names, known, where)
-        if {pair.name, ":".join(reversed(pair.names))} & found.keys():
-            raise SpecError(where, f"each pair once, got {pair.name} again")
-        kind = _KINDS.get(mechanism, ProjectiveGeometry)
-        first, second = (_policy(name, known[name][1], where) for name in pair.names)
-        try:
-            own = kind(min(first.epsilon, second.epsilon), _product(first.blocks, second.blocks))
-        except SpecError as error:
-            raise SpecError(where, error.expected) from None
-        found[pair.name] = pair, own
-    return found
-
-
-def _pair(given: object, known: Known, path: str) -> Pair:
-    names = given if isinstance(given, list) else []
-    texts = [name for name in names if isinstance(name, str) and name in known]
-    if len(names) != 2 or texts != names:
-        what = f"two of the attributes {', '.join(known)}"
-        got = next((name for name in names if name not in texts), given)
-        raise SpecError(path, f"{what}, got {describe(got)}")
-    first, second = texts
-    if first == second:
-        raise SpecError(path, f"two different attributes, got {first} twice")
-    try:
-        return Pair((first, second), (known[first][0], known[second][0]))
-    except SpecError as error:
-        raise SpecError(path, error.expected) from None
-
-
-def _policy(name: str, part: Mechanism, path: str) -> BlockPolicy:
-    policy = part.policy
-    if not isinstance(policy, BlockPolicy):
-        raise SpecError(
-            path,
-            "attributes with one epsilon for any two values (of a block), such as "
-            f"randomized-response or subset-selection keep it; {name} has {part.id}",
-        )
-    return policy
-
-
-def _product(first: Blocks, second: Blocks) -> Blocks:
-    """Return the blocks of combinations, which agree in the blocks of both attributes."""
-    return Blocks((first.of_value[:, None] * second.count + second.of_value).ravel())
-
-
 ATTRIBUTE_KEYS: Final[Mapping[str, str]] = {
     "mechanism": "The attribute's mechanism, if not the collection's; then only its own keys apply",
     "probability": "The probability that a report is about the attribute; by default all have the "
     "same largest error. The rest up to 1 goes to the pairs",
 }
 """The keys of an attribute's table besides those of a domain and a mechanism."""
+_PAIR_MECHANISMS: Final[Mapping[object, type[BlockMechanism]]] = {
+    kind.id: kind for kind in (BlockHadamard, RandomizedResponse, SubsetSelection)
+}
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _DIGITS: Final = 3
 """Digits of a default weight, few enough to be the same on every machine."""
 _SUM: Final = Fraction(1, 1000)
 """How far the sum of configured probabilities may be from 1."""
+
+_Known = Mapping[str, tuple[Domain, Mechanism]]
 
 
 def has_attributes(domain: object) -> bool:
@@ -146,7 +87,7 @@ def build_attributes(
     }
     if "pairs" in keys:
         own = mapping.get("mechanism")
-        known |= read_pairs(keys["pairs"], known, mechanism=own, path=f"{path}.domain.pairs")
+        known |= _read_pairs(keys["pairs"], known, mechanism=own, path=f"{path}.domain.pairs")
     if len(known) > MOST_ATTRIBUTES:
         what = f"at most {MOST_ATTRIBUTES} attributes and pairs together, got {len(known)}"
         raise SpecError(f"{path}.domain.pairs", what)
@@ -192,19 +133,67 @@ def _read(
     return part.report_domain(domain), part
 
 
-def default_weights(parts: Sequence[Mechanism]) -> list[Fraction]:
-    """Return the proportions with which attributes are drawn by default.
+def _read_pairs(
+    given: object, known: _Known, *, mechanism: object, path: str
+) -> dict[str, tuple[Domain, Mechanism]]:
+    """Return pairs of known attributes, as attributes with the names `FIRST:SECOND`.
 
-    They give all attributes the same largest error. With n reports the variance is `v/(n q)`, where
-    v is the largest noise that a report adds to a share of the attribute, plus at most 1/4 for the
-    sampling of respondents. It is the same for all attributes if `q ~ v`.
+    They are reported by the collection's `mechanism` if that is `block-hadamard`,
+    `randomized-response` or `subset-selection`, and otherwise by `projective-geometry`.
+
+    Raises:
+        SpecError: naming the pair and what was expected.
     """
-    return [Fraction(f"{worst_variance(part):.{_DIGITS - 1}e}") for part in parts]
+    if not isinstance(given, list) or not given:
+        raise SpecError(path, f"a list of pairs [NAME, NAME], got {describe(given)}")
+    found: dict[str, tuple[Domain, Mechanism]] = {}
+    for number, names in enumerate(given):
+        where = f"{path}[{number}]"
+        pair = _read_pair(names, known, where)
+        if {pair.name, ":".join(reversed(pair.names))} & found.keys():
+            raise SpecError(where, f"each pair once, got {pair.name} again")
+        kind = _PAIR_MECHANISMS.get(mechanism, ProjectiveGeometry)
+        first, second = (_block_policy(name, known[name][1], where) for name in pair.names)
+        try:
+            own = kind(
+                min(first.epsilon, second.epsilon), _joint_blocks(first.blocks, second.blocks)
+            )
+        except SpecError as error:
+            raise SpecError(where, error.expected) from None
+        found[pair.name] = pair, own
+    return found
 
 
-def worst_variance(part: Mechanism) -> float:
-    """Return the largest variance that a report of an attribute adds to a single value."""
-    return float(np.max(part.decoder().noise_extremes()[1])) + 0.25
+def _read_pair(given: object, known: _Known, path: str) -> Pair:
+    names = given if isinstance(given, list) else []
+    texts = [name for name in names if isinstance(name, str) and name in known]
+    if len(names) != 2 or texts != names:
+        what = f"two of the attributes {', '.join(known)}"
+        got = next((name for name in names if name not in texts), given)
+        raise SpecError(path, f"{what}, got {describe(got)}")
+    first, second = texts
+    if first == second:
+        raise SpecError(path, f"two different attributes, got {first} twice")
+    try:
+        return Pair((first, second), (known[first][0], known[second][0]))
+    except SpecError as error:
+        raise SpecError(path, error.expected) from None
+
+
+def _block_policy(name: str, part: Mechanism, path: str) -> BlockPolicy:
+    policy = part.policy
+    if not isinstance(policy, BlockPolicy):
+        raise SpecError(
+            path,
+            "attributes with one epsilon for any two values (of a block), such as "
+            f"randomized-response or subset-selection keep it; {name} has {part.id}",
+        )
+    return policy
+
+
+def _joint_blocks(first: Blocks, second: Blocks) -> Blocks:
+    """Return the blocks of combinations, which agree in the blocks of both attributes."""
+    return Blocks((first.of_value[:, None] * second.count + second.of_value).ravel())
 
 
 def _weights(asked: Mapping[str, object], parts: Sequence[Mechanism], path: str) -> list[Fraction]:
@@ -228,6 +217,21 @@ def _weights(asked: Mapping[str, object], parts: Sequence[Mechanism], path: str)
         what = f"probabilities with {sums}, got {float(total):g}"
         raise SpecError(f"{path}.{next(iter(asked))}.probability", what)
     return found + [(1 - total) * one / sum(pairs) for one in pairs]
+
+
+def default_weights(parts: Sequence[Mechanism]) -> list[Fraction]:
+    """Return the proportions with which attributes are drawn by default.
+
+    They give all attributes the same largest error. With n reports the variance is `v/(n q)`, where
+    v is the largest noise that a report adds to a share of the attribute, plus at most 1/4 for the
+    sampling of respondents. It is the same for all attributes if `q ~ v`.
+    """
+    return [Fraction(f"{worst_variance(part):.{_DIGITS - 1}e}") for part in parts]
+
+
+def worst_variance(part: Mechanism) -> float:
+    """Return the largest variance that a report of an attribute adds to a single value."""
+    return float(np.max(part.decoder().noise_extremes()[1])) + 0.25
 
 
 def _units(weights: Sequence[Fraction]) -> tuple[int, ...]:

@@ -29,14 +29,14 @@ from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
-from ldpstream.mechanisms.families.l1.bits_decoder import L1BitsDecoder
-from ldpstream.mechanisms.families.l1.sign_sums import (
+from ldpstream.mechanisms.families.l1.bit_rows import (
     Bytes,
     add_products,
     ones_from,
     packed_bernoulli,
     row_bytes,
 )
+from ldpstream.mechanisms.families.l1.bits_decoder import L1BitsDecoder
 from ldpstream.mechanisms.families.l1.step import StepMechanism, certify_steps
 from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
@@ -154,7 +154,7 @@ class L1Bits(StepMechanism):
 
         By structure: entries are independent, and one step of one coordinate changes the sign of
         exactly one of them, whose two probabilities have the ratio `T / (2^64 - T)`. Steps add up
-        as in `step_certificate`.
+        as in `certify_steps`.
         """
         policy, ratio = self.policy, Fraction(self.threshold, WORD - self.threshold)
         if self.size <= ENUMERATION_LIMIT and self.report_bits <= _MOST_LISTED_BITS:
@@ -164,7 +164,7 @@ class L1Bits(StepMechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)`, into reports, uint8 `(n, report_bytes)`.
 
-        The coins, 1 for an entry that is kept, come from `bit_rows.packed_bernoulli`, for many
+        The coins, 1 for an entry that is kept, come from `packed_bernoulli`, for many
         reports at once.
         """
         keep = Fraction(self.threshold, WORD)

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.interface.decoder import Chain, ChainDecoder, Statistic
+from ldpstream.mechanisms.interface.decoder import PrefixDecoder, PrefixNoise, Statistic
 
 Pair = tuple[Floats, Floats]
 """Least and largest values."""
 
 
-class L1BitsDecoder(ChainDecoder):
+class L1BitsDecoder(PrefixDecoder):
     """Decodes sums of products of signs that are kept with probability `threshold / 2^64`.
 
     `extents` are the sizes of the dimensions with two values or more; others add nothing.
@@ -122,7 +122,7 @@ class L1BitsDecoder(ChainDecoder):
             return None
         return np.full(self._shape, (1.0 + self._inverse) / 2.0)
 
-    def chain(self, positions: Integers) -> Chain | None:
+    def prefix_noise(self, positions: Integers) -> PrefixNoise | None:
         """Return the prefixes of one dimension: each has one noisy end, and the last has none."""
         for axis, extent in enumerate(self._shape):
             along = np.arange(extent).reshape(-1, *[1] * (len(self._shape) - axis - 1))
@@ -132,7 +132,7 @@ class L1BitsDecoder(ChainDecoder):
                 noise[-1], ends[-1] = 0.0, 1.0
                 least = (1.0 - ends) / 2.0
                 least[-1] = 1.0
-                return Chain(noise, least, (1.0 + ends) / 2.0)
+                return PrefixNoise(noise, least, (1.0 + ends) / 2.0)
         return None
 
     def _share(self, sums: Floats) -> Floats:

@@ -1,4 +1,11 @@
-"""Linear queries of `l1-geometric`, along one dimension after the other, without a k x k matrix."""
+"""Linear queries of `l1-geometric`, along one dimension after the other, without a k x k matrix.
+
+With m values in a dimension and `a = alpha`, `Q[x, y] = s_y a^|x - y|`, where
+`s_y = (1 - a)/(1 + a)`, and `1/(1 + a)` at both ends (docs/theory.md section 8). The inverse is
+tridiagonal: row y adds `w_y (2 f_y - f_(y-1) - f_(y+1))` to `f_y` with `w_y = a/(1 - a)^2`, and at
+the ends `w_y (f_y - its neighbour)` with `w_y = a/(1 - a)`. Since it is written with differences,
+constants decode to themselves without rounding.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -6,13 +13,19 @@ from functools import cached_property, reduce
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoded, SingleValues, Statistic
 
-Factors = tuple[float, float]
+_Factors = tuple[float, float]
+"""A factor at places inside the dimension, and one at both ends."""
+_Pair = tuple[Floats, Floats]
+"""Least and largest values."""
+_Places = Sequence[Integers]
+"""The places of values along each dimension: arrays that broadcast to one shape."""
+
+_ENDS = (np.minimum, np.maximum)
 
 
 @dataclass(frozen=True)
@@ -37,19 +50,19 @@ class GeometricAxis:
         return (WORD - self.threshold) / WORD
 
     @property
-    def _weights(self) -> Factors:
+    def _weights(self) -> _Factors:
         """The inverse's `w_y`, inside and at both ends."""
         stop = WORD - self.threshold  # 1 - alpha in floating point would lose its digits
         return self.threshold * WORD / stop**2, self.threshold / stop
 
     @property
-    def _own(self) -> Factors:
+    def _own(self) -> _Factors:
         """The inverse's diagonal, inside and at both ends."""
         inside, end = self._weights
         return 1.0 + 2.0 * inside, 1.0 + end
 
     @property
-    def _scales(self) -> Factors:
+    def _scales(self) -> _Factors:
         """The channel's `s_y`, inside and at both ends."""
         both = WORD + self.threshold
         return (WORD - self.threshold) / both, WORD / both
@@ -62,11 +75,11 @@ class GeometricAxis:
             return WORD / stop
         return (WORD**2 + self.threshold**2) / stop**2
 
-    def _at(self, pair: Factors, places: Integers) -> Floats:
+    def _at(self, pair: _Factors, places: Integers) -> Floats:
         """Return the first of the pair at places inside, the second at both ends."""
         return np.where((places == 0) | (places == self.length - 1), pair[1], pair[0])
 
-    def _times(self, pair: Factors, function: Floats) -> Floats:
+    def _times(self, pair: _Factors, function: Floats) -> Floats:
         """Return a function times the first of the pair inside, the second at both ends."""
         out: Floats = pair[0] * function
         for end in (0, -1):
@@ -87,10 +100,10 @@ class GeometricAxis:
 
     def solve_squared_transposed(self, counts: Floats) -> Floats:
         """Return `solve_transposed` with every entry of the inverse squared."""
-        beside = self._times(_squares(self._weights), counts)
+        nearby = self._times(_squares(self._weights), counts)
         out = self._times(_squares(self._own), counts)
-        out[..., :-1] += beside[..., 1:]
-        out[..., 1:] += beside[..., :-1]
+        out[..., :-1] += nearby[..., 1:]
+        out[..., 1:] += nearby[..., :-1]
         return out
 
     def expect(self, function: Floats) -> Floats:
@@ -108,11 +121,11 @@ class GeometricAxis:
 
     def decoder_extremes(self, places: Integers) -> tuple[Floats, Floats]:
         """Return the least and largest decoder of each value, a column of the inverse."""
-        beside = [
+        nearby = [
             np.where(inside, self._at(self._weights, at), 0.0)
-            for at, inside in self._beside(places)
+            for at, inside in self._neighbours(places)
         ]
-        return -np.maximum(*beside), self._at(self._own, places)
+        return -np.maximum(*nearby), self._at(self._own, places)
 
     def own_noise(self, places: Integers) -> Floats:
         """Return `(Q h_i^2)[i] - 1` of each value i.
@@ -122,7 +135,7 @@ class GeometricAxis:
         a, m = self.alpha, self.length
         beyond = a**2 / (1.0 + a) * ((places >= 2).astype(float) + (places <= m - 3))
         near = np.zeros(places.shape)
-        for at, inside in self._beside(places):
+        for at, inside in self._neighbours(places):
             term = self._at(self._scales, at) * (1.0 + self._at(self._weights, at)) ** 2
             near += np.where(inside, term, 0.0)
         own = self._at(self._scales, places) * (self._at(self._own, places) - 1.0) ** 2
@@ -144,7 +157,7 @@ class GeometricAxis:
             largest = np.where(other, np.maximum(largest, moment), largest)
         return least, largest
 
-    def _beside(self, places: Integers) -> Iterator[tuple[Integers, NDArray[np.bool_]]]:
+    def _neighbours(self, places: Integers) -> Iterator[tuple[Integers, Bools]]:
         """Yield the places before and after, clipped to the dimension, and whether they exist."""
         for y in (places - 1, places + 1):
             yield np.clip(y, 0, self.length - 1), (y >= 0) & (y < self.length)
@@ -152,39 +165,13 @@ class GeometricAxis:
     def _moment(self, i: Integers, x: Integers) -> Floats:
         """Return `(Q h_i^2)[x]`, from the three outputs where `h_i` is not 0."""
         out: Floats = self._at(self._own, i) ** 2 * self._channel(x, i)
-        for at, inside in self._beside(i):
+        for at, inside in self._neighbours(i):
             out += np.where(inside, self._at(self._weights, at) ** 2 * self._channel(x, at), 0.0)
         return out
 
     def _channel(self, x: Integers, y: Integers) -> Floats:
         probability: Floats = self._at(self._scales, y) * self.alpha ** np.abs(x - y)
         return probability
-
-
-def _squares(pair: Factors) -> Factors:
-    return pair[0] * pair[0], pair[1] * pair[1]
-
-
-def _bend(function: Floats) -> Floats:
-    """Return the negative second difference `2 f_y - f_(y-1) - f_(y+1)` of each entry.
-
-    An entry without a neighbour on one side counts as its own neighbour there.
-    """
-    slopes = np.diff(function, axis=-1)
-    out = np.zeros_like(function)
-    # Frees the array early if nothing else refers to it.
-    del function
-    out[..., 1:] += slopes
-    out[..., :-1] -= slopes
-    return out
-
-
-Pair = tuple[Floats, Floats]
-"""Least and largest values."""
-Places = Sequence[Integers]
-"""The places of values along each dimension: arrays that broadcast to one shape."""
-
-_ENDS = (np.minimum, np.maximum)
 
 
 class L1GeometricDecoder(CountDecoder):
@@ -210,7 +197,7 @@ class L1GeometricDecoder(CountDecoder):
         least, largest = self._extremes(self._every())
         return least.ravel(), largest.ravel()
 
-    def _extremes(self, places: Places) -> Pair:
+    def _extremes(self, places: _Places) -> _Pair:
         low = high = np.ones(())
         for axis, place in zip(self._axes, places, strict=True):
             pairs = product((low, high), axis.decoder_extremes(place))
@@ -225,7 +212,7 @@ class L1GeometricDecoder(CountDecoder):
         moments = self.second_moments(decoded.statistic)[at]
         return SingleValues(moments, *self._extremes(places), *self._noise_extremes(places))
 
-    def _every(self) -> Places:
+    def _every(self) -> _Places:
         """Return the places of all values, ready to be broadcast."""
         return np.ix_(*(np.arange(length) for length in self._shape))
 
@@ -245,7 +232,7 @@ class L1GeometricDecoder(CountDecoder):
         least, largest = self._noise_extremes(self._every())
         return least.ravel(), largest.ravel()
 
-    def _noise_extremes(self, places: Places) -> Pair:
+    def _noise_extremes(self, places: _Places) -> _Pair:
         own, others, free = np.zeros(()), None, (np.ones(()), np.ones(()))
         for axis, place in zip(self._axes, places, strict=True):
             noise, ends = axis.own_noise(place), axis.others(place)
@@ -253,10 +240,10 @@ class L1GeometricDecoder(CountDecoder):
             own = own + noise + own * noise
             either = [extreme(1.0 + noise, end) for extreme, end in zip(_ENDS, ends, strict=True)]
             here = _multiply(free, ends)
-            others = here if others is None else _extremes(_multiply(others, either), here)
+            others = here if others is None else _union(_multiply(others, either), here)
             free = _multiply(free, either)
         assert others is not None
-        return _extremes((own, own), others)
+        return _union((own, own), others)
 
     def _each(
         self, vector: Floats | Statistic, operation: Callable[[GeometricAxis, Floats], Floats]
@@ -269,10 +256,28 @@ class L1GeometricDecoder(CountDecoder):
         return np.ascontiguousarray(table).reshape(-1)
 
 
-def _multiply(first: Sequence[Floats], second: Sequence[Floats]) -> Pair:
+def _squares(pair: _Factors) -> _Factors:
+    return pair[0] * pair[0], pair[1] * pair[1]
+
+
+def _bend(function: Floats) -> Floats:
+    """Return the negative second difference `2 f_y - f_(y-1) - f_(y+1)` of each entry.
+
+    An entry without a neighbour on one side counts as its own neighbour there.
+    """
+    slopes = np.diff(function, axis=-1)
+    out = np.zeros_like(function)
+    # Frees the array early if nothing else refers to it.
+    del function
+    out[..., 1:] += slopes
+    out[..., :-1] -= slopes
+    return out
+
+
+def _multiply(first: Sequence[Floats], second: Sequence[Floats]) -> _Pair:
     least, largest = (a * b for a, b in zip(first, second, strict=True))
     return least, largest
 
 
-def _extremes(first: Pair, second: Pair) -> Pair:
+def _union(first: _Pair, second: _Pair) -> _Pair:
     return np.minimum(first[0], second[0]), np.maximum(first[1], second[1])

@@ -1,4 +1,4 @@
-"""Base class of mechanisms with a budget for each index step, and of their private weights.
+"""Base class of mechanisms with a budget for each index step, and their certificates by structure.
 
 Their policy is `E = epsilon * |x - x'|_p` (docs/theory.md sections 5 and 8). A private weight
 is one more dimension (`weights.private`), which is summed out for estimates of the values alone.
@@ -30,7 +30,7 @@ from ldpstream.mechanisms.policies.metric import MetricPolicy, check_p, keeps_lp
 class StepMechanism(Mechanism):
     """Budget `epsilon` for each index step, in dimensions of `shape` values.
 
-    With a `p` above 1 the budget is epsilon times the L^p distance, which `lp_norm.l1_epsilon` for
+    With a `p` above 1 the budget is epsilon times the L^p distance, which `metric.l1_epsilon` for
     each step keeps. Values are in row-major order. `widths` are the widths of an interval's bins,
     one for each dimension, and `rounded` says that numbers are rounded at random to the edges; both
     only serve to state the policy for real numbers. `weighted` says that the last dimension is a
@@ -65,7 +65,7 @@ class StepMechanism(Mechanism):
     @classmethod
     def configure(cls, settings: Settings) -> Self:
         settings.only(cls.id, "epsilon", "policy", "weights")
-        policy = read_metric(settings, cls.id)
+        policy = _read_metric(settings, cls.id)
         weighted = weighted_shape(settings, policy)
         shape = policy.shape if weighted is None else weighted
         cls.check_shape(shape, f"{settings.path}.domain")
@@ -125,7 +125,7 @@ class StepMechanism(Mechanism):
         return []
 
 
-def read_metric(settings: Settings, mechanism: str) -> MetricPolicy:
+def _read_metric(settings: Settings, mechanism: str) -> MetricPolicy:
     """Return epsilon times the L1 distance, or times the L^p distance that a `policy` names.
 
     A mechanism with the budget `MetricPolicy.step` for each index step keeps either.

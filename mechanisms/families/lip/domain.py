@@ -1,4 +1,4 @@
-"""Values together with the device's prior, its chosen budget, or both."""
+"""Values together with the device's prior or its chosen budget, and the keys for these."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -28,6 +28,7 @@ from ldpstream.mechanisms.policies.lip import MAX_LEVELS, Level, interval_around
 
 MAX_CHANNELS = 1 << 13
 """Most levels of prior and epsilon together, which a device prepares in a third of a second."""
+_PRIOR_EXPECTED = "a prior above 0 and below 1"
 
 
 @dataclass(frozen=True)
@@ -82,47 +83,6 @@ class Prior:
             for low, high in pairwise(self.edges)
             for epsilon in epsilons
         )
-
-
-def read_prior(given: object, path: str) -> Prior:
-    """Return the prior of a configuration: a number, or a table `{ levels = 64 }`.
-
-    Raises:
-        SpecError: naming the key and what was expected.
-    """
-    if isinstance(given, dict):
-        levels = check_keys(given, frozenset({"levels"}), path).get("levels")
-        if not is_whole(levels):
-            found = "nothing" if levels is None else describe(levels)
-            expected = f"a whole number in 1..{MAX_LEVELS}, got {found}"
-            raise SpecError(f"{path}.levels", expected)
-        value = None
-    elif isinstance(given, int | float) and not isinstance(given, bool):
-        value, levels = given, None
-    else:
-        expected = "a number above 0 and below 1, or { levels = 64 }"
-        raise SpecError(path, f"{expected}, got {describe(given)}")
-    with within(path.rpartition(".")[0]):
-        return Prior(value, levels)
-
-
-def read_epsilons(given: object, path: str) -> tuple[float, ...]:
-    """Return the budgets to choose from: one number, or a list of different ones.
-
-    Raises:
-        SpecError: naming the entry.
-    """
-    if not isinstance(given, list):
-        return (read_epsilon(given, path),)
-    if not given:
-        raise SpecError(path, "a number above 0, or a list of budgets to choose from, got none")
-    epsilons = tuple(read_epsilon(e, f"{path}[{i}]") for i, e in enumerate(given))
-    if len(set(epsilons)) < len(epsilons):
-        raise SpecError(path, "each budget once")
-    return epsilons
-
-
-_PRIOR_EXPECTED = "a prior above 0 and below 1"
 
 
 @dataclass(frozen=True)
@@ -255,3 +215,41 @@ class _Levels:
     def good(self) -> int:
         """How many rows have a level."""
         return len(self.found)
+
+
+def read_prior(given: object, path: str) -> Prior:
+    """Return the prior of a configuration: a number, or a table `{ levels = 64 }`.
+
+    Raises:
+        SpecError: naming the key and what was expected.
+    """
+    if isinstance(given, dict):
+        levels = check_keys(given, frozenset({"levels"}), path).get("levels")
+        if not is_whole(levels):
+            found = "nothing" if levels is None else describe(levels)
+            expected = f"a whole number in 1..{MAX_LEVELS}, got {found}"
+            raise SpecError(f"{path}.levels", expected)
+        value = None
+    elif isinstance(given, int | float) and not isinstance(given, bool):
+        value, levels = given, None
+    else:
+        expected = "a number above 0 and below 1, or { levels = 64 }"
+        raise SpecError(path, f"{expected}, got {describe(given)}")
+    with within(path.rpartition(".")[0]):
+        return Prior(value, levels)
+
+
+def read_epsilons(given: object, path: str) -> tuple[float, ...]:
+    """Return the budgets to choose from: one number, or a list of different ones.
+
+    Raises:
+        SpecError: naming the entry.
+    """
+    if not isinstance(given, list):
+        return (read_epsilon(given, path),)
+    if not given:
+        raise SpecError(path, "a number above 0, or a list of budgets to choose from, got none")
+    epsilons = tuple(read_epsilon(e, f"{path}[{i}]") for i, e in enumerate(given))
+    if len(set(epsilons)) < len(epsilons):
+        raise SpecError(path, "each budget once")
+    return epsilons

@@ -29,8 +29,8 @@ from ldpstream.mechanisms.families.matrix.decoder import MatrixDecoder
 from ldpstream.mechanisms.families.matrix.noise import (
     LaplaceRows,
     channel_of_rows,
+    disclosed_pair,
     refuse_many,
-    told_apart,
     worst_ratios,
 )
 from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
@@ -53,6 +53,7 @@ from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.policy import Policy
 
 _MAX_STATISTIC = 1 << 24
+_TIE: Final = 1e-6
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ class Matrix(Mechanism):
     def certify(self) -> Certificate:
         """Prove the realised loss: by enumeration if the channel is small, else by structure.
 
-        By structure: see `proof`. Only the policy's pairs are compared, which suffices.
+        By structure: see `worst_ratios`. Only the policy's pairs are compared, which suffices.
         """
         if self.size <= ENUMERATION_LIMIT:
             try:
@@ -196,7 +197,7 @@ class Matrix(Mechanism):
             self.target,
             ratios,
             self.disclosed(),
-            violation=told_apart(self._realised.group, self.pairs),
+            violation=disclosed_pair(self._realised.group, self.pairs),
         )
 
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
@@ -234,9 +235,6 @@ class Matrix(Mechanism):
         if self._groups == 1:
             return []
         return [f"which of {self._groups} groups the value is in: the policy does not hide it"]
-
-
-_TIE: Final = 1e-6
 
 
 def least_error(decoders: Sequence[MatrixDecoder], workload: str, *, size: int) -> int:

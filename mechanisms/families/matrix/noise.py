@@ -3,6 +3,7 @@
 Row j of value x is `clamp(A[j, x] + D)`, `P(D = d) = (1 - a)/(1 + a) a^|d|`, `a = e^(-1/s_j)` as a
 multiple of 2^-64: the discrete Laplace, or two-sided geometric, distribution (`exact.geometric`).
 The range extends so far beyond the row's entries that less than 2^-64 of the noise is clamped.
+Channels and the ratios of a proof are exact rationals.
 """
 
 import math
@@ -14,34 +15,22 @@ from itertools import product
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.exact.dyadic import log_bounds, log_estimate
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
 from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
-
-Rows = NDArray[np.int32]
+from ldpstream.mechanisms.families.matrix.strategy import Entries
 
 _CELLS = 1 << 20
 # 65 log 2, rounded up.
 _CLIPPED = Fraction(450545669, 10**7)
 LARGEST_REACH = 1 << 30
-
-
-def reach(threshold: int) -> int:
-    """Return an R that the noise exceeds with probability `2 a^(R + 1) / (1 + a) < 2^-64`.
-
-    It is the least such R or one more: `R + 1 = ceil(65 log 2 / log(1/a))`, with the quotient
-    rounded up.
-
-    >>> reach(1), reach(1 << 63)
-    (1, 65)
-    """
-    rate = Fraction(log_bounds(Fraction(WORD, threshold))[0])
-    return max(math.ceil(_CLIPPED / rate) - 1, 1) if rate else LARGEST_REACH + 1
+_MARGIN = 1e-9
+_LONGEST_BITS = 4096
+_KEPT_BITS = 512
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +42,7 @@ class LaplaceRows:
     entries on both sides.
     """
 
-    entries: Rows
+    entries: Entries
     thresholds: tuple[int, ...]
     reaches: tuple[int, ...]
     kinds: Integers
@@ -76,7 +65,7 @@ class LaplaceRows:
         return ends + np.array(self.reaches, dtype=np.int64)[self.kinds]
 
     @cached_property
-    def variances(self) -> NDArray[np.float64]:
+    def variances(self) -> Floats:
         """The noise's variance `2 a/(1 - a)^2` of each row, float64 `(m,)`.
 
         Clamping changes it by less than `2^-64` times the squared length of the range, and the mean
@@ -87,7 +76,7 @@ class LaplaceRows:
         return np.array(of_kind)[self.kinds]
 
     @cached_property
-    def deviations(self) -> NDArray[np.float64]:
+    def deviations(self) -> Floats:
         """`3/log(1/a) + 1` of each row: its `LinearDecoder.deviation`, float64 `(m,)`.
 
         For even m, the m-th cumulant is `v E X^(m - 2)` for an X with `P(X = k) ~ k a^k`. X is 1
@@ -140,12 +129,20 @@ class LaplaceRows:
         return TwoSidedGeometric(self.thresholds, largest)
 
 
-_MARGIN = 1e-9
-_LONGEST_BITS = 4096
-_KEPT_BITS = 512
+def reach(threshold: int) -> int:
+    """Return an R that the noise exceeds with probability `2 a^(R + 1) / (1 + a) < 2^-64`.
+
+    It is the least such R or one more: `R + 1 = ceil(65 log 2 / log(1/a))`, with the quotient
+    rounded up.
+
+    >>> reach(1), reach(1 << 63)
+    (1, 65)
+    """
+    rate = Fraction(log_bounds(Fraction(WORD, threshold))[0])
+    return max(math.ceil(_CLIPPED / rate) - 1, 1) if rate else LARGEST_REACH + 1
 
 
-def channel_of_rows(rows: LaplaceRows, group: NDArray[np.int64], groups: int) -> Channel:
+def channel_of_rows(rows: LaplaceRows, group: Integers, groups: int) -> Channel:
     """Return the channel of values in disclosed groups, `group` int64 `(k,)` in `0..groups-1`.
 
     Outputs are numbered by group, then by the combination of the rows' numbers, the last row
@@ -175,8 +172,15 @@ def refuse_many(rows: LaplaceRows, size: int, groups: int) -> None:
     refuse_large(size, size * groups * prod(spans) * sum(spans))
 
 
+def _spans(rows: LaplaceRows) -> list[int]:
+    return [int(span) + 1 for span in (rows.high - rows.low).tolist()]
+
+
 def worst_ratios(rows: LaplaceRows, pairs: ProtectedPairs) -> dict[Fraction, Fraction]:
     """Return the largest ratio of the pairs with each budget.
+
+    Two columns that differ by d_j in row j give each report, clamped or not, probabilities whose
+    ratio is at most `prod_j a_j^-d_j`. A report beyond both columns in every row attains it.
 
     Floats, with a relative error of some 1e-12, exclude pairs that are surely below another one of
     the same budget. For the rest, all different products are computed as fractions; those of more
@@ -197,15 +201,6 @@ def worst_ratios(rows: LaplaceRows, pairs: ProtectedPairs) -> dict[Fraction, Fra
     return worst
 
 
-def told_apart(group: NDArray[np.int64], pairs: ProtectedPairs) -> str | None:
-    """Return a message on the first protected pair in different groups, which reports disclose."""
-    apart = np.flatnonzero(group[pairs.first] != group[pairs.second])
-    if not apart.size:
-        return None
-    value, other = int(pairs.first[apart[0]]), int(pairs.second[apart[0]])
-    return f"values {value} and {other}: reports disclose which of them it is"
-
-
 def _ratio(thresholds: Sequence[int], counts: Sequence[int]) -> Fraction:
     top = bottom = 1
     for threshold, count in zip(thresholds, counts, strict=True):
@@ -216,5 +211,10 @@ def _ratio(thresholds: Sequence[int], counts: Sequence[int]) -> Fraction:
     return Fraction(top, bottom)
 
 
-def _spans(rows: LaplaceRows) -> list[int]:
-    return [int(span) + 1 for span in (rows.high - rows.low).tolist()]
+def disclosed_pair(group: Integers, pairs: ProtectedPairs) -> str | None:
+    """Return a message on the first protected pair in different groups, which reports disclose."""
+    apart = np.flatnonzero(group[pairs.first] != group[pairs.second])
+    if not apart.size:
+        return None
+    value, other = int(pairs.first[apart[0]]), int(pairs.second[apart[0]])
+    return f"values {value} and {other}: reports disclose which of them it is"

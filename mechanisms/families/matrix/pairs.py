@@ -1,8 +1,12 @@
-"""The pairs of values that a policy protects, and their distances under a strategy.
+"""The pairs of values that a policy protects, and the noise that keeps it ([ML] Theorem 1).
 
-Noise of scale s on row j loses `|A[j, x] - A[j, x']| / s` between two values, and the losses of the
-rows add up ([ML] Theorem 1). Both directions of a pair lose the same, so that the smaller of their
-budgets counts.
+Noise of scale `s_j` on row j loses `|A[j, x] - A[j, x']| u_j` between two values, `u_j = 1/s_j`,
+and the losses of the rows add up: a policy holds if and only if
+`sum_j |A[j, x] - A[j, x']| u_j <= E[x, x']` for all pairs, checked in exact arithmetic. Both
+directions of a pair lose the same, so that the smaller of their budgets counts.
+
+By default all rows share the largest such u; scales from the configuration are checked against the
+same condition. Rows that distinguish only unprotected values have scale 0: they are exact.
 """
 
 from collections.abc import Sequence
@@ -10,20 +14,21 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget
+from ldpstream.mechanisms.families.matrix.strategy import Entries
 from ldpstream.mechanisms.policies.budgets import by_entries
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 
-Rows = NDArray[np.int32]
-
-LARGEST_BUDGET = Fraction(512)
+_LARGEST_BUDGET = Fraction(512)
 """Larger budgets count as this one: exponentials beyond it are of no use, and costly to compute."""
+_LARGEST_RATE = Fraction(1 << 900)
+"""Larger rates count as this one: noise has at most 64 log 2, and floats can hold its losses."""
+_MARGIN = 1e-9
 _MOST_LISTED = 1000
 _CELLS = 1 << 22
 _FEW_DIRECT = 1 << 26
@@ -67,7 +72,7 @@ class ProtectedPairs:
             entry = policy.entry(value, other)
             if entry is not None:
                 pair = (value, other) if value < other else (other, value)
-                entry = min(entry, LARGEST_BUDGET)
+                entry = min(entry, _LARGEST_BUDGET)
                 found[pair] = min(entry, found.get(pair, entry))
         budgets = tuple(sorted(set(found.values())))
         places = {entry: place for place, entry in enumerate(budgets)}
@@ -83,7 +88,7 @@ class ProtectedPairs:
             members = np.flatnonzero(policy.blocks.of_value == block)
             pairs.append(members[np.stack(np.triu_indices(members.size, 1))])
         first, second = np.concatenate(pairs, axis=1)
-        entry = min(budget(policy.epsilon), LARGEST_BUDGET)
+        entry = min(budget(policy.epsilon), _LARGEST_BUDGET)
         return cls(policy.size, first, second, np.zeros_like(first), (entry,))
 
     @property
@@ -105,7 +110,7 @@ class ProtectedPairs:
                 return label
             label = joined
 
-    def distances(self, rows: Rows) -> Integers:
+    def distances(self, rows: Entries) -> Integers:
         """Return `sum_j |A[j, x] - A[j, x']|` of each pair, int64 `(P,)`, exact."""
         levels = np.unique(rows)
         if len(levels) > _FEW_LEVELS or self.count * len(rows) <= _FEW_DIRECT:
@@ -118,7 +123,7 @@ class ProtectedPairs:
             total += int(step) * (ones[:, None] + ones - 2.0 * (above.T @ above))
         return total[self.first, self.second].astype(np.int64)
 
-    def weighted(self, rows: Rows, weights: Floats) -> Floats:
+    def weighted(self, rows: Entries, weights: Floats) -> Floats:
         """Return `sum_j weights[j] |A[j, x] - A[j, x']|`, float64 `(P,)`.
 
         Weights are >= 0, so that the relative error is below `2^-50 rows`; whole weights are exact.
@@ -132,7 +137,9 @@ class ProtectedPairs:
             out[at] = gaps @ weights
         return out
 
-    def patterns(self, rows: Rows, kinds: Integers, places: Integers) -> dict[tuple[int, ...], int]:
+    def patterns(
+        self, rows: Entries, kinds: Integers, places: Integers
+    ) -> dict[tuple[int, ...], int]:
         """Return the different patterns of loss of the pairs at `places`, each with such a pair.
 
         A pattern holds the distance in the rows of each kind, and the number of the budget.
@@ -153,19 +160,14 @@ class ProtectedPairs:
         return found
 
 
-_MARGIN = 1e-9
-_LARGEST_RATE = Fraction(1 << 900)
-"""Larger rates count as this one: noise has at most 64 log 2, and floats can hold its losses."""
-
-
-def harmless_rows(rows: Rows, pairs: ProtectedPairs) -> NDArray[np.bool_]:
+def harmless_rows(rows: Entries, pairs: ProtectedPairs) -> Bools:
     """Return which rows distinguish no protected pair, bool of shape `(rows,)`."""
     of_value = pairs.components()
-    harmless: NDArray[np.bool_] = (rows == rows[:, of_value]).all(axis=1)
+    harmless: Bools = (rows == rows[:, of_value]).all(axis=1)
     return harmless
 
 
-def uniform_rate(rows: Rows, pairs: ProtectedPairs) -> Fraction:
+def uniform_rate(rows: Entries, pairs: ProtectedPairs) -> Fraction:
     """Return the largest u that all rows can share: the least `E / distance` over the pairs.
 
     Raises:
@@ -181,7 +183,7 @@ def uniform_rate(rows: Rows, pairs: ProtectedPairs) -> Fraction:
 
 
 def read_rates(
-    scales: Sequence[float], rows: Rows, harmless: NDArray[np.bool_]
+    scales: Sequence[float], rows: Entries, harmless: Bools
 ) -> tuple[Fraction | None, ...]:
     """Return u of each row, None if it is infinite (scale 0).
 
@@ -207,7 +209,7 @@ def read_rates(
     return tuple(rates)
 
 
-def check_rates(rows: Rows, rates: Sequence[Fraction], pairs: ProtectedPairs) -> None:
+def check_rates(rows: Entries, rates: Sequence[Fraction], pairs: ProtectedPairs) -> None:
     """Refuse rates that violate the policy at some pair, exactly.
 
     Floats decide for losses far from the budget, fractions for those close to it.

@@ -1,4 +1,4 @@
-"""A strategy under a policy: which rows get how much noise, and what exact rows disclose."""
+"""A strategy under a policy: its rows with noise, what exact rows disclose, and their encoding."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.arrays import Bools, Integers
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import geometric_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -21,7 +21,7 @@ from ldpstream.mechanisms.families.matrix.pairs import (
     read_rates,
     uniform_rate,
 )
-from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Entries, Strategy
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ def realise(
     return realised
 
 
-def _laplace(entries: NDArray[np.int32], rates: Sequence[Fraction]) -> LaplaceRows:
+def _laplace(entries: Entries, rates: Sequence[Fraction]) -> LaplaceRows:
     """Return the rows with alphas rounded up to multiples of 2^-64."""
     of_rate = {rate: geometric_threshold(rate) for rate in set(rates)}
     thresholds = tuple(sorted(set(of_rate.values())))
@@ -89,7 +89,7 @@ def _laplace(entries: NDArray[np.int32], rates: Sequence[Fraction]) -> LaplaceRo
     return LaplaceRows(entries, thresholds, reaches, kinds)
 
 
-def _groups(exact: NDArray[np.int32], size: int) -> Integers:
+def _groups(exact: Entries, size: int) -> Integers:
     if not len(exact):
         return np.zeros(size, dtype=np.int64)
     return np.unique(exact, axis=1, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -136,7 +136,7 @@ class RowCodec:
         offsets = reports - self.low
         return (offsets[:, column] >> shift & 0xFF).astype(np.uint8)
 
-    def decode(self, payload: NDArray[np.uint8]) -> tuple[Integers, NDArray[np.bool_]]:
+    def decode(self, payload: NDArray[np.uint8]) -> tuple[Integers, Bools]:
         """Decode uint8 `(n, bytes)` into `(reports, valid)` of shapes `(n, width)` and `(n,)`.
 
         A row out of range is clamped and not valid.

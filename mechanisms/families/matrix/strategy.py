@@ -1,8 +1,12 @@
-"""Strategies of linear counting: the integer queries that a report answers ([ML] Section III).
+"""Strategies of linear counting, and the workloads that they are chosen for ([ML] Section III).
 
-A strategy is a matrix A with a row for each query and a column for each value; a report is the
-value's column with noise on every row. The built-in strategies, together with the exact number of
-reports, answer every linear query on an ordered line (docs/theory.md section 4).
+A strategy is a matrix A of integer queries, with a row for each query and a column for each value;
+a report is the value's column with noise on every row. The built-in strategies, together with the
+exact number of reports, answer every linear query on an ordered line (docs/theory.md section 4).
+
+A workload W is a family of linear queries, a query a row. If the estimates of the values have
+covariance C, its total error is `tr(W C W^T) = sum (W^T W) * C`, entry by entry, so that only the
+Gram matrix `W^T W` is needed, not W itself, which may be large.
 """
 
 import hashlib
@@ -24,8 +28,9 @@ Entries = NDArray[np.int32]
 
 MAX_VALUES: Final = 2048
 """Largest domain, since decoders are computed by dense linear algebra."""
-MAX_ROWS: Final = 2 * MAX_VALUES
-LARGEST_ENTRY: Final = 1 << 20
+_MAX_ROWS: Final = 2 * MAX_VALUES
+_LARGEST_ENTRY: Final = 1 << 20
+_DOCUMENT_BYTES: Final = 4
 
 
 class Strategy:
@@ -41,10 +46,10 @@ class Strategy:
         rows, size = entries.shape
         if not 2 <= size <= MAX_VALUES:
             raise SpecError("domain", f"2..{MAX_VALUES} values with a strategy, got {size}")
-        if not 1 <= rows <= MAX_ROWS:
-            raise SpecError("strategy", f"1..{MAX_ROWS} rows, got {rows}")
-        if np.abs(entries).max() > LARGEST_ENTRY:
-            raise SpecError("strategy", f"integers of at most {LARGEST_ENTRY} in size")
+        if not 1 <= rows <= _MAX_ROWS:
+            raise SpecError("strategy", f"1..{_MAX_ROWS} rows, got {rows}")
+        if np.abs(entries).max() > _LARGEST_ENTRY:
+            raise SpecError("strategy", f"integers of at most {_LARGEST_ENTRY} in size")
         table = np.array(entries, dtype="<i4", order="C")
         table.flags.writeable = False
         self.name: Final = name
@@ -81,12 +86,12 @@ class Strategy:
         return f"Strategy({self.name!r}, {self.rows} x {self.size})"
 
 
-def identity(size: int) -> Entries:
+def _identity(size: int) -> Entries:
     """Return one row for each value."""
     return np.eye(size, dtype=np.int32)
 
 
-def prefix(size: int) -> Entries:
+def _prefix(size: int) -> Entries:
     """Return the prefixes `x <= j` except the whole domain: `k - 1` rows, row j is 1 up to value j.
 
     The lower triangle of [ML] III-B without its last row, which is the number of reports.
@@ -94,7 +99,7 @@ def prefix(size: int) -> Entries:
     return np.tri(size - 1, size, dtype=np.int32)
 
 
-def hierarchical(size: int) -> Entries:
+def _hierarchical(size: int) -> Entries:
     """Return the nodes of a binary tree over the values, except its root, level by level."""
     nodes = [(start, stop) for start, _, stop in _splits(size)]
     leaves = {(x, x + 1) for x in range(size)}
@@ -105,10 +110,10 @@ def hierarchical(size: int) -> Entries:
     return rows
 
 
-def haar(size: int) -> Entries:
+def _haar(size: int) -> Entries:
     """Return Haar wavelets: for each inner node, +1 on its first half and -1 on its second.
 
-    The tree is that of `hierarchical`; unless the size is a power of two, halves may differ by one
+    The tree is that of `_hierarchical`; unless the size is a power of two, halves may differ by one
     value.
     """
     rows = np.zeros((size - 1, size), dtype=np.int32)
@@ -132,7 +137,7 @@ def _splits(size: int) -> Iterator[tuple[int, int, int]]:
 
 
 STRATEGIES: Final[Mapping[str, Callable[[int], Entries]]] = MappingProxyType(
-    {"prefix": prefix, "haar": haar, "hierarchical": hierarchical, "identity": identity}
+    {"prefix": _prefix, "haar": _haar, "hierarchical": _hierarchical, "identity": _identity}
 )
 """The built-in strategies by name; of equally good ones the first is preferred."""
 
@@ -152,8 +157,8 @@ def read_strategy(given: object, base: Path, *, size: int) -> Strategy:
     for where, row in read_rows(given, base):
         if len(row) != size:
             raise SpecError(where, f"{size} integers, one for each value, got {len(row)}")
-        if len(rows) == MAX_ROWS:
-            raise SpecError("file", f"at most {MAX_ROWS} rows")
+        if len(rows) == _MAX_ROWS:
+            raise SpecError("file", f"at most {_MAX_ROWS} rows")
         rows.append([_integer(text, f"{where} column {i}") for i, text in enumerate(row, 1)])
     if not rows:
         raise SpecError("file", "at least one row of integers, got none")
@@ -163,11 +168,8 @@ def read_strategy(given: object, base: Path, *, size: int) -> Strategy:
 def _integer(text: str, where: str) -> int:
     digits = text.strip().removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= 7):
-        raise SpecError(where, f"an integer of at most {LARGEST_ENTRY} in size")
+        raise SpecError(where, f"an integer of at most {_LARGEST_ENTRY} in size")
     return int(text)
-
-
-_DOCUMENT_BYTES: Final = 4
 
 
 def strategy_tables(strategy: Strategy) -> dict[str, Json]:

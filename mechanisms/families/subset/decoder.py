@@ -8,7 +8,7 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.design import SupportTables
-from ldpstream.mechanisms.families.subset.layout import SubsetLayout, Subsets
+from ldpstream.mechanisms.families.subset.subsets import SubsetLayout, Subsets
 from ldpstream.mechanisms.interface.decoder import (
     ROUNDING,
     Decoded,

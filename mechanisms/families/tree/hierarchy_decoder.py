@@ -19,10 +19,8 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.incidence import Incidence
-from ldpstream.mechanisms.families.tree.hierarchy import (
-    Depths,
-    Hierarchy,
-    Level,
+from ldpstream.mechanisms.families.tree.hierarchy import Depths, Hierarchy, Level
+from ldpstream.mechanisms.families.tree.pyramid import (
     Pyramid,
     add_from_above,
     add_from_below,

@@ -17,8 +17,8 @@ from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.incidence import OWN, Incidence, hyperplanes
 from ldpstream.mechanisms.families.design.projective_geometry import (
     draw_points,
+    hyperplane_design,
     primes_up_to,
-    realise,
 )
 
 _MOST_POINTS = 4
@@ -85,7 +85,7 @@ def choose_channel(epsilon: Fraction, nodes: int) -> NodeChannel:
         nodes, SymmetricDesign(nodes, 1, 0, set_threshold(epsilon, 1, nodes - 1)), None
     )
     for geometry in _spaces(nodes):
-        found = NodeChannel(nodes, realise(epsilon, geometry), geometry)
+        found = NodeChannel(nodes, hyperplane_design(epsilon, geometry), geometry)
         gaps = found.design.support.gap, best.design.support.gap
         if gaps[0] > 0 and (gaps[1] <= 0 or found.contrast_noise < best.contrast_noise):
             best = found

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.quantiles.prefixes import ChainPrefixes, Prefixes, SetPrefixes
+from ldpstream.estimators.quantiles.prefixes import Prefixes, SetPrefixes, SummedPrefixes
 from ldpstream.estimators.queries.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import counted, some_statistic
@@ -66,7 +66,7 @@ def test_prefixes_in_closed_form_are_the_sets(axis: int, estimand: str, method: 
     _, statistic = some_statistic(mechanism, n)
     positions = np.indices((5, 4))[axis].ravel()
     prefixes = Prefixes.of(mechanism, positions)
-    assert isinstance(prefixes.prepared, ChainPrefixes)
+    assert isinstance(prefixes.prepared, SummedPrefixes)
     found = prefixes.estimate(statistic, n, estimand=estimand, method=method)
     sets = [np.flatnonzero(positions <= cut) for cut in range((5, 4)[axis])]
     expected = estimate_sets(mechanism, statistic, n, sets, estimand=estimand, method=method)

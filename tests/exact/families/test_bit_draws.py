@@ -7,13 +7,8 @@ import pytest
 
 from ldpstream.mechanisms.exact.dyadic import sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
+from ldpstream.mechanisms.families.l1.bit_rows import ones_from, packed_bernoulli, row_bytes, unpack
 from ldpstream.mechanisms.families.l1.bits import L1Bits
-from ldpstream.mechanisms.families.l1.sign_sums import (
-    ones_from,
-    packed_bernoulli,
-    row_bytes,
-    unpack,
-)
 from tests.seeded import SeededEntropy
 
 

@@ -15,7 +15,10 @@ from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.design import DesignLayout, SymmetricDesign
 from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism
-from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry, realise
+from ldpstream.mechanisms.families.design.projective_geometry import (
+    ProjectiveGeometry,
+    hyperplane_design,
+)
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from tests.conformance.instances import UNEQUAL
 from tests.exact.enumeration import (
@@ -149,7 +152,7 @@ def test_a_report_of_projective_geometry_has_the_variance_of_the_theory(
     epsilon: int, q: int, published: float
 ):
     dimension = math.ceil(12 / math.log10(q))
-    support = realise(Fraction(epsilon), Geometry(q, dimension)).support
+    support = hyperplane_design(Fraction(epsilon), Geometry(q, dimension)).support
     assert float(support.other_noise) == pytest.approx(published, abs=0.5 * 10 ** -(3 - (q == 3)))
     mechanism = ProjectiveGeometry(float(epsilon), Blocks.one(50_000))
     assert float(mechanism.design(50_000).support.other_noise) <= 1.035 * published

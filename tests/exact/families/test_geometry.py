@@ -12,8 +12,8 @@ from ldpstream.mechanisms.families.design.geometry import Geometry
 from ldpstream.mechanisms.families.design.geometry_transform import hyperplane_sums
 from ldpstream.mechanisms.families.design.projective_geometry import (
     ProjectiveGeometry,
-    choose,
-    realise,
+    choose_geometry,
+    hyperplane_design,
 )
 from tests.exact.enumeration import counted
 
@@ -124,14 +124,16 @@ def is_prime(q: int) -> bool:
 @pytest.mark.parametrize("size", [2, 3, 6, 40, 133, 500])
 def test_the_space_is_within_3_percent_of_the_best_and_smallest_so(epsilon: float, size: int):
     exact = budget(epsilon)
-    found = choose(exact, size)
+    found = choose_geometry(exact, size)
     assert is_prime(found.q)
     assert found.points >= size
     noise: dict[Geometry, Fraction] = {}
     for q in filter(is_prime, range(2, 2 * size + 1)):
         t = next(t for t in range(2, 20) if Geometry(q, t).points >= size)
         if Geometry(q, t).points <= 32 * size:
-            noise[Geometry(q, t)] = realise(exact, Geometry(q, t)).support.mean_noise(size)
+            noise[Geometry(q, t)] = hyperplane_design(exact, Geometry(q, t)).support.mean_noise(
+                size
+            )
         if q + 1 >= size:
             break  # two coordinates from here on: more points for nothing
     limit = min(noise.values()) * Fraction(103, 100)
@@ -150,5 +152,5 @@ def test_chosen_spaces_do_not_change():
         (5.0, 22_000): (149, 3),
         (5.0, 43_750): (211, 3),
     }
-    found = {case: choose(budget(case[0]), case[1]) for case in pinned}
+    found = {case: choose_geometry(budget(case[0]), case[1]) for case in pinned}
     assert {case: (g.q, g.dimension) for case, g in found.items()} == pinned

@@ -16,8 +16,8 @@ from ldpstream.mechanisms import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
-from ldpstream.mechanisms.families.subset.layout import Subsets, best_subsets
 from ldpstream.mechanisms.families.subset.selection import SubsetSelection
+from ldpstream.mechanisms.families.subset.subsets import Subsets, best_subsets
 from ldpstream.mechanisms.interface.decoder import Decoder
 from tests.exact.enumeration import (
     counted,

@@ -1,8 +1,9 @@
-"""Exact sums of products of signs, which are the statistic of `l1-bits`.
+"""Rows of bits, packed eight to a byte: the reports of `l1-bits`, and the sums of its statistic.
 
-A report is a row of bits, 1 standing for +1 and 0 for -1, the entries `0..m_d - 2` of one dimension
-after the other; the last entry of every dimension is +1 and not sent. The statistic is the tensor
-`o[j_1, .., j_D] = sum_i prod_d R_i[d, j_d]`, in row-major order.
+Bit i of a row is bit `i mod 8`, counted from the lowest, of byte `i div 8`; bits beyond the row's
+width are 0. In a report, 1 stands for +1 and 0 for -1. It holds the entries `0..m_d - 2` of one
+dimension after the other; the last entry of every dimension is +1 and not sent. The statistic is
+the tensor `o[j_1, .., j_D] = sum_i prod_d R_i[d, j_d]` of exact sums, in row-major order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,13 +13,19 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
 Bytes = NDArray[np.uint8]
+_Signs = NDArray[np.float32]
 
 # Bytes whose bits from s on are 1, for s = 0..8.
 _FROM = np.array([0xFF << s & 0xFF for s in range(9)], dtype=np.uint8)
+# Sums of float32 signs are exact below 2^24, and sums of float64 ones, with up to 2^24 repetitions
+# each, below 2^53.
+_MOST_ROWS = 1 << 16
+_CHUNK_ENTRIES = 1 << 22
 
 
 def row_bytes(width: int) -> int:
@@ -26,7 +33,7 @@ def row_bytes(width: int) -> int:
     return -(-width // 8)
 
 
-def ones_from(starts: NDArray[np.int64], size: int) -> Bytes:
+def ones_from(starts: Integers, size: int) -> Bytes:
     """Return rows of `size` bytes that are 1 from bit `start` on: uint8 of shape `(n, size)`.
 
     >>> ones_from(np.array([0, 3, 9, 16]), 2).tolist()
@@ -71,19 +78,11 @@ def packed_bernoulli(entropy: Entropy, probability: Fraction, n: int) -> Bytes:
     return ones.astype("<u8", copy=False).view(np.uint8)[:n]
 
 
-Signs = NDArray[np.float32]
-
-# Sums of float32 signs are exact below 2^24, and sums of float64 ones, with up to 2^24 repetitions
-# each, below 2^53.
-_MOST_ROWS = 1 << 16
-_CHUNK_ENTRIES = 1 << 22
-
-
 def add_products(
     statistic: Statistic,
     rows: Bytes,
     extents: Sequence[int],
-    times: NDArray[np.int64] | None = None,
+    times: Integers | None = None,
 ) -> None:
     """Add the products of n reports, uint8 `(n, bytes)`, to the statistic of sizes `extents`.
 
@@ -105,7 +104,7 @@ def add_products(
             table += (repeated.T @ others.astype(np.float64)).astype(np.int64)
 
 
-def _signs(rows: Bytes, extents: Sequence[int]) -> Iterator[Signs]:
+def _signs(rows: Bytes, extents: Sequence[int]) -> Iterator[_Signs]:
     """Yield each dimension's entries as +1 and -1, float32 `(n, m_d)`, the last one +1."""
     bits = unpack(rows, sum(extents) - len(extents))
     start = 0
@@ -117,7 +116,7 @@ def _signs(rows: Bytes, extents: Sequence[int]) -> Iterator[Signs]:
         start += extent - 1
 
 
-def _products(signs: Sequence[Signs], n: int) -> Signs:
+def _products(signs: Sequence[_Signs], n: int) -> _Signs:
     """Return the products of n reports over some dimensions, float32 `(n, product of sizes)`."""
     table = np.ones((n, 1), dtype=np.float32)
     for following in signs:

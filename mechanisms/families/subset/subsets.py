@@ -1,4 +1,7 @@
-"""The form of reports of `subset-selection`, and its statistic.
+"""Random subsets of a block, and the form and statistic of the reports that hold them.
+
+In a block of k values a report holds a subset of d of them. It holds the user's own value with
+probability `T / 2^64`; the rest of it is a uniform subset of the other values.
 
 A report is its block's number, little-endian in the fewest whole bytes (none if there is one
 block), and a mask with one bit for each value of the largest block: the bit of the value at place i
@@ -18,16 +21,18 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Bools, Indices
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import exp_floor, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, Words
 from ldpstream.mechanisms.families.design.design import ALONE, Support
 
+Payload = NDArray[np.uint8]
 _LARGEST_BUDGET = 64
 _LARGEST_KEY = (1 << 32) - 1
-_BATCH = 1 << 20
+_BATCH_KEYS = 1 << 20
 """Number of keys drawn together, which decides which words a value uses (docs/vectors.md)."""
+_BATCH_BITS = 1 << 22
 
 
 @dataclass(frozen=True)
@@ -109,9 +114,7 @@ def stronger_subsets(epsilon: Fraction, like: Subsets) -> Subsets:
     )
 
 
-def draw_subsets(
-    entropy: Entropy, subsets: Subsets, places: NDArray[np.int64], wanted: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def draw_subsets(entropy: Entropy, subsets: Subsets, places: Indices, wanted: Bools) -> Bools:
     """Return a subset for each value, by its place in its block: bool `(n, size)`.
 
     It holds the value if `wanted`, else not, and is otherwise uniform: it takes the other values
@@ -119,7 +122,7 @@ def draw_subsets(
     subset are drawn again. Since this treats all values alike, every subset stays equally likely.
     """
     out = np.empty((len(places), subsets.size), dtype=np.bool_)
-    step = max(1, _BATCH // subsets.size)
+    step = max(1, _BATCH_KEYS // subsets.size)
     for first in range(0, len(places), step):
         rows = np.arange(first, min(first + step, len(places)))
         while rows.size:
@@ -128,9 +131,7 @@ def draw_subsets(
     return out
 
 
-def _smallest(
-    entropy: Entropy, subsets: Subsets, places: NDArray[np.int64], wanted: NDArray[np.bool_]
-) -> NDArray[np.bool_]:
+def _smallest(entropy: Entropy, subsets: Subsets, places: Indices, wanted: Bools) -> Bools:
     """Return which keys are at most the d-th smallest; these are more than d if keys tie."""
     n = len(places) * subsets.size
     halves = entropy.words(-(-n // 2)).astype("<u8").view("<u4")[:n]
@@ -138,12 +139,8 @@ def _smallest(
     # The largest key is taken only if it is the d-th smallest; then all are, and are drawn again.
     keys[np.arange(len(places)), places] = np.where(wanted, 0, _LARGEST_KEY)
     last = np.partition(keys, subsets.chosen - 1, axis=1)[:, subsets.chosen - 1]
-    taken: NDArray[np.bool_] = keys <= last[:, None]
+    taken: Bools = keys <= last[:, None]
     return taken
-
-
-Payload = NDArray[np.uint8]
-_BATCH_BITS = 1 << 22
 
 
 class SubsetLayout:
@@ -157,7 +154,7 @@ class SubsetLayout:
         sizes = np.array([s.size for s in subsets], dtype=np.int64)
         self.blocks = blocks
         self.kinds: Indices = np.searchsorted(sizes, blocks.sizes)
-        thresholds = [min(s.threshold, (1 << 64) - 1) for s in subsets]
+        thresholds = [min(s.threshold, WORD - 1) for s in subsets]
         self.thresholds: Words = np.array(thresholds, dtype=np.uint64)[self.kinds]
         self.block_bytes = -(-(blocks.count - 1).bit_length() // 8)
         self.mask_bytes = int(-(-sizes.max() // 8))
@@ -174,14 +171,14 @@ class SubsetLayout:
         table = np.ascontiguousarray(blocks, dtype="<i8").view(np.uint8).reshape(-1, 8)
         return np.concatenate((table[:, : self.block_bytes], masks), axis=1)
 
-    def pack(self, taken: NDArray[np.bool_]) -> Payload:
+    def pack(self, taken: Bools) -> Payload:
         """Return the masks of subsets, bool `(n, size)` -> uint8 `(n, mask_bytes)`."""
         masks = np.zeros((len(taken), self.mask_bytes), dtype=np.uint8)
         packed = _pack(taken)
         masks[:, : packed.shape[1]] = packed
         return masks
 
-    def valid(self, reports: Payload) -> NDArray[np.bool_]:
+    def valid(self, reports: Payload) -> Bools:
         """Return which reports some value can produce: an existing block and d of its values."""
         blocks = self.block_of(reports)
         exists = blocks < self.blocks.count
@@ -189,7 +186,7 @@ class SubsetLayout:
         masks = reports[:, self.block_bytes :]
         beyond = (masks & ~self._allowed[self.kinds[blocks]]).any(axis=1)
         ones = np.bitwise_count(masks).sum(axis=1, dtype=np.int64)
-        out: NDArray[np.bool_] = exists & ~beyond & (ones == self._chosen[blocks])
+        out: Bools = exists & ~beyond & (ones == self._chosen[blocks])
         return out
 
     def count(self, reports: Payload) -> Indices:
@@ -221,5 +218,5 @@ class SubsetLayout:
         return table.view("<i8")[:, 0].astype(np.int64, copy=False)
 
 
-def _pack(bits: NDArray[np.bool_]) -> Payload:
+def _pack(bits: Bools) -> Payload:
     return np.packbits(bits, axis=1, bitorder="little")
