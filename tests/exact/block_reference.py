@@ -1,4 +1,4 @@
-"""The order in which the vectors draw what is in blocks (docs/vectors.md), in plain integers.
+"""How the vectors draw what is in blocks (tests/vectors/README.md), in plain integers.
 
 An implementation of its own, from the canonical parameters alone. First come all words u. What
 follows goes by ascending size of the blocks, those of one value drawing nothing.

@@ -1,4 +1,4 @@
-"""How the vectors draw `l1-geometric` and `matrix` (docs/vectors.md), one word at a time.
+"""How the vectors draw `l1-geometric` and `matrix` (tests/vectors/README.md), one word at a time.
 
 An implementation of its own, in plain integers and lists, of an exact way to draw G.
 

@@ -31,7 +31,7 @@ Payload = NDArray[np.uint8]
 _LARGEST_BUDGET = 64
 _LARGEST_KEY = (1 << 32) - 1
 _BATCH_KEYS = 1 << 20
-"""Number of keys drawn together, which decides which words a value uses (docs/vectors.md)."""
+"""Number of keys drawn together: the vectors' order depends on it (tests/vectors/README.md)."""
 _BATCH_BITS = 1 << 22
 
 
