@@ -178,7 +178,7 @@ def metrics() -> str:
 
 
 _METRICS: Final = """\
-Each with its HELP in `/metrics`. No label identifies a device, and only values that the
+With their texts as in `/metrics`. No label identifies a device, and only values that the
 configuration lists are shown. Counters start at zero with their process: sum their rates. Rules,
 alerts and dashboards: [operations.md](operations.md).
 """

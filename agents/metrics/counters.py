@@ -121,7 +121,7 @@ class Metrics(ProcessMetrics):
         )
         self._packed = Counter(
             "ldpstream_packed_messages",
-            "Packed messages read: taken, repeat, hole, or why they are refused",
+            "Packed messages read: taken, repeat, hole (after missing offsets), or why refused",
             ["collection", "result"],
             registry=registry,
         )

@@ -35,7 +35,7 @@ class GatewayMetrics(ProcessMetrics):
         super().__init__()
         self._uploads = Counter(
             "ldpstream_gateway_uploads",
-            "Uploads answered: accepted, repeated, to be repeated (full, unavailable), or refused",
+            "Uploads answered: accepted, repeated, to repeat (full, unavailable), or why refused",
             ["collection", "result"],
             registry=self.registry,
         )

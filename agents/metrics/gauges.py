@@ -19,7 +19,7 @@ _BY_QUERY = ("collection", "query")
 _BY_SPEC = ("collection", "fingerprint")
 _ESTIMATE = (
     "Estimate in the newest published window, of range:NAME, quantile:P, linear:NAME, "
-    "value:LABEL, top:RANK or mmse:LABEL; of records after ATTRIBUTE."
+    "value:LABEL, top:RANK or mmse:LABEL; of records ATTRIBUTE.range:NAME and so on"
 )
 
 
@@ -68,7 +68,7 @@ def _families() -> dict[str, GaugeMetricFamily]:
             ("collection",),
         ),
         "collection_stopped": (
-            "1 if it, or a spec that it accepts, has stopped until somebody fixes the problem",
+            "1 if the collection, or a spec that it accepts, has stopped and needs an operator",
             ("collection",),
         ),
         "owned": ("1 for a partition assigned to this worker", _BY_PARTITION),
@@ -125,7 +125,7 @@ def _families() -> dict[str, GaugeMetricFamily]:
             ("collection",),
         ),
         "prior_calibration_p_value": (
-            "Of the test that reports agree with the priors (lip); small: a prior is wrong",
+            "P-value of the test that reports agree with the priors (lip); small: one is wrong",
             ("collection",),
         ),
         "prior_calibration_wrong": ("1 if that test calls a prior wrong", ("collection",)),

@@ -185,7 +185,8 @@ class EstimateRequest(Asked):
         Estimand | None,
         Setting(
             text=choice(Estimand),
-            help="Shares among those who report, or in the population they are drawn from",
+            help="Shares among those who report, in the population they are drawn from, or among "
+            "all devices whose ledgers spread their budget",
         ),
     ] = None
     method: Annotated[
