@@ -1,7 +1,7 @@
 """Load the partitions that a worker owns, from the replicas of their changelog.
 
 If a collection accepts several specs, each has a state of its own over the same topics.
-`ldpstream.agents.partition.cutover` decides which state handles which messages; here each state is
+`ldpstream.agents.partition.loading` decides which state handles which messages; here each state is
 given the heads of the others, and the operator is warned.
 """
 
@@ -15,11 +15,11 @@ from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
-from ldpstream.agents.partition.cutover import SiblingHeads, included
+from ldpstream.agents.partition.loading import SiblingHeads, included
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import missing
+from ldpstream.agents.state.view import behind
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.times import format_duration
 
@@ -105,7 +105,7 @@ class Loader:
 
     def problem(self, unloaded: AbstractSet[int]) -> str:
         """Return why these partitions cannot be loaded, if an operator has to act; else empty."""
-        if unloaded and missing(self.replicas):
+        if unloaded and behind(self.replicas):
             return (
                 "partition 0 of its changelog lacks panes that it stores for all partitions: it "
                 f"was emptied or cut, or is being read; `ldpstream reset {self.config.name}` "
