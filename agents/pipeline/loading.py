@@ -2,7 +2,8 @@
 
 If a collection accepts several specs, each has a state of its own over the same topics.
 `ldpstream.agents.partition.loading` decides which state handles which messages; here each state is
-given the heads of the others, and the operator is warned.
+given the heads of the others, and the operator is warned. Another state may also come from a worker
+that is configured otherwise by mistake (`Rivals`).
 """
 
 import logging
@@ -23,7 +24,9 @@ from ldpstream.agents.state.view import behind
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.times import format_duration
 
-RETRY_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
+RECENT_SECONDS: Final = 120.0
+"""How long another state counts as active after its last record."""
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +59,7 @@ class Loader:
 
     def pause(self, partition: int) -> None:
         """Delay the next load of this partition, because it could not be written."""
-        self._not_before[partition] = time.monotonic() + RETRY_SECONDS
+        self._not_before[partition] = time.monotonic() + _RETRY_SECONDS
 
     def worth_trying(self, partitions: AbstractSet[int]) -> list[int]:
         """Return those of these partitions, maybe thousands, that partition 0's head includes."""
@@ -160,14 +163,12 @@ class Loader:
             log.warning("%s", text)
 
 
-RECENT_SECONDS: Final = 120.0
-"""How long another state counts as active after its last record."""
-
-log = logging.getLogger(__name__)
-
-
 class Rivals:
-    """Detects active states of the same spec with other windows in a changelog."""
+    """Detects workers with the same id but different windows: each counts only part of the reports.
+
+    Size and hop are in the state's key, so such workers split one source between two states, whose
+    records they both write into one changelog.
+    """
 
     def __init__(self, config: CollectionConfig) -> None:
         self._config = config
