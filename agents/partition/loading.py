@@ -121,6 +121,13 @@ def _cut_over(context: Context, head: Head, siblings: SiblingHeads) -> Head:
     return replace(head, cutover=reached)
 
 
+def _begin_format(context: Context, head: Head, replicas: Sequence[Replica]) -> Head:
+    # A state without any head is new: the replicas of all partitions should have been read.
+    heads = [replica.head for replica in replicas if replica.head is not None]
+    begun = max((one.format for one in heads if one.seq), default=context.format)
+    return replace(head, format=max(head.format, begun), reads=context.format)
+
+
 @dataclass(frozen=True)
 class Decided:
     """The offsets `[first, end)` at which a state also decides messages of other specs."""
@@ -146,13 +153,6 @@ def decided_offsets(head: Head, siblings: SiblingHeads) -> Decided:
     end = _NO_END if head.cutover == NEVER else head.cutover
     before = [other.cutover for other in siblings.accepted if other.cutover < end]
     return Decided(max([0, *before]), end)
-
-
-def _begin_format(context: Context, head: Head, replicas: Sequence[Replica]) -> Head:
-    # A state without any head is new: the replicas of all partitions should have been read.
-    heads = [replica.head for replica in replicas if replica.head is not None]
-    begun = max((one.format for one in heads if one.seq), default=context.format)
-    return replace(head, format=max(head.format, begun), reads=context.format)
 
 
 def reads_less(stored: Head, work: Head) -> bool:
