@@ -7,7 +7,7 @@ import faust
 from faust.types.auth import CredentialsT
 
 from ldpstream.agents.config import client_options
-from ldpstream.agents.config.client_options import tls_context
+from ldpstream.agents.kafka.clients import tls_context
 
 _FAUST_PORT: Final = 6065
 

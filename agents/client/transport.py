@@ -19,8 +19,16 @@ from ldpstream.agents.client.errors import (
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import Problem
 
+Parameters: TypeAlias = Sequence[tuple[str, str]]
+Model = TypeVar("Model", bound=BaseModel)
+
 EVENT_BYTES: Final = 16 << 20
 """The longest event: a worker sends none that is longer."""
+PATIENCE_SECONDS: Final = 20.0
+"""For everything but an estimate."""
+_CONNECT_SECONDS: Final = 5.0
+_MOST_PROBLEM_BYTES: Final = 1 << 20
+_SILENCE_SECONDS: Final = 45.0  # three heartbeats of a stream of events
 
 
 @dataclass(frozen=True)
@@ -33,7 +41,10 @@ class Event:
 
 
 class EventReader:
-    """Turns bytes into events; a stream is resumed after `last_id`."""
+    """Turns bytes, in pieces of any length, into events; a stream is resumed after `last_id`.
+
+    The bytes are server-sent events, as in the HTML standard.
+    """
 
     def __init__(self, last_id: int | None) -> None:
         self.last_id = last_id
@@ -71,16 +82,6 @@ class EventReader:
             self.last_id = last_id
         document = EstimateDocument.model_validate_json(b"\n".join(fields.get(b"data", [])))
         return Event("final" if kind == "final" else "provisional", last_id, document)
-
-
-Parameters: TypeAlias = Sequence[tuple[str, str]]
-Model = TypeVar("Model", bound=BaseModel)
-
-PATIENCE_SECONDS: Final = 20.0
-"""For everything but an estimate."""
-CONNECT_SECONDS: Final = 5.0
-_MOST_PROBLEM_BYTES: Final = 1 << 20
-_SILENCE_SECONDS: Final = 45.0  # three heartbeats of a stream of events
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -188,7 +189,7 @@ def _plain(url: str) -> str:
 
 
 def _timeout(total: float | None, *, sock_read: float | None = None) -> aiohttp.ClientTimeout:
-    return aiohttp.ClientTimeout(total=total, sock_connect=CONNECT_SECONDS, sock_read=sock_read)
+    return aiohttp.ClientTimeout(total=total, sock_connect=_CONNECT_SECONDS, sock_read=sock_read)
 
 
 def parse(model: type[Model], raw: bytes, url: str) -> Model:

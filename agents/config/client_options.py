@@ -1,7 +1,9 @@
-"""Check the keys of `[kafka]` other than `bootstrap`: names, values, and combinations."""
+"""`[kafka]`: the brokers' addresses and the clients' options, with names, values and combinations.
+
+Reading a configuration checks the names alone; the clients check the rest (`settled`).
+"""
 
 import importlib
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +14,8 @@ from ldpstream.agents.config.secret import Secret, SecretError
 from ldpstream.agents.config.serving import read_secret
 
 FILES: Final = frozenset({"ssl_cafile", "ssl_certfile", "ssl_keyfile"})
-SECRETS: Final = frozenset({"sasl_plain_password", "sasl_plain_username", "ssl_password"})
-SASL: Final = frozenset(
+_SECRETS: Final = frozenset({"sasl_plain_password", "sasl_plain_username", "ssl_password"})
+_SASL: Final = frozenset(
     {
         "sasl_kerberos_domain_name",
         "sasl_kerberos_service_name",
@@ -22,8 +24,8 @@ SASL: Final = frozenset(
         "sasl_plain_username",
     }
 )
-TLS: Final = FILES | {"ssl_password"}
-CONNECTION: Final = SASL | {
+_TLS: Final = FILES | {"ssl_password"}
+CONNECTION: Final = _SASL | {
     "client_id",
     "connections_max_idle_ms",
     "metadata_max_age_ms",
@@ -38,8 +40,8 @@ CONSUMER: Final = frozenset({"fetch_max_bytes", "max_partition_fetch_bytes"})
 GROUP: Final = frozenset(
     {"heartbeat_interval_ms", "max_poll_interval_ms", "rebalance_timeout_ms", "session_timeout_ms"}
 )
-TOPIC: Final = frozenset({"replication_factor"})
-OPTIONS: Final = CONNECTION | TLS | PRODUCER | CONSUMER | GROUP | TOPIC
+_TOPIC: Final = frozenset({"replication_factor"})
+OPTIONS: Final = CONNECTION | _TLS | PRODUCER | CONSUMER | GROUP | _TOPIC
 
 _CHOICES: Final = {
     "security_protocol": ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
@@ -47,7 +49,7 @@ _CHOICES: Final = {
     "compression_type": ("none", "gzip", "snappy", "lz4", "zstd"),
 }
 _NUMBERS: Final = (
-    (GROUP | CONSUMER | TOPIC | PRODUCER) - {"compression_type", "enable_idempotence"}
+    (GROUP | CONSUMER | _TOPIC | PRODUCER) - {"compression_type", "enable_idempotence"}
 ) | {"connections_max_idle_ms", "metadata_max_age_ms", "request_timeout_ms", "retry_backoff_ms"}
 
 _SESSION_TIMEOUT_MS: Final = 6_000
@@ -59,6 +61,36 @@ _REQUEST_TIMEOUT_MS: Final = 90_000
 METADATA_MS: Final = 30_000
 # The remaining members learn at their next heartbeat that one has left.
 _HEARTBEAT_MS: Final = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class KafkaConfig:
+    """`[kafka]`, with files relative to the configuration file, and concealed secrets."""
+
+    bootstrap: str
+    options: Mapping[str, Any]
+    """Settings for the functions of `ldpstream.agents.kafka.clients`."""
+
+
+def read_options(
+    table: Mapping[str, Any], *, base: Path, environment: Mapping[str, str]
+) -> dict[str, Any]:
+    """Return the clients' settings from `[kafka]`; the clients check the values.
+
+    Raises:
+        ConfigError: for an unknown key, or an unknown form of secret.
+    """
+    for key in table:
+        if key not in OPTIONS:
+            known = ["bootstrap", *sorted(OPTIONS)]
+            raise ConfigError(key_path(["kafka", key]), unknown_key(key, known))
+    options = dict(table)
+    for key, value in table.items():
+        if key in _SECRETS:
+            options[key] = read_secret(f"kafka.{key}", value, base=base, environment=environment)
+        elif key in FILES and isinstance(value, str):
+            options[key] = str(base / value)
+    return options
 
 
 class ClientOptionError(ValueError):
@@ -78,10 +110,7 @@ def settled(options: Mapping[str, Any]) -> dict[str, Any]:
         _check_value(key, value)
     _check_together(revealed)
     if "SASL" in protocol(revealed) and mechanism(revealed) == "GSSAPI":
-        try:
-            check_kerberos()
-        except KerberosError as error:
-            raise ClientOptionError(f"kafka.sasl_mechanism: {error}") from error
+        _check_kerberos()
     return revealed
 
 
@@ -160,7 +189,7 @@ def _check_value(key: str, value: Any) -> None:
 
 def _check_together(options: Mapping[str, Any]) -> None:
     chosen = protocol(options)
-    for names, part, example in ((SASL, "SASL", "SASL_SSL"), (TLS, "SSL", "SSL or SASL_SSL")):
+    for names, part, example in ((_SASL, "SASL", "SASL_SSL"), (_TLS, "SSL", "SSL or SASL_SSL")):
         given = sorted(names & options.keys())
         if given and part not in chosen.split("_"):
             # Otherwise clients would connect without the security that the file asks for.
@@ -178,105 +207,20 @@ def _check_together(options: Mapping[str, Any]) -> None:
         raise ClientOptionError("kafka.ssl_certfile: expected a file with ssl_keyfile, got none")
 
 
-class KerberosError(ValueError):
-    """A Kerberos login is impossible; the message says what is missing."""
-
-
-def check_kerberos() -> None:
-    """Refuse a login without the package `gssapi`, or without a currently valid ticket or key.
-
-    Raises:
-        KerberosError: saying which is missing.
-    """
+def _check_kerberos() -> None:
+    """Refuse a login without the package `gssapi`, or without a currently valid ticket or key."""
     try:
         gssapi = importlib.import_module("gssapi")
     except ImportError as error:
-        raise KerberosError("expected the package gssapi (pip install gssapi), got none") from error
+        raise _no_login("the package gssapi (pip install gssapi), got none") from error
     try:
         # Found through KRB5CCNAME and KRB5_CLIENT_KTNAME; an expired one has a lifetime of 0.
         lifetime = gssapi.Credentials(usage="initiate").lifetime
     except gssapi.exceptions.GSSError as error:
-        raise KerberosError("expected a Kerberos ticket, got none: run kinit") from error
+        raise _no_login("a Kerberos ticket, got none: run kinit") from error
     if lifetime is not None and lifetime <= 0:
-        raise KerberosError("expected a Kerberos ticket, got an expired one: run kinit")
+        raise _no_login("a Kerberos ticket, got an expired one: run kinit")
 
 
-@dataclass(frozen=True, kw_only=True)
-class KafkaConfig:
-    """`[kafka]`, with files relative to the configuration file, and concealed secrets."""
-
-    bootstrap: str
-    options: Mapping[str, Any]
-    """Settings for the functions of `ldpstream.agents.kafka.clients`."""
-
-
-def read_options(
-    table: Mapping[str, Any], *, base: Path, environment: Mapping[str, str]
-) -> dict[str, Any]:
-    """Return the clients' settings from `[kafka]`; the clients check the values.
-
-    Raises:
-        ConfigError: for an unknown key, or an unknown form of secret.
-    """
-    for key in table:
-        if key not in OPTIONS:
-            known = ["bootstrap", *sorted(OPTIONS)]
-            raise ConfigError(key_path(["kafka", key]), unknown_key(key, known))
-    options = dict(table)
-    for key, value in table.items():
-        if key in SECRETS:
-            options[key] = read_secret(f"kafka.{key}", value, base=base, environment=environment)
-        elif key in FILES and isinstance(value, str):
-            options[key] = str(base / value)
-    return options
-
-
-def tls_context(options: Mapping[str, Any]) -> ssl.SSLContext | None:
-    """Return a context that verifies the broker's name and certificate; None without TLS.
-
-    Without `ssl_cafile` the system's certificates are trusted.
-
-    Raises:
-        ClientOptionError: if a file cannot be read, or is invalid.
-    """
-    if not protocol(options).endswith("SSL"):
-        return None
-    for option in sorted(FILES & options.keys()):
-        _check_readable(option, options[option])
-    try:
-        context = ssl.create_default_context(cafile=options.get("ssl_cafile"))
-    except ssl.SSLError as error:
-        file = options["ssl_cafile"]
-        raise ClientOptionError(
-            f"kafka.ssl_cafile: expected certificates in PEM format in {file}"
-        ) from error
-    if "ssl_certfile" in options:
-        _load_own(context, options)
-    return context
-
-
-def _check_readable(option: str, file: str) -> None:
-    try:
-        with Path(file).open("rb"):
-            pass
-    except OSError as error:
-        raise ClientOptionError(f"kafka.{option}: cannot read {file}: {error.strerror}") from error
-
-
-def _load_own(context: ssl.SSLContext, options: Mapping[str, Any]) -> None:
-    # Without a password OpenSSL would prompt for one, and the worker would hang.
-    password = options.get("ssl_password", "")
-    try:
-        context.load_cert_chain(
-            options["ssl_certfile"], options.get("ssl_keyfile"), lambda: password
-        )
-    except ssl.SSLError as error:
-        holds = options.get("ssl_keyfile", options["ssl_certfile"])
-        if error.reason == "KEY_VALUES_MISMATCH":
-            problem = f"expected the key of the certificate in {options['ssl_certfile']}"
-        else:
-            problem = (
-                f"expected a certificate and its private key in PEM format, the key in {holds}, "
-                "and kafka.ssl_password if the key is encrypted"
-            )
-        raise ClientOptionError(f"kafka.ssl_keyfile: {problem}") from error
+def _no_login(expected: str) -> ClientOptionError:
+    return ClientOptionError(f"kafka.sasl_mechanism: expected {expected}")

@@ -1,4 +1,9 @@
-"""`[worker]`: a worker's group, its address, and where it keeps its state."""
+"""`[worker]`: a worker's group and shard, its address, and where it keeps its state.
+
+A worker runs the collections whose names fall to its shard. The shard of a name is the first eight
+bytes of its SHA-256, as a big-endian number, modulo the number of shards. So shard i of n is the
+union of shards i and i + n of 2n: doubling the number splits each shard in two.
+"""
 
 import hashlib
 import re
@@ -10,9 +15,11 @@ from pydantic import AfterValidator, Field
 from ldpstream.agents.config.serving import PlacedFile, ServingTable
 from ldpstream.agents.query.errors import refused
 
-MOST_SHARDS: Final = 10_000
+_MOST_SHARDS: Final = 10_000
+_SHARD: Final = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
 _ADVERTISED: Final = re.compile(r"https?://([A-Za-z0-9.-]+|\[[0-9A-Fa-f:]+\])(:[0-9]{1,5})?")
-_TEXT: Final = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")
+_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
+_NAME_LENGTH: Final = 200  # Kafka allows 249 characters in a topic, and suffixes are added to this
 
 
 @dataclass(frozen=True)
@@ -29,8 +36,8 @@ class Shard:
         Raises:
             ValueError: for any other text.
         """
-        found = _TEXT.fullmatch(text)
-        if found is None or not int(found[1]) <= int(found[2]) <= MOST_SHARDS:
+        found = _SHARD.fullmatch(text)
+        if found is None or not int(found[1]) <= int(found[2]) <= _MOST_SHARDS:
             raise ValueError(f"expected SHARD/SHARDS, such as 2/4, got {text[:20]!r}")
         return cls(int(found[1]), int(found[2]))
 
@@ -56,16 +63,12 @@ def is_group(group_id: str, worker_id: str) -> bool:
     if group_id == worker_id:
         return True
     rest = group_id.removeprefix(f"{worker_id}.")
-    return rest != group_id and _TEXT.fullmatch(rest.replace("-of-", "/")) is not None
+    return rest != group_id and _SHARD.fullmatch(rest.replace("-of-", "/")) is not None
 
 
 def is_advertised(text: str) -> bool:
     """Return whether a text is the address of a worker: scheme, host and port, no path."""
     return _ADVERTISED.fullmatch(text) is not None
-
-
-_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
-_NAME_LENGTH: Final = 200  # Kafka allows 249 characters in a topic, and suffixes are added to this
 
 
 def _name(value: str) -> str:

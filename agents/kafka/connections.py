@@ -1,4 +1,7 @@
-"""Open the clients of a worker, and close them all, whatever state the broker is in."""
+"""Open the clients of a process, and close them all, whatever state the broker is in.
+
+A worker may start before its broker, or while it is down: it waits for an answer first.
+"""
 
 import asyncio
 import logging
@@ -18,6 +21,7 @@ from ldpstream.agents.kafka.refusals import describe_error, no_idempotence
 from ldpstream.agents.served.health import BrokerWatch
 
 _CLOSE_SECONDS: Final = 2.0
+_RETRY_SECONDS: Final = 1.0
 QUIET_SECONDS: Final = 5.0
 
 log = logging.getLogger(__name__)
@@ -93,25 +97,6 @@ async def _close(stop: Callable[[], Awaitable[None]]) -> None:
         await asyncio.wait_for(stop(), _CLOSE_SECONDS)
 
 
-@asynccontextmanager
-async def telling_of_waits(bootstrap: str, say: Callable[[str], None]) -> AsyncIterator[None]:
-    """Call `say` with one line if the block, which connects to `bootstrap`, takes long.
-
-    A broker that drops packets costs most of a minute.
-    """
-    line = f"waiting for the broker at {bootstrap} to answer"
-    timer = asyncio.get_running_loop().call_later(QUIET_SECONDS, say, line)
-    try:
-        yield
-    finally:
-        timer.cancel()
-
-
-_RETRY_SECONDS: Final = 1.0
-
-log = logging.getLogger(__name__)
-
-
 async def wait_for_broker(kafka: KafkaConfig, watch: BrokerWatch) -> None:
     """Wait until a broker answers; if it does not at once, `watch` and one line of the log say so.
 
@@ -136,3 +121,17 @@ async def wait_for_broker(kafka: KafkaConfig, watch: BrokerWatch) -> None:
     if watch.silent:
         watch.silent = False
         log.info("a broker answers at %s", kafka.bootstrap)
+
+
+@asynccontextmanager
+async def telling_of_waits(bootstrap: str, say: Callable[[str], None]) -> AsyncIterator[None]:
+    """Call `say` with one line if the block, which connects to `bootstrap`, takes long.
+
+    A broker that drops packets costs most of a minute.
+    """
+    line = f"waiting for the broker at {bootstrap} to answer"
+    timer = asyncio.get_running_loop().call_later(QUIET_SECONDS, say, line)
+    try:
+        yield
+    finally:
+        timer.cancel()

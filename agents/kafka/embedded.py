@@ -20,6 +20,9 @@ from typing import IO
 
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError
 
+_ATTEMPTS = 3
+_START_SECONDS = 15.0
+
 # The shell holds the read end of a pipe whose only write end is the parent's. It reads end of file
 # when the parent stops the child, exits, or is killed. Unlike PR_SET_PDEATHSIG this works on every
 # POSIX system, whichever thread of the parent started the child.
@@ -38,7 +41,10 @@ exit $code
 
 @dataclass(frozen=True)
 class Guarded:
-    """A running child, in a session of its own so that Ctrl-C reaches only the parent."""
+    """A running child process that cannot outlive its parent, however the parent ends.
+
+    It has a session of its own, so that Ctrl-C reaches only the parent.
+    """
 
     process: subprocess.Popen[bytes]
     log: IO[bytes]
@@ -81,10 +87,6 @@ def start_guarded(command: Sequence[str], *, environment: Mapping[str, str]) -> 
         start_new_session=True,
     )
     return Guarded(process, log)
-
-
-_ATTEMPTS = 3
-_START_SECONDS = 15.0
 
 
 @dataclass(frozen=True)

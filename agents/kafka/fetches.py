@@ -28,8 +28,8 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords
 
 from ldpstream.agents.kafka.fetch_sessions import fetch_news
+from ldpstream.agents.kafka.polls import Run
 from ldpstream.agents.kafka.unpacking import Unpacker
-from ldpstream.agents.kafka.whole_batches import Run
 
 POLL_BYTES: Final = 16 << 20
 _RECORD_BYTES: Final = 512

@@ -1,4 +1,15 @@
-"""The members of workers' consumer groups."""
+"""The consumer groups of workers: who is in them, who keeps a place, and who gets which partitions.
+
+aiokafka lacks part of *static membership*. A process that joins as an instance takes over its
+place. The broker then refuses the process that had it before, but only if that one sends its old
+member id: without an id it would take the place back, and two processes with one instance would
+displace each other for ever. aiokafka forgets the id as soon as the broker does not know it; here
+it is kept, and sent once more (`keep_place`).
+
+Partitions are assigned evenly and with as few moves as possible (`assign`). Every topic is spread
+evenly, and so are all topics together: three workers of one collection with four partitions own 2,
+1 and 1; with six collections of one partition they own two each. Only what evenness requires moves.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -10,6 +21,11 @@ from aiokafka.errors import KafkaError, UnknownMemberIdError
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from ldpstream.agents.config.worker import is_group
+
+_FENCED: Final = 82  # FENCED_INSTANCE_ID, which aiokafka does not know
+_ANSWERED_FENCED: Final = (JoinGroupRequest, SyncGroupRequest)
+
+Partition = tuple[str, int]
 
 
 async def worker_groups(admin: AIOKafkaAdminClient, worker_id: str) -> list[str]:
@@ -39,10 +55,6 @@ async def count_members(admin: AIOKafkaAdminClient, group_id: str) -> int:
 async def count_workers(admin: AIOKafkaAdminClient, worker_id: str) -> int:
     """Return how many workers with an id run, in all shards, 0 if the broker does not say."""
     return sum([await count_members(admin, one) for one in await worker_groups(admin, worker_id)])
-
-
-_FENCED: Final = 82  # FENCED_INSTANCE_ID, which aiokafka does not know
-_ANSWERED_FENCED: Final = (JoinGroupRequest, SyncGroupRequest)
 
 
 class DisplacedError(RuntimeError):
@@ -82,15 +94,12 @@ async def give_up_place(coordinator: Any) -> None:
         await coordinator._send_req(request)  # noqa: SLF001 (aiokafka has no other way)
 
 
-Partition = tuple[str, int]
-
-
 def assign(
     owned: Mapping[str, Iterable[Partition]],
     subscribed: Mapping[str, Collection[str]],
     partitions: Mapping[str, int],
 ) -> dict[str, set[Partition]]:
-    """Return the partitions of every member.
+    """Return the partitions of every member; the leader of the group calls this.
 
     `owned` is what members own so far, `subscribed` the topics of each member, `partitions` the
     number of partitions of each topic. Each partition of a topic with subscribers gets one of them

@@ -1,9 +1,9 @@
-"""Find the ends of logs by fetching.
+"""Where logs end, and all that is in them from their beginning.
 
 Kafka has a request for end offsets, but the embedded broker answers it incorrectly (with the base
 offset of the newest batch + 1). The high watermark in every fetch is correct everywhere, except for
 a moment after a change of leader: the new leader's may lag behind, in which case a broker does not
-answer the request (KIP-207). So the larger of the two counts.
+answer the request (KIP-207). So both are asked for, and the larger counts.
 """
 
 import asyncio
@@ -16,7 +16,9 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError
 
 from ldpstream.agents.served.health import note_error
 
-_POLL_SECONDS: Final = 0.02
+_END_POLL_SECONDS: Final = 0.02
+_REPLAY_POLL_MS: Final = 500
+_RETRY_SECONDS: Final = 1.0
 
 
 async def end_offsets(
@@ -46,17 +48,16 @@ async def end_offsets(
             missing = next(partition for partition, mark in marks.items() if mark is None)
             raise KafkaTimeoutError(f"no end offset of {missing.topic}[{missing.partition}]")
         await consumer.getmany(timeout_ms=0)
-        await asyncio.sleep(_POLL_SECONDS)
-
-
-_POLL_MS: Final = 500
-_RETRY_SECONDS: Final = 1.0
+        await asyncio.sleep(_END_POLL_SECONDS)
 
 
 async def replayed(
     consumer: AIOKafkaConsumer, topics: Iterable[str]
 ) -> AsyncIterator[ConsumerRecord[bytes, bytes]]:
-    """Yield all messages of topics, some of them repeatedly, with a started consumer."""
+    """Yield all messages of topics of one partition, for ever, with a started consumer.
+
+    Some come repeatedly: after a topic has been truncated, it is read from the beginning again.
+    """
     pending = [TopicPartition(topic, 0) for topic in topics]
     consumer.assign(pending)
     while True:
@@ -64,7 +65,7 @@ async def replayed(
             if pending:
                 await consumer.seek_to_beginning(*pending)
                 pending = []
-            found = await consumer.getmany(timeout_ms=_POLL_MS)
+            found = await consumer.getmany(timeout_ms=_REPLAY_POLL_MS)
         except OffsetOutOfRangeError as error:
             pending = list(error.args[0])
         except KafkaError as error:

@@ -1,4 +1,7 @@
-"""Explain errors of a broker to the user: one line with the setting and what to do."""
+"""Explain errors of a broker to the user: one line with the setting and what to do.
+
+What is refused for good and retried is logged once (`Complaints`).
+"""
 
 import logging
 from collections.abc import Hashable, Iterable
@@ -29,6 +32,8 @@ _PERMISSION: Final = (
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
 )
+
+log = logging.getLogger(__name__)
 
 
 class BrokerUnavailableError(RuntimeError):
@@ -100,9 +105,6 @@ def describe_error(error: Exception, kafka: KafkaConfig) -> str:
 
 def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
-
-
-log = logging.getLogger(__name__)
 
 
 class Complaints:

@@ -13,7 +13,7 @@ import numpy as np
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.whole_batches import Answers, Run
+from ldpstream.agents.kafka.polls import Answers, Run
 from ldpstream.agents.state.packed import MAX_MESSAGES, MAX_SPAN, Int64s, Packed, PackedRecords
 
 

@@ -25,9 +25,9 @@ from aiokafka.errors import (
 )
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.polls import Answers, Run, runs, steady_ms
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import Complaints
-from ldpstream.agents.kafka.whole_batches import Answers, Run, runs, steady_ms
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions, halves
 from ldpstream.agents.state.packed import Packed, encode_packed

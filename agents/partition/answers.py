@@ -1,8 +1,19 @@
 """What an answer about a span may disclose: with `minimum` above 1, a sum of parts and releases.
 
-An answer covers the smallest union of parts that contains the span, so it may cover a wider span
-than the one requested. Panes in no part yet contribute what has been released of them, unless the
-answer is final: a final answer is withheld if the span has such panes.
+Closed panes are grouped into *parts*, and an answer has all reports of a part or none. Parts do not
+overlap, each holds at least `minimum` reports, and none ever changes, so no combination of answers
+isolates fewer reports.
+
+1. The owner of partition 0 groups the panes that are closed in every partition's winning head, in
+   order: a part ends with the first pane at which the reports since the last part reach the
+   minimum (`store_parts`). The panes after the last part are *pending*. Empty panes belong to no
+   part.
+2. An answer covers the smallest union of parts that contains the span, so it may cover a wider span
+   than the one requested. Panes in no part yet contribute what has been released of them
+   (`ldpstream.agents.partition.releases`), unless the answer is final: a final answer is withheld
+   if the span has pending panes.
+3. Each partition drops expired panes by its own clock. A part is dropped as a whole, with the first
+   of its panes that any partition has dropped; panes still pending then never appear in an answer.
 """
 
 from bisect import bisect_right
@@ -27,31 +38,6 @@ from ldpstream.agents.state.view import (
 )
 
 
-def group(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
-    """Yield the parts of the closed panes with reports: `(pane, number of reports)` in order."""
-    first, n = None, 0
-    for pane, more in reports:
-        first, n = pane if first is None else first, n + more
-        if n >= minimum:
-            yield Part(first, pane + 1, n)
-            first, n = None, 0
-
-
-def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
-    """Return by pane the reports that all partitions have counted in the panes `[first, end)`.
-
-    Raises:
-        BehindError: if a replica is behind another one.
-    """
-    own = check_between(replicas, first, end)
-    return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
-
-
-def expired(replicas: Iterable[Replica]) -> int:
-    """Return the first pane that no partition has dropped; at least one replica has a head."""
-    return max(replica.head.expired for replica in replicas if replica.head is not None)
-
-
 def store_parts(
     context: Context,
     cells: OwnedCells,
@@ -67,13 +53,23 @@ def store_parts(
     if end <= first:
         return work
     grouped = work.grouped
-    for part in group(context.minimum, sorted(reports_by_pane(replicas, first, end).items())):
+    for part in make_parts(context.minimum, sorted(reports_by_pane(replicas, first, end).items())):
         cells.add_part(part)
         grouped = part.end
     if grouped == work.grouped:
         return work
     cells.drop(Firsts(releases=grouped))
     return replace(work, grouped=grouped)
+
+
+def make_parts(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
+    """Yield the parts of the closed panes with reports: `(pane, number of reports)` in order."""
+    first, n = None, 0
+    for pane, more in reports:
+        first, n = pane if first is None else first, n + more
+        if n >= minimum:
+            yield Part(first, pane + 1, n)
+            first, n = None, 0
 
 
 def answer(
@@ -129,6 +125,21 @@ def first_kept(context: Context, replicas: Sequence[Replica]) -> int:
     return first
 
 
+def expired(replicas: Iterable[Replica]) -> int:
+    """Return the first pane that no partition has dropped; at least one replica has a head."""
+    return max(replica.head.expired for replica in replicas if replica.head is not None)
+
+
+def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
+    """Return by pane the reports that all partitions have counted in the panes `[first, end)`.
+
+    Raises:
+        BehindError: if a replica is behind another one.
+    """
+    own = check_between(replicas, first, end)
+    return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
+
+
 def _panes(context: Context, start_ms: int, end_ms: int) -> range:
     pane_ms = context.window.pane_ms
     if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
@@ -144,13 +155,13 @@ def _answer(
     first, end = asked.start, asked.stop
     if parts:
         first, end = min(first, parts[0].first), max(end, parts[-1].end)
-    counted = reports_by_pane(replicas, asked.start, asked.stop)
+    by_pane = reports_by_pane(replicas, asked.start, asked.stop)
     gone = first < expired(replicas)
     chunks: list[tuple[int, bytes]] = []
     part_ends = []
     n = 0
     whole = final or not context.tells_of_open
-    if not gone and not (final and _pending(counted, parts)):
+    if not gone and not (final and _pending(by_pane, parts)):
         for part in parts:
             found = snapshot(context, replicas, part.first * pane_ms, part.end * pane_ms)
             if found.n != part.n:
@@ -169,7 +180,7 @@ def _answer(
         end_ms=end * pane_ms,
         chunks=tuple(chunks),
         part_ends=tuple(part_ends),
-        n=n or counted.total(),
+        n=n or by_pane.total(),
         late=sum(
             replica.totals(pane).late for replica in replicas for pane in replica.panes(first, end)
         ),
@@ -182,10 +193,10 @@ def _answer(
     )
 
 
-def _pending(counted: Mapping[int, int], parts: Sequence[Part]) -> bool:
+def _pending(by_pane: Mapping[int, int], parts: Sequence[Part]) -> bool:
     """Return whether a pane with reports is in none of the parts, both in order."""
     ends = [part.end for part in parts]
-    for pane in counted:
+    for pane in by_pane:
         at = bisect_right(ends, pane)
         if at == len(parts) or pane < parts[at].first:
             return True

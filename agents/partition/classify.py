@@ -1,4 +1,4 @@
-"""Classify every report: counted, late, or rejected with a reason.
+"""Classify every report as counted, late, or rejected with a reason, and count the batch.
 
 The runs of a frame are classified in time order, and frames in the order of their offsets. A
 partition's watermark is the largest event time accepted so far, though no report moves it past its

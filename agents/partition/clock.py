@@ -1,4 +1,4 @@
-"""Rule 7: how the clock of an idle partition advances.
+"""Rule 7: a partition's clock advances without reports while it is idle, and by an order to close.
 
 Everything here is decided in memory and takes effect with the head. Of the other partitions only
 their winning heads count.
@@ -7,6 +7,9 @@ A partition is idle when `UnbrokenProbes` have shown for a while that all of the
 read. It then follows the slowest partition that is not idle. When all are idle, time advances from
 the largest watermark by the time elapsed, and never jumps to the wall clock: a pause in a replay of
 data from 2010 must not close every window up to today.
+
+An operator's order to close panes (`Control`) is a message of the control topic, JSON in UTF-8:
+`{"close": {"until": RFC 3339 time, "ends": {"0": offset, ...}}}`.
 """
 
 import json
@@ -21,17 +24,26 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import format_time, parse_time
 
-ORDERS: Final = 64
+MOST_ORDERS: Final = 64
 """At most this many orders are kept for when the source has been read up to where they apply."""
+MOST_ORDER_BYTES: Final = 1 << 20
+"""The longest message that is read: an order names each partition in fewer than 30 bytes."""
+_MOST_PARTITIONS: Final = 1 << 15
+_MOST_OPENED: Final = 16
+"""How many objects and arrays an order may contain; it needs three. This also bounds nesting."""
+_MOST_OFFSET: Final = (1 << 63) - 1
+_STRING: Final = re.compile(r'"(?:[^"\\]+|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+"""A string, or an unterminated one: matches in linear time."""
+_PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
+_EXPECTED: Final = 'expected {"close": {"until": TIME, "ends": {"PARTITION": OFFSET, ...}}}'
 
 
 @dataclass(frozen=True)
 class Control:
-    """An operator's `close` order: closes all panes up to `until_ms`.
+    """An operator's order to close all panes up to `until_ms`, epoch ms in the years 1 to 9999.
 
-    Epoch ms, in the years 1 to 9999. It applies to a partition once the source has been read up to
-    the end offset that it had when the order was given (`ends`), and at once to a partition added
-    later.
+    It applies to a partition once the source has been read up to the end offset that it had when
+    the order was given (`ends`), and at once to a partition added later.
     """
 
     until_ms: int
@@ -189,14 +201,14 @@ def outstanding(
     ]
 
 
-def newest(controls: Sequence[Control]) -> list[Control]:
-    """Return the orders, oldest first, merging the oldest if there are more than ORDERS.
+def merge_oldest(controls: Sequence[Control]) -> list[Control]:
+    """Return the orders, oldest first, merging the oldest if there are more than MOST_ORDERS.
 
     Two merged orders close, once both apply, exactly what they closed separately, only later. So
     orders that never apply, however many, neither fill the memory nor displace newer ones.
     """
     found = list(controls)
-    while len(found) > ORDERS:
+    while len(found) > MOST_ORDERS:
         first, second, *others = found
         ends = {
             partition: max(first.ends.get(partition, 0), second.ends.get(partition, 0))
@@ -206,20 +218,8 @@ def newest(controls: Sequence[Control]) -> list[Control]:
     return found
 
 
-MOST_BYTES: Final = 1 << 20
-"""The longest message that is read: an order names each partition in fewer than 30 bytes."""
-MOST_PARTITIONS: Final = 1 << 15
-_MOST_OPENED: Final = 16
-"""How many objects and arrays an order may contain; it needs three. This also bounds nesting."""
-_MOST_OFFSET: Final = (1 << 63) - 1
-_STRING: Final = re.compile(r'"(?:[^"\\]+|\\.)*+(?:"|\\?\Z)', re.DOTALL)
-"""A string, or an unterminated one: matches in linear time."""
-_PARTITION: Final = re.compile(r"0|[1-9][0-9]{0,9}")
-_EXPECTED: Final = 'expected {"close": {"until": TIME, "ends": {"PARTITION": OFFSET, ...}}}'
-
-
 class ControlError(ValueError):
-    """A message of the control topic that is not a valid order; the text says what was expected."""
+    """A message of the control topic that is no valid order; the text says what was expected."""
 
 
 def encode_control(control: Control) -> bytes:
@@ -232,13 +232,13 @@ def encode_control(control: Control) -> bytes:
 def decode_control(message: bytes) -> Control:
     """Return the order that a message carries.
 
-    Time and memory are bounded by the message's length, which is limited to MOST_BYTES.
+    Time and memory are bounded by the message's length, which is limited to MOST_ORDER_BYTES.
 
     Raises:
         ControlError: for anything else, whatever the bytes.
     """
-    if len(message) > MOST_BYTES:
-        raise ControlError(f"expected at most {MOST_BYTES} bytes, got {len(message)}")
+    if len(message) > MOST_ORDER_BYTES:
+        raise ControlError(f"expected at most {MOST_ORDER_BYTES} bytes, got {len(message)}")
     try:
         order = _read_json(message)["close"]
         until_ms, ends = parse_time(order["until"]), _ends(order["ends"])
@@ -258,8 +258,8 @@ def _read_json(message: bytes) -> Any:
 
 
 def _ends(given: Any) -> dict[int, int]:
-    if not isinstance(given, dict) or len(given) > MOST_PARTITIONS:
-        raise ControlError(f"expected `ends` of at most {MOST_PARTITIONS} partitions")
+    if not isinstance(given, dict) or len(given) > _MOST_PARTITIONS:
+        raise ControlError(f"expected `ends` of at most {_MOST_PARTITIONS} partitions")
     return {_partition(partition): _offset(end) for partition, end in given.items()}
 
 

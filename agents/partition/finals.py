@@ -11,11 +11,14 @@
 4. The following head records this. After a takeover in between it is published again, with the
    same content.
 5. A pane expires after the retention, once all windows that contain it are published.
+
+By the same heads, partition 0 first gathers the counts of closed panes, which the others hand over
+(rule 13, see `ldpstream.agents.state.view`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 from ldpstream.agents.partition.answers import expired, final_totals, store_parts
 from ldpstream.agents.partition.owned import OwnedCells
@@ -24,10 +27,60 @@ from ldpstream.agents.state.context import GATHERS, Context
 from ldpstream.agents.state.panes import Firsts, Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import BehindError, counted, lost_panes, missing, windows_with
+from ldpstream.agents.state.view import BehindError, behind, counted, lost_panes, windows_with
 
-GATHERED_BYTES: Final = 4 << 20
+_FINALS_BYTES: Final = 4 << 20
+"""Finals stay in memory until they are published: above this size no more are decided."""
+_GATHERED_BYTES: Final = 4 << 20
 """Gathered counts stay in memory until they are flushed: above this size no more are gathered."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A final to publish; times are epoch ms."""
+
+    window_start_ms: int
+    window_end_ms: int
+    content: bytes
+
+
+def store_finals(
+    context: Context,
+    cells: OwnedCells,
+    work: Head,
+    replicas: Sequence[Replica],
+    heads: Sequence[Head],
+) -> Head:
+    """Add to partition 0's cells what follows from all heads; return the head including it.
+
+    `replicas` and `heads` are those of all partitions that this worker knows.
+    """
+    partitions = max(work.partitions, len(heads))
+    work = replace(work, partitions=partitions)
+    if len(heads) < partitions or behind(replicas):
+        return work
+    # 1. Partition 0 takes over the counts of panes that all partitions have closed.
+    closed = min(head.closed for head in heads)
+    if closed > work.gathered and partitions > 1 and work.format >= GATHERS:
+        # Without gathered panes, other partitions drop panes by their own clock: those panes are
+        # incomplete.
+        oldest = expired(replicas)
+        if oldest > work.expired:
+            work = expire(cells, work, oldest)
+        work = gather(context, cells, work, replicas, closed)
+    # 2. Panes become parts; an answer has all reports of a part or none.
+    if context.minimum > 1:
+        work = store_parts(context, cells, work, replicas, closed)
+    # 3. Windows become final.
+    end = context.window.final(closed)
+    if end <= work.final or cells.finals_bytes >= _FINALS_BYTES:
+        return work
+    final, contents = _decide(context, replicas, work.final, end, cells.parts)
+    for window, content in contents:
+        cells.final(window, content)
+    # Windows without finals need not be published.
+    nothing = work.published == work.final and not contents
+    return replace(work, final=final, published=final if nothing else work.published)
 
 
 def gather(
@@ -43,7 +96,7 @@ def gather(
     """
     first, gone = max(work.gathered, work.expired), work.gone
     for place, pane in enumerate(sorted(counted(replicas[1:], first, end))):
-        if place == context.finals_a_step or cells.full or cells.encoded_bytes >= GATHERED_BYTES:
+        if place == context.finals_a_step or cells.full or cells.encoded_bytes >= _GATHERED_BYTES:
             end = pane
             break
         gone -= _gather_pane(context, cells, replicas, pane)
@@ -77,33 +130,14 @@ def hand_over(cells: OwnedCells, work: Head, gathered: int) -> Head:
     return replace(work, gathered=gathered, gone=gone)
 
 
-FINALS_BYTES: Final = 4 << 20
-"""Finals stay in memory until they are published: above this size no more are decided."""
-
-
-@dataclass(frozen=True)
-class Publication:
-    """A final to publish; times are epoch ms."""
-
-    window_start_ms: int
-    window_end_ms: int
-    content: bytes
-
-
-class Decision(NamedTuple):
-    """Windows below `final` are decided; `contents` has the new finals, by window."""
-
-    final: int
-    contents: list[tuple[int, bytes]]
-
-
-def decide(
+def _decide(
     context: Context, replicas: Sequence[Replica], final: int, end: int, parts: Parts
-) -> Decision:
+) -> tuple[int, list[tuple[int, bytes]]]:
     """Decide windows in `[final, end)`, at most `context.finals_a_step` of them with reports.
 
-    `replicas` are those of all partitions that finals wait for, all of which have closed the panes
-    of these windows. `parts` must be complete for them.
+    Returns the first window not decided, and the new finals' contents by window. `replicas` are
+    those of all partitions that finals wait for, all of which have closed the panes of these
+    windows. `parts` must be complete for them.
     """
     window = context.window
     first, last = window.first_pane(final), window.closing(end)
@@ -113,56 +147,14 @@ def decide(
         if number >= end:
             break
         if len(contents) == context.finals_a_step:
-            return Decision(number, contents)
+            return number, contents
         try:
             totals = final_totals(context, replicas, parts, *window.span(number))
         except BehindError:
             # A changelog reader that has started over is catching up.
-            return Decision(number, contents)
+            return number, contents
         contents.append((number, context.make_final(totals)))
-    return Decision(end, contents)
-
-
-def store_finals(
-    context: Context,
-    cells: OwnedCells,
-    work: Head,
-    replicas: Sequence[Replica],
-    heads: Sequence[Head],
-) -> Head:
-    """Add to partition 0's cells what follows from all heads; return the head including it.
-
-    That is the panes that can be gathered, the parts and the finals.
-
-    `replicas` and `heads` are those of all partitions that this worker knows.
-    """
-    partitions = max(work.partitions, len(heads))
-    work = replace(work, partitions=partitions)
-    if len(heads) < partitions or missing(replicas):
-        return work
-    # 1. Partition 0 takes over the counts of panes that all partitions have closed.
-    closed = min(head.closed for head in heads)
-    if closed > work.gathered and partitions > 1 and work.format >= GATHERS:
-        # Without gathered panes, other partitions drop panes by their own clock: those panes are
-        # incomplete.
-        oldest = expired(replicas)
-        if oldest > work.expired:
-            work = expire(cells, work, oldest)
-        work = gather(context, cells, work, replicas, closed)
-    # 2. Panes become parts; an answer has all reports of a part or none.
-    if context.minimum > 1:
-        work = store_parts(context, cells, work, replicas, closed)
-    # 3. Windows become final.
-    end = context.window.final(closed)
-    if end <= work.final or cells.finals_bytes >= FINALS_BYTES:
-        return work
-    decision = decide(context, replicas, work.final, end, cells.parts)
-    for window, content in decision.contents:
-        cells.final(window, content)
-    # Windows without finals need not be published.
-    nothing = work.published == work.final and not decision.contents
-    published = decision.final if nothing else work.published
-    return replace(work, final=decision.final, published=published)
+    return end, contents
 
 
 def expire(cells: OwnedCells, work: Head, first: int) -> Head:

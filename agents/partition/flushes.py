@@ -5,6 +5,9 @@
 3. When the head is acknowledged, wait until our own replica shows a head of that seq.
 4. If it is ours, continue from it; the group is told its next offset later, with all others. If it
    is another owner's, or any send failed, drop the partition and load it again.
+
+What operators look at waits for the flush as well: the copies are sent with it, and the histograms
+of how late reports came (`Delays`) count once its head has won.
 """
 
 from collections import Counter
@@ -40,71 +43,21 @@ DELAY_MS: Final = (
 )
 """Upper bounds of the buckets; one more bucket holds everything above the last."""
 
-
-@dataclass(frozen=True, eq=False)
-class Buckets:
-    """The number of reports in each bucket, int64 `(B + 1,)`, and the sum of their times in ms."""
-
-    counts: Int64s
-    sum_ms: float = 0.0
-
-
-_PUNCTUAL: Final = Buckets(np.zeros(len(LATENESS_MS) + 1, dtype=np.int64))
-_UNDATED: Final = Buckets(np.zeros(len(DELAY_MS) + 1, dtype=np.int64))
-
-
-@dataclass(frozen=True, eq=False)
-class Delays:
-    """The lateness of counted and late reports, and the delays of all with a valid time."""
-
-    lateness: Buckets = _PUNCTUAL
-    delay: Buckets = _UNDATED
-
-    def __add__(self, other: "Delays") -> "Delays":
-        """Return the sum of both."""
-        pairs = (self.lateness, other.lateness), (self.delay, other.delay)
-        return Delays(*(Buckets(a.counts + b.counts, a.sum_ms + b.sum_ms) for a, b in pairs))
-
-    @classmethod
-    def of(cls, classified: Classified, *, pane_ms: int) -> Self:
-        """Return the delays of a classified batch."""
-        batch, fate, good = classified.batch, classified.fate, classified.good_count
-        if not len(fate):
-            return cls()
-        delay_ms = classified.arrived_ms - batch.time_ms
-        taken = fate <= LATE
-        decided = taken | (fate == REJECTED["future"])
-        late_ms = np.maximum(classified.before - (classified.pane + 1) * pane_ms + 1, 0)
-        return cls(
-            lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
-            delay=_bucketed(DELAY_MS, delay_ms, np.where(decided, good, 0)),
-        )
-
-
-@cache
-def _bounds(bounds: tuple[int, ...]) -> Int64s:
-    return np.array(bounds, dtype=np.int64)
-
-
-def _bucketed(bounds: tuple[int, ...], times_ms: Int64s, reports: Int64s) -> Buckets:
-    where = np.searchsorted(_bounds(bounds), times_ms)
-    counts = np.bincount(where, weights=reports, minlength=len(bounds) + 1)
-    return Buckets(counts.astype(np.int64), float(np.dot(times_ms.astype(np.float64), reports)))
-
-
 COPY_BYTES: Final = 65_536
+"""The longest copy: a longer message is cut, or copied in several frames."""
 COPIES_LIMIT: Final = 4_096
 COPIES_BYTES: Final = 4 << 20
-_HEAD_BYTES: Final = 12
-_RUN_BYTES: Final = 12
+_FRAME_HEAD_BYTES: Final = 12
+_FRAME_RUN_BYTES: Final = 12
 
 
 @dataclass(frozen=True)
 class Copy:
-    """A copy of a late or rejected message, at most 64 KiB.
+    """A copy of a late or rejected message, for the topics where operators look for them.
 
-    Headers: `reason` ("late", or the reason for rejection), `partition` and `offset` of the source,
-    in decimal.
+    Its headers say why it was made and where the message came from: `reason` ("late", or the reason
+    for rejection), `partition` and `offset` of the source, in decimal. The original's key and
+    headers are not copied.
     """
 
     kind: Literal["late", "rejected"]
@@ -131,13 +84,153 @@ class WaitingCopies:
             self.size_bytes += len(copy.value)
 
 
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """The number of reports in each bucket, int64 `(B + 1,)`, and the sum of their times in ms."""
+
+    counts: Int64s
+    sum_ms: float = 0.0
+
+
+_NO_LATENESS: Final = Buckets(np.zeros(len(LATENESS_MS) + 1, dtype=np.int64))
+_NO_DELAY: Final = Buckets(np.zeros(len(DELAY_MS) + 1, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Delays:
+    """Histograms of how late reports arrive, by which operators choose `grace`.
+
+    The *lateness* of a counted or late report is the least grace with which it would have been
+    counted: 0 until the watermark reaches the end of its pane, then the watermark's distance from
+    that end. The *delay* of a report with a valid time is the time from its event to its arrival,
+    negative if its device's clock is ahead, even if it is rejected for being too far ahead. Both
+    are rounded up to the next bucket bound.
+    """
+
+    lateness: Buckets = _NO_LATENESS
+    delay: Buckets = _NO_DELAY
+
+    def __add__(self, other: "Delays") -> "Delays":
+        """Return the sum of both."""
+        pairs = (self.lateness, other.lateness), (self.delay, other.delay)
+        return Delays(*(Buckets(a.counts + b.counts, a.sum_ms + b.sum_ms) for a, b in pairs))
+
+    @classmethod
+    def of(cls, classified: Classified, *, pane_ms: int) -> Self:
+        """Return the delays of a classified batch."""
+        batch, fate, good = classified.batch, classified.fate, classified.good_count
+        if not len(fate):
+            return cls()
+        delay_ms = classified.arrived_ms - batch.time_ms
+        taken = fate <= LATE
+        decided = taken | (fate == REJECTED["future"])
+        late_ms = np.maximum(classified.before - (classified.pane + 1) * pane_ms + 1, 0)
+        return cls(
+            lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
+            delay=_bucketed(DELAY_MS, delay_ms, np.where(decided, good, 0)),
+        )
+
+
+@dataclass(frozen=True)
+class Flush:
+    """What to send: copies and cells at once, then the head when all of them are acknowledged.
+
+    `cells` and `head` are `(key, value)` of the changelog.
+    """
+
+    copies: tuple[Copy, ...]
+    cells: tuple[tuple[bytes, bytes], ...]
+    head: tuple[bytes, bytes]
+
+
+class Settled(Enum):
+    """Who won the flush in flight: not known yet, this owner, or another one."""
+
+    WAITING = "waiting"
+    WON = "won"
+    LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a winning head added to the partition's counters, and how late these reports came.
+
+    `switched` is the format to which it moved a state, None if it did not.
+    """
+
+    counted: int
+    late: int
+    rejected: Mapping[str, int]
+    lost_offsets: int
+    delays: Delays = field(default_factory=Delays)
+    switched: int | None = None
+
+
+class Flushes:
+    """The flushes of one owner, all in its epoch.
+
+    `base` is the winning head that the next flush continues; `flight` the head of the flush in
+    flight, None if there is none; `outcome` what the last winning head added, None before the
+    first. `delays` are those of the reports that the next flush has counted.
+    """
+
+    def __init__(self, context: Context, epoch: int, base: Head) -> None:
+        self.epoch = epoch
+        self.base = base
+        self.flight: Head | None = None
+        self.outcome: Outcome | None = None
+        self._prefix = state_prefix(context)
+        self.delays = self._sent = Delays()
+
+    def start(self, work: Head, cells: OwnedCells, copies: tuple[Copy, ...]) -> Flush:
+        """Return what to send (steps 1 and 2) to make the state in memory durable.
+
+        No flush may be in flight.
+        """
+        epoch, seq = self.epoch, self.base.seq + 1
+        touched, lineage = cells.flush(work.closed, self.base.lineage, seq)
+        self._sent, self.delays = self.delays, Delays()
+        self.flight = replace(work, epoch=epoch, seq=seq, lineage=lineage)
+        return Flush(
+            copies=copies,
+            cells=tuple(
+                (encode_key(self._prefix, Key(name, epoch, seq)), value) for name, value in touched
+            ),
+            head=(encode_key(self._prefix, Key(HEAD, epoch, seq)), encode_head(self.flight)),
+        )
+
+    def settle(self, seen: Head | None) -> Settled:
+        """Return who won (steps 3 and 4), given the head that our own replica shows."""
+        if seen is None or seen.seq <= self.base.seq:
+            return Settled.WAITING
+        won = self.flight
+        if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
+            return Settled.LOST
+        before, self.base, self.flight = self.base, won, None
+        rejected = Counter(won.rejected)
+        rejected.subtract(before.rejected)
+        self.outcome = Outcome(
+            counted=won.n - before.n,
+            late=won.late - before.late,
+            rejected={reason: count for reason, count in rejected.items() if count},
+            lost_offsets=won.lost - before.lost,
+            delays=self._sent,
+            switched=won.format if before.seq and won.format > before.format else None,
+        )
+        return Settled.WON
+
+
 def make_copies(
     context: Context,
     partition: int,
     records: Sequence[tuple[int, bytes | None]],
     classified: Classified,
 ) -> Iterator[Copy]:
-    """Yield the copies needed for a classified batch of `(offset, message)`."""
+    """Yield the copies needed for a classified batch of `(offset, message)`.
+
+    An unreadable message is cut at 64 KiB; of a readable one only the reports concerned are copied,
+    as frames.
+    """
     if context.copy_rejected:
         for place, reason in classified.batch.refused:
             offset, value = records[place]
@@ -195,94 +288,19 @@ def _frames(context: Context, classified: Classified, rows: Int64s) -> Iterator[
     """Yield frames of these reports, each at most 64 KiB."""
     batch = classified.batch
     run = np.searchsorted(np.cumsum(batch.count), rows, side="right")
-    limit = (COPY_BYTES - _HEAD_BYTES) // (_RUN_BYTES + batch.payload.shape[1])
+    limit = (COPY_BYTES - _FRAME_HEAD_BYTES) // (_FRAME_RUN_BYTES + batch.payload.shape[1])
     for at in range(0, len(rows), limit):
         part = slice(at, at + limit)
         times_ms = batch.time_ms[run[part]]
         yield encode_frame(context.spec.fingerprint, times_ms, batch.payload[rows[part]])
 
 
-@dataclass(frozen=True)
-class Flush:
-    """What to send: copies and cells at once, then the head when all of them are acknowledged.
-
-    `cells` and `head` are `(key, value)` of the changelog.
-    """
-
-    copies: tuple[Copy, ...]
-    cells: tuple[tuple[bytes, bytes], ...]
-    head: tuple[bytes, bytes]
+def _bucketed(bounds: tuple[int, ...], times_ms: Int64s, reports: Int64s) -> Buckets:
+    where = np.searchsorted(_as_array(bounds), times_ms)
+    counts = np.bincount(where, weights=reports, minlength=len(bounds) + 1)
+    return Buckets(counts.astype(np.int64), float(np.dot(times_ms.astype(np.float64), reports)))
 
 
-class Settled(Enum):
-    """Who won the flush in flight: not known yet, this owner, or another one."""
-
-    WAITING = "waiting"
-    WON = "won"
-    LOST = "lost"
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a winning head added to the partition's counters, and how late these reports came.
-
-    `switched` is the format to which it moved a state, None if it did not.
-    """
-
-    counted: int
-    late: int
-    rejected: Mapping[str, int]
-    lost_offsets: int
-    delays: Delays = field(default_factory=Delays)
-    switched: int | None = None
-
-
-class Flushes:
-    """The flushes of one owner, all in its epoch.
-
-    `base` is the winning head that the next flush continues; `flight` the head of the flush in
-    flight, None if there is none; `outcome` what the last winning head added, None before the
-    first. `delays` are those of the reports that the next flush has counted.
-    """
-
-    def __init__(self, context: Context, epoch: int, base: Head) -> None:
-        self.epoch = epoch
-        self.base = base
-        self.flight: Head | None = None
-        self.outcome: Outcome | None = None
-        self._prefix = state_prefix(context)
-        self.delays = self._sent = Delays()
-
-    def start(self, work: Head, cells: OwnedCells, copies: tuple[Copy, ...]) -> Flush:
-        """Return what to send to make the state in memory durable; no flush may be in flight."""
-        epoch, seq = self.epoch, self.base.seq + 1
-        touched, lineage = cells.flush(work.closed, self.base.lineage, seq)
-        self._sent, self.delays = self.delays, Delays()
-        self.flight = replace(work, epoch=epoch, seq=seq, lineage=lineage)
-        return Flush(
-            copies=copies,
-            cells=tuple(
-                (encode_key(self._prefix, Key(name, epoch, seq)), value) for name, value in touched
-            ),
-            head=(encode_key(self._prefix, Key(HEAD, epoch, seq)), encode_head(self.flight)),
-        )
-
-    def settle(self, seen: Head | None) -> Settled:
-        """Return who won, given the head that our own replica shows."""
-        if seen is None or seen.seq <= self.base.seq:
-            return Settled.WAITING
-        won = self.flight
-        if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
-            return Settled.LOST
-        before, self.base, self.flight = self.base, won, None
-        rejected = Counter(won.rejected)
-        rejected.subtract(before.rejected)
-        self.outcome = Outcome(
-            counted=won.n - before.n,
-            late=won.late - before.late,
-            rejected={reason: count for reason, count in rejected.items() if count},
-            lost_offsets=won.lost - before.lost,
-            delays=self._sent,
-            switched=won.format if before.seq and won.format > before.format else None,
-        )
-        return Settled.WON
+@cache
+def _as_array(bounds: tuple[int, ...]) -> Int64s:
+    return np.array(bounds, dtype=np.int64)

@@ -13,18 +13,6 @@ from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import read_records
 from ldpstream.agents.partition.classify import Classified, classify, count
 from ldpstream.agents.partition.clock import Control, IdleClock, SeenHeads, UnbrokenProbes
-from ldpstream.agents.partition.cutover import (
-    ALONE,
-    FormatSwitch,
-    SiblingHeads,
-    decided,
-    ended,
-    loadable,
-    reads_less,
-    reads_more,
-    skipped,
-    starting_head,
-)
 from ldpstream.agents.partition.finals import Publication, expire, hand_over, store_finals
 from ldpstream.agents.partition.flushes import (
     Delays,
@@ -33,6 +21,18 @@ from ldpstream.agents.partition.flushes import (
     Settled,
     WaitingCopies,
     make_copies,
+)
+from ldpstream.agents.partition.loading import (
+    ALONE,
+    FormatSwitch,
+    SiblingHeads,
+    bound_gap,
+    decided_offsets,
+    loadable,
+    reads_less,
+    reads_more,
+    skip_lost,
+    starting_head,
 )
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
@@ -61,7 +61,7 @@ class Partition:
         self._witnessed: Sequence[int] = ()
         # The gap whose end depends on the arrival of the next message.
         self._open_gap: Gap | None = None
-        self._decided = decided(head, ALONE)
+        self._decided = decided_offsets(head, ALONE)
         self._probes = UnbrokenProbes(context.gap_ms)
         self._clock = IdleClock(context.window, replica.partition)
         self._format = FormatSwitch(context, replica.partition)
@@ -92,7 +92,7 @@ class Partition:
         self = cls(context, replicas[partition], stored, epoch=epoch)
         self.work = starting_head(context, stored, replicas, siblings, source=source)
         self._changed = self.work.cutover != stored.cutover or reads_less(stored, self.work)
-        self._decided = decided(self.work, siblings)
+        self._decided = decided_offsets(self.work, siblings)
         return self
 
     @property
@@ -142,7 +142,7 @@ class Partition:
         # 3. Count.
         work, gap, self._open_gap = self.work, self._open_gap, None
         if gap is not None:
-            work = ended(context, work, gap, arrived, now_ms=now_ms)
+            work = bound_gap(context, work, gap, arrived, now_ms=now_ms)
         work = count(self._cells, work, classified)
         self.flushes.delays += Delays.of(classified, pane_ms=context.window.pane_ms)
         self._witnessed = classified.witnessed
@@ -186,7 +186,7 @@ class Partition:
         """
         self._expect(offset)
         before, context = self.work, self._context
-        self.work, lost = skipped(context, before, offset, self._decided, now_ms=now_ms)
+        self.work, lost = skip_lost(context, before, offset, self._decided, now_ms=now_ms)
         if lost:
             self._open_gap = self.work.gaps[-1]
         self._changed |= self.work is not before

@@ -15,7 +15,7 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.partition.clock import Control, SeenHeads, newest, outstanding
+from ldpstream.agents.partition.clock import Control, SeenHeads, merge_oldest, outstanding
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
@@ -170,11 +170,11 @@ class Engine:
             log.error("collection %s: %s", self.title, problem)
 
     def order(self, control: Control) -> None:
-        """Accept an operator's order to close panes; `newest` limits how many wait."""
+        """Accept an operator's order to close panes; `merge_oldest` limits how many wait."""
         heads = [replica.head for replica in self.replicas]
         before = outstanding(self.context.window, self._controls, heads)
         ends = {p: end for p, end in control.ends.items() if p < len(self.replicas)}
-        self._controls = newest([*before, replace(control, ends=ends)])
+        self._controls = merge_oldest([*before, replace(control, ends=ends)])
 
     def replica_read(self, partition: int) -> None:
         """Note that a replica has been evaluated: it may show who won a flush."""

@@ -1,8 +1,9 @@
 """Load the partitions that a worker owns, from the replicas of their changelog.
 
 If a collection accepts several specs, each has a state of its own over the same topics.
-`ldpstream.agents.partition.cutover` decides which state handles which messages; here each state is
-given the heads of the others, and the operator is warned.
+`ldpstream.agents.partition.loading` decides which state handles which messages; here each state is
+given the heads of the others, and the operator is warned. Another state may also come from a worker
+that is configured otherwise by mistake (`Rivals`).
 """
 
 import logging
@@ -15,15 +16,17 @@ from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
-from ldpstream.agents.partition.cutover import SiblingHeads, included
+from ldpstream.agents.partition.loading import SiblingHeads, included
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import missing
+from ldpstream.agents.state.view import behind
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.times import format_duration
 
-RETRY_SECONDS: Final = 1.0
+_RETRY_SECONDS: Final = 1.0
+RECENT_SECONDS: Final = 120.0
+"""How long another state counts as active after its last record."""
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +59,7 @@ class Loader:
 
     def pause(self, partition: int) -> None:
         """Delay the next load of this partition, because it could not be written."""
-        self._not_before[partition] = time.monotonic() + RETRY_SECONDS
+        self._not_before[partition] = time.monotonic() + _RETRY_SECONDS
 
     def worth_trying(self, partitions: AbstractSet[int]) -> list[int]:
         """Return those of these partitions, maybe thousands, that partition 0's head includes."""
@@ -105,7 +108,7 @@ class Loader:
 
     def problem(self, unloaded: AbstractSet[int]) -> str:
         """Return why these partitions cannot be loaded, if an operator has to act; else empty."""
-        if unloaded and missing(self.replicas):
+        if unloaded and behind(self.replicas):
             return (
                 "partition 0 of its changelog lacks panes that it stores for all partitions: it "
                 f"was emptied or cut, or is being read; `ldpstream reset {self.config.name}` "
@@ -160,14 +163,12 @@ class Loader:
             log.warning("%s", text)
 
 
-RECENT_SECONDS: Final = 120.0
-"""How long another state counts as active after its last record."""
-
-log = logging.getLogger(__name__)
-
-
 class Rivals:
-    """Detects active states of the same spec with other windows in a changelog."""
+    """Detects workers with the same id but different windows: each counts only part of the reports.
+
+    Size and hop are in the state's key, so such workers split one source between two states, whose
+    records they both write into one changelog.
+    """
 
     def __init__(self, config: CollectionConfig) -> None:
         self._config = config

@@ -16,7 +16,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from ldpstream.agents.kafka.whole_batches import Answers, Run, steady_ms
+from ldpstream.agents.kafka.polls import Answers, Run, steady_ms
 from ldpstream.agents.partition.arrival import UNDATED, Dates
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import missing, totals, windows
+from ldpstream.agents.state.view import behind, totals, windows
 from ldpstream.mechanisms.base.times import format_time
 
 
@@ -47,7 +47,7 @@ class _Spans(Mapping[int, WindowTotals]):
         return self.context.window.pane_ms
 
     def _starts(self) -> Sequence[int]:
-        if any(replica.head is None for replica in self.replicas) or missing(self.replicas):
+        if any(replica.head is None for replica in self.replicas) or behind(self.replicas):
             raise NotReadyError("the collection's changelogs have not been read to their ends yet")
         return self._listed()
 

@@ -1,4 +1,21 @@
-"""What the state machine needs to know about its collection, and the exact totals of a span."""
+"""What the state machine needs to know about its collection, and the exact totals of a span.
+
+Rule 14: formats of a state, and how a collection moves to a newer one while releases are mixed.
+
+1. A head is written in a format, and names the newest one that its writer reads. A head that names
+   none comes from a release that only reads format 1.
+2. A state is written in the format of partition 0's winning head. The owner of partition 0 raises
+   it, once the winning heads of all partitions have said for `SWITCH_MS` that their writers read
+   the newer one. It never goes back. A new state begins with the newest format.
+3. An owner that reads less than the head it loads says so at once. One that reads more says so with
+   its next write or, without any, after it has held the partition undisturbed for the switch's and
+   the idle time: quiet partitions would hold the switch back otherwise, and two groups that read
+   different formats must not displace each other for ever.
+
+So any release may own any partition until the switch; one that does not read the new format refuses
+the first head in it by name. An owner may say less than it reads (`Context.format`), which holds
+the switch back.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -66,13 +83,13 @@ class Context:
     - `gap_ms` is the longest time between two end-of-log probes, and the greatest age of the last,
       for a partition to be idle.
     - `minimum` above 1: answers are sums of parts with at least this many reports
-      (`ldpstream.agents.state.panes`), and those of open panes advance at most every `release_ms`;
-      None: they hold nothing of open panes.
+      (`ldpstream.agents.partition.answers`), and those of open panes advance at most every
+      `release_ms`; None: they hold nothing of open panes.
     - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
       merged (`ldpstream.agents.state.blocks`).
     - `format` is the newest one that owners say they read; below the release's newest it holds the
       state where it is. `switch_ms` is how long all of them say so before the state moves on
-      (`ldpstream.agents.state.context`).
+      (rule 14).
     """
 
     spec: CollectionSpec

@@ -1,4 +1,8 @@
-"""Index the names of cells by pane, so that dropping a pane costs only as much as it has."""
+"""What is held by pane, so that dropping a pane costs only as much as it has.
+
+A replica and its owner index the names of cells and keep the parts that panes are grouped into
+(`ldpstream.agents.partition.answers`); only the owner holds the counts of open panes.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator, Sequence
@@ -12,10 +16,13 @@ from ldpstream.agents.state.cells import decode_chunk, encode_chunk, encode_few
 from ldpstream.agents.state.records import Kind, Name
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 
-_FEW: Final = 8
+_FEW_NAMES: Final = 8
 """Up to this many names of a pane are a tuple: most panes have two or three."""
 _KEPT: Final = 0
 _LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2, "late": 3}
+FEW_ENTRIES: Final = 64
+"""A chunk with at most this many non-zero entries is a dictionary."""
+ARRAY_BYTES: Final = 64 << 20
 
 
 class Firsts(NamedTuple):
@@ -53,7 +60,7 @@ class PaneIndex:
             names[name] = None
         elif name not in names:
             more = (*names, name)
-            panes[pane] = more if len(more) <= _FEW else dict.fromkeys(more)
+            panes[pane] = more if len(more) <= _FEW_NAMES else dict.fromkeys(more)
 
     def discard(self, name: Name) -> None:
         """Remove a name if present."""
@@ -129,20 +136,22 @@ class Parts:
         return found
 
 
-ARRAY_BYTES: Final = 64 << 20
-FEW: Final = 64
-"""A chunk with at most this many non-zero entries is a dictionary."""
-
-_Held = bytes | dict[int, int] | NDArray[np.int64]
+_HeldChunk = bytes | dict[int, int] | NDArray[np.int64]
 
 
 class Counts:
-    """The counts of panes whose statistic has `size` entries, in chunks of `chunk`."""
+    """The counts of open panes, in space proportional to what was counted.
+
+    The statistic has `size` entries, in chunks of `chunk`. A chunk is bytes until it is touched, a
+    dictionary while few of its entries are non-zero, and then an array. Arrays take at most
+    `ARRAY_BYTES` together: beyond that the oldest become bytes again, because a single hostile
+    message may open 65,535 panes.
+    """
 
     def __init__(self, size: int, chunk: int) -> None:
         self._size = size
         self._chunk = chunk
-        self._panes: dict[int, dict[int, _Held]] = {}
+        self._panes: dict[int, dict[int, _HeldChunk]] = {}
         # The arrays, the oldest first.
         self._arrays: dict[tuple[int, int], int] = {}
         self._array_bytes = 0
@@ -162,7 +171,7 @@ class Counts:
             if held is None:
                 chunks[number] = {at: count}
                 continue
-            if not isinstance(held, dict) or len(held) >= FEW:
+            if not isinstance(held, dict) or len(held) >= FEW_ENTRIES:
                 held = self._array(pane, number)
                 held[at] += count
             else:

@@ -1,4 +1,10 @@
-"""The read-only side of a replica: a partition's state when its log was last read to the end."""
+"""The read-only side of a replica: a partition's state when its log was last read to the end.
+
+Every pane has a total in addition to its chunks. At every head these must agree, all panes must
+agree with the head, the chunks of a release with its sum and, with `one_report`, the tokens of
+every open pane with its number of reports. Anything that does not add up is torn, and the reader
+fails instead of guessing (`LiveCells.check`).
+"""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -22,7 +28,101 @@ from ldpstream.agents.state.records import Head, Name, RecordError
 from ldpstream.agents.state.tokens import token_count
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 
-NOTHING: Final = Totals()
+_NOTHING: Final = Totals()
+DEAD_LIMIT: Final = 40_000
+"""With this many records to delete, ingesting pauses: each takes memory until it is deleted, and a
+flush leaves as many dead records as it writes."""
+
+
+class Shown:
+    """The state of one partition.
+
+    `head` is None, and nothing else is shown, until the end of the log has been reached for the
+    first time; an empty log gives the default `Head`.
+    """
+
+    def __init__(self, window: WindowSpec, partition: int) -> None:
+        self.partition = partition
+        self._window = window
+        self._show_nothing()
+
+    def _show_nothing(self) -> None:
+        """Reset to the state before the first evaluation."""
+        self.head: Head | None = None
+        self._live = LiveCells(self._window, self.partition)
+        self._dead: dict[bytes, None] = {}
+
+    @property
+    def cells(self) -> Mapping[Name, CellRecord]:
+        """The live cells, by name; empty until the end of the log has been reached."""
+        return {} if self.head is None else self._live.by_name
+
+    @property
+    def size_bytes(self) -> int:
+        """Total length of the values of all live cells."""
+        return 0 if self.head is None else self._live.size_bytes
+
+    def panes(self, first: int, end: int) -> list[int]:
+        """Return the panes in `[first, end)` that may have totals, in order."""
+        return [] if self.head is None else self._live.index.between(first, end, "n", "late")
+
+    def all_panes(self) -> list[int]:
+        """Return all panes that may have totals, in order."""
+        return self.panes(NEVER, -NEVER)
+
+    def names(self, pane: int) -> Collection[Name]:
+        """Return the names of a pane's live cells, finals with their window's first pane."""
+        return self._live.index.names(pane)
+
+    def chunks(self, pane: int) -> list[tuple[int, bytes]]:
+        """Return the chunks of a pane's statistic, as `(number, value)`."""
+        live = self._live
+        names = [name for name in live.index.names(pane) if name.kind == "count"]
+        return [(name.chunk, live.by_name[name].value) for name in names]
+
+    def totals(self, pane: int) -> Totals:
+        """Return a pane's totals; zeros if it has none."""
+        totals = self._live.totals
+        found = totals.get(Name("n", pane)) or totals.get(Name("late", pane))
+        return found or _NOTHING
+
+    @property
+    def parts(self) -> Parts:
+        """Partition 0's unexpired parts; empty until the end of the log has been reached."""
+        return Parts() if self.head is None else self._live.parts
+
+    def released(self, first: int, end: int) -> list[tuple[int, Release]]:
+        """Return the releases of panes in `[first, end)`, as `(pane, release)` in order."""
+        found = []
+        for pane in [] if self.head is None else self._live.index.between(first, end, "release"):
+            cell = self.cells.get(Name("release", pane))
+            if cell is not None:
+                found.append((pane, decode_release(cell.value)))
+        return found
+
+    def released_chunks(self, pane: int) -> list[tuple[int, bytes]]:
+        """Return the chunks of a release's statistic, as `(number, value)`."""
+        names = (name for name in self._live.index.names(pane, "open") if name.kind == "open")
+        return [(name.chunk, self.cells[name].value) for name in names]
+
+    @property
+    def dead_records(self) -> int:
+        """How many keys `dead` returns."""
+        return len(self._dead)
+
+    def dead(self, most: int | None = None, but: AbstractSet[bytes] = frozenset()) -> list[bytes]:
+        """Return the keys of dead records whose deletion has not been read yet.
+
+        Dead are lost, superseded and expired records.
+
+        Returns at most `most`, those dead longest first, without those in `but`. Deleting a key
+        twice, late or never does no harm.
+        """
+        return list(islice((key for key in self._dead if key not in but), most))
+
+    def still_dead(self, keys: AbstractSet[bytes]) -> set[bytes]:
+        """Return those of these keys that are dead and whose deletion has not been read yet."""
+        return {key for key in keys if key in self._dead}
 
 
 class LiveCells:
@@ -120,7 +220,7 @@ class LiveCells:
         """
         partition = self._partition
         for pane in self._touched:
-            n, _, total = self.totals.get(Name("n", pane), NOTHING)
+            n, _, total = self.totals.get(Name("n", pane), _NOTHING)
             chunks = self._sums.get(pane, 0)
             if chunks != total:
                 raise RecordError(
@@ -151,99 +251,3 @@ class LiveCells:
                 f"changelog of partition {partition}: its panes hold {self._n} reports but "
                 f"its head says {head.n - head.gone}"
             )
-
-
-DEAD_LIMIT: Final = 40_000
-"""With this many records to delete, ingesting pauses: each takes memory until it is deleted, and a
-flush leaves as many dead records as it writes."""
-
-
-class Shown:
-    """The state of one partition.
-
-    `head` is None, and nothing else is shown, until the end of the log has been reached for the
-    first time; an empty log gives the default `Head`.
-    """
-
-    def __init__(self, window: WindowSpec, partition: int) -> None:
-        self.partition = partition
-        self._window = window
-        self._show_nothing()
-
-    def _show_nothing(self) -> None:
-        """Reset to the state before the first evaluation."""
-        self.head: Head | None = None
-        self._live = LiveCells(self._window, self.partition)
-        self._dead: dict[bytes, None] = {}
-
-    @property
-    def cells(self) -> Mapping[Name, CellRecord]:
-        """The live cells, by name; empty until the end of the log has been reached."""
-        return {} if self.head is None else self._live.by_name
-
-    @property
-    def size_bytes(self) -> int:
-        """Total length of the values of all live cells."""
-        return 0 if self.head is None else self._live.size_bytes
-
-    def panes(self, first: int, end: int) -> list[int]:
-        """Return the panes in `[first, end)` that may have totals, in order."""
-        return [] if self.head is None else self._live.index.between(first, end, "n", "late")
-
-    def all_panes(self) -> list[int]:
-        """Return all panes that may have totals, in order."""
-        return self.panes(NEVER, -NEVER)
-
-    def names(self, pane: int) -> Collection[Name]:
-        """Return the names of a pane's live cells, finals with their window's first pane."""
-        return self._live.index.names(pane)
-
-    def chunks(self, pane: int) -> list[tuple[int, bytes]]:
-        """Return the chunks of a pane's statistic, as `(number, value)`."""
-        live = self._live
-        names = [name for name in live.index.names(pane) if name.kind == "count"]
-        return [(name.chunk, live.by_name[name].value) for name in names]
-
-    def totals(self, pane: int) -> Totals:
-        """Return a pane's totals; zeros if it has none."""
-        totals = self._live.totals
-        found = totals.get(Name("n", pane)) or totals.get(Name("late", pane))
-        return found or NOTHING
-
-    @property
-    def parts(self) -> Parts:
-        """Partition 0's unexpired parts; empty until the end of the log has been reached."""
-        return Parts() if self.head is None else self._live.parts
-
-    def released(self, first: int, end: int) -> list[tuple[int, Release]]:
-        """Return the releases of panes in `[first, end)`, as `(pane, release)` in order."""
-        found = []
-        for pane in [] if self.head is None else self._live.index.between(first, end, "release"):
-            cell = self.cells.get(Name("release", pane))
-            if cell is not None:
-                found.append((pane, decode_release(cell.value)))
-        return found
-
-    def released_chunks(self, pane: int) -> list[tuple[int, bytes]]:
-        """Return the chunks of a release's statistic, as `(number, value)`."""
-        names = (name for name in self._live.index.names(pane, "open") if name.kind == "open")
-        return [(name.chunk, self.cells[name].value) for name in names]
-
-    @property
-    def dead_records(self) -> int:
-        """How many keys `dead` returns."""
-        return len(self._dead)
-
-    def dead(self, most: int | None = None, but: AbstractSet[bytes] = frozenset()) -> list[bytes]:
-        """Return the keys of dead records whose deletion has not been read yet.
-
-        Dead are lost, superseded and expired records.
-
-        Returns at most `most`, those dead longest first, without those in `but`. Deleting a key
-        twice, late or never does no harm.
-        """
-        return list(islice((key for key in self._dead if key not in but), most))
-
-    def still_dead(self, keys: AbstractSet[bytes]) -> set[bytes]:
-        """Return those of these keys that are dead and whose deletion has not been read yet."""
-        return {key for key in keys if key in self._dead}

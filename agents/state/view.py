@@ -1,6 +1,23 @@
 """Add up all partitions' replicas to the exact totals of any span of whole panes.
 
 Any worker can answer, whichever partitions it owns, because it has replicas of all of them.
+
+Rule 13: a closed pane is stored once, by partition 0, whatever the number of partitions.
+
+1. Once a pane is closed in every partition's winning head, its counts never change. The owner of
+   partition 0 adds them up, and its next head *gathers* the pane: it stores the sums as its own
+   cells, and `gathered` says up to which pane. Until this head wins, and if it never does, nothing
+   has happened; afterwards every reader takes the counts of these panes from partition 0 alone.
+2. The owner of another partition *hands over* a pane once it reads such a winning head:
+   its own next head names the same `gathered`, and from that head on its counts of the pane are
+   dead. Whoever takes over from it, or from the owner of partition 0, continues from winning heads.
+3. How many reports came late stays with the partition that counted them, in cells of their own,
+   since that number still grows.
+4. A reader that sees a pane handed over, but not gathered yet, is behind with partition 0 and
+   answers nothing about it (`BehindError`), and no owner decides or loads anything.
+5. The owner of an added partition starts with all gathered panes closed (rule 6).
+
+With a single partition nothing is gathered: what it counts is stored once anyway.
 """
 
 from collections import Counter
@@ -18,42 +35,6 @@ from ldpstream.mechanisms.interface.mechanism import Statistic
 
 class BehindError(RuntimeError):
     """A replica has not yet read what another one refers to; retry in a moment."""
-
-
-def missing(replicas: Sequence[Replica]) -> range:
-    """Return the panes that were handed over to partition 0, but are not shown by it yet.
-
-    The range begins with the first pane of which every partition shows its own counts; those of the
-    panes below are partition 0's.
-    """
-    head = replicas[0].head if replicas else None
-    first = NEVER if head is None else head.gathered
-    shown = [replica.head.gathered for replica in replicas if replica.head is not None]
-    return range(first, max([first, *shown]))
-
-
-def check_between(replicas: Sequence[Replica], first: int, end: int) -> int:
-    """Check that all counts of the panes `[first, end)` are shown.
-
-    Returns the first pane of which every partition shows its own counts.
-
-    Raises:
-        BehindError: if partition 0's replica is behind another one.
-    """
-    lacking = missing(replicas)
-    if lacking and first < lacking.stop and lacking.start < end:
-        raise BehindError
-    return lacking.start
-
-
-def counted(replicas: Iterable[Replica], first: int, end: int) -> Counter[int]:
-    """Return, by pane of `[first, end)`, how many reports these replicas show, if any."""
-    found: Counter[int] = Counter()
-    for replica in replicas:
-        for pane in replica.panes(first, end):
-            if n := replica.totals(pane).n:
-                found[pane] += n
-    return found
 
 
 @dataclass(frozen=True)
@@ -92,23 +73,6 @@ class Snapshot:
     part_ends: tuple[int, ...] = ()
 
 
-def stored_finals(context: Context, replica: Replica, after: int) -> list[int]:
-    """Return the windows above `after` that have a stored final, in order; NEVER is below all.
-
-    `replica` is that of partition 0, which keeps them.
-    """
-    window, final = context.window, NEVER if replica.head is None else replica.head.final
-    if final == NEVER:
-        return []
-    first = NEVER if after == NEVER else window.first_pane(after + 1)
-    names = (
-        name
-        for pane in replica.panes(first, window.first_pane(final))
-        for name in replica.names(pane)
-    )
-    return [name.number for name in names if name.kind == "final" and name.number > after]
-
-
 def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int) -> Snapshot:
     """Return what `[start_ms, end_ms)` holds over all partitions; `add_up` may run in any thread.
 
@@ -135,15 +99,8 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
                 continue
             n += pane_totals.n
             chunks += replica.chunks(pane)
-    missing = lost_between(replicas, first, end)
-    return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=missing)
-
-
-def lost_between(replicas: Iterable[Replica], first: int, end: int) -> Lost:
-    """Return what retention deleted unread that may have belonged to the panes `[first, end)`."""
-    return lost(
-        (() if replica.head is None else replica.head.gaps for replica in replicas), first, end
-    )
+    gone = lost_between(replicas, first, end)
+    return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=gone)
 
 
 def add_up(context: Context, taken: Snapshot) -> WindowTotals:
@@ -177,25 +134,6 @@ def totals(
 ) -> WindowTotals:
     """Return the totals of `[start_ms, end_ms)` over all partitions: `add_up` of `snapshot`."""
     return add_up(context, snapshot(context, replicas, start_ms, end_ms))
-
-
-def lost_panes(replicas: Iterable[Replica], first: int, end: int) -> set[int]:
-    """Return the unexpired panes of `[first, end)` that may have lost messages."""
-    return {
-        pane
-        for replica in replicas
-        if replica.head is not None
-        for gap in replica.head.gaps
-        for pane in gap.panes(max(first, replica.head.expired), end)
-    }
-
-
-def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
-    """Yield the windows, from `first` on, that contain any of these panes (in order)."""
-    for pane in panes:
-        holding = window.windows(pane)
-        yield from range(max(holding.start, first), holding.stop)
-        first = max(first, holding.stop)
 
 
 def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
@@ -245,3 +183,82 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
             )
         )
     return found
+
+
+def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
+    """Yield the windows, from `first` on, that contain any of these panes (in order)."""
+    for pane in panes:
+        holding = window.windows(pane)
+        yield from range(max(holding.start, first), holding.stop)
+        first = max(first, holding.stop)
+
+
+def behind(replicas: Sequence[Replica]) -> range:
+    """Return the panes that were handed over to partition 0, but are not shown by it yet.
+
+    The range begins with the first pane of which every partition shows its own counts; those of the
+    panes below are partition 0's.
+    """
+    head = replicas[0].head if replicas else None
+    first = NEVER if head is None else head.gathered
+    shown = [replica.head.gathered for replica in replicas if replica.head is not None]
+    return range(first, max([first, *shown]))
+
+
+def check_between(replicas: Sequence[Replica], first: int, end: int) -> int:
+    """Check that all counts of the panes `[first, end)` are shown.
+
+    Returns the first pane of which every partition shows its own counts.
+
+    Raises:
+        BehindError: if partition 0's replica is behind another one.
+    """
+    unread = behind(replicas)
+    if unread and first < unread.stop and unread.start < end:
+        raise BehindError
+    return unread.start
+
+
+def counted(replicas: Iterable[Replica], first: int, end: int) -> Counter[int]:
+    """Return, by pane of `[first, end)`, how many reports these replicas show, if any."""
+    found: Counter[int] = Counter()
+    for replica in replicas:
+        for pane in replica.panes(first, end):
+            if n := replica.totals(pane).n:
+                found[pane] += n
+    return found
+
+
+def lost_between(replicas: Iterable[Replica], first: int, end: int) -> Lost:
+    """Return what retention deleted unread that may have belonged to the panes `[first, end)`."""
+    return lost(
+        (() if replica.head is None else replica.head.gaps for replica in replicas), first, end
+    )
+
+
+def lost_panes(replicas: Iterable[Replica], first: int, end: int) -> set[int]:
+    """Return the unexpired panes of `[first, end)` that may have lost messages."""
+    return {
+        pane
+        for replica in replicas
+        if replica.head is not None
+        for gap in replica.head.gaps
+        for pane in gap.panes(max(first, replica.head.expired), end)
+    }
+
+
+def stored_finals(context: Context, replica: Replica, after: int) -> list[int]:
+    """Return the windows above `after` that have a stored final, in order; NEVER is below all.
+
+    `replica` is that of partition 0, which keeps them.
+    """
+    window, final = context.window, NEVER if replica.head is None else replica.head.final
+    if final == NEVER:
+        return []
+    first = NEVER if after == NEVER else window.first_pane(after + 1)
+    names = (
+        name
+        for pane in replica.panes(first, window.first_pane(final))
+        for name in replica.names(pane)
+    )
+    return [name.number for name in names if name.kind == "final" and name.number > after]

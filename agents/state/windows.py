@@ -9,6 +9,11 @@ milliseconds.
 A *pointer* is the first number not yet reached: panes below `closed` are closed, windows below
 `final` are decided. Pointers are computed, never advanced one by one: event time may begin in 2010,
 and pane numbers with it.
+
+Retention may delete messages of the source unread. If the offsets `[a, b)` are gone, their reports
+may have belonged to any pane between the first that was open at `a` and the latest that a message
+before the first remaining record could have been in. A head keeps such *gaps* as long as their
+panes, and every document about an affected pane reports them.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,6 +26,10 @@ from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
 NEVER: Final = -(1 << 62)
 """Earlier than any time: the clock and the pointers of a partition that has seen nothing."""
+GAPS_LIMIT: Final = 8
+"""The most gaps in a head; with more, the two nearest are merged."""
+_LISTED_PANES: Final = 1_000
+"""Only the first panes of a gap, this many, get documents if nothing else is left of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -128,12 +137,6 @@ class WindowSpec:
         return NEVER if final == NEVER else (final - 1) * self.hop_panes + self.size_panes
 
 
-GAPS_LIMIT: Final = 8
-"""The most gaps in a head; with more, the two nearest are merged."""
-LISTED_PANES: Final = 1_000
-"""Only the first panes of a gap, this many, get documents if nothing else is left of them."""
-
-
 class Gap(NamedTuple):
     """Panes `first` to `last`, both included, lack up to `offsets` messages of the source."""
 
@@ -146,13 +149,13 @@ class Gap(NamedTuple):
         return self.first < end and first <= self.last
 
     def panes(self, first: int, end: int) -> range:
-        """Return the panes of `[first, end)` that may have lost everything, at most `LISTED_PANES`.
+        """Return the panes of `[first, end)` that may have lost everything, at most _LISTED_PANES.
 
         Empty if nothing had been counted before the gap: then no window is known to have begun.
         """
         if self.first == NEVER:
             return range(0)
-        return range(max(self.first, first), min(self.first + LISTED_PANES, self.last + 1, end))
+        return range(max(self.first, first), min(self.first + _LISTED_PANES, self.last + 1, end))
 
 
 @dataclass(frozen=True)

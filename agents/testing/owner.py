@@ -1,4 +1,7 @@
-"""One partition with its owner: messages in, flushes into an in-memory changelog."""
+"""What a test driver runs: a partition with its owner, and randomness that can be repeated.
+
+Messages go in, and flushes into a changelog in memory.
+"""
 
 from collections.abc import Sequence
 from itertools import count
@@ -11,6 +14,9 @@ from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from ldpstream.mechanisms.exact.entropy import Words
+
+_NOISE: Final = int.from_bytes(b"noise", "big")
+"""Separates this stream from other uses of the same seed."""
 
 
 class Owner:
@@ -84,12 +90,8 @@ class Owner:
         self.replica.read(placed, position=self._log_end, end=self._log_end)
 
 
-_NOISE: Final = int.from_bytes(b"noise", "big")
-"""Separates this stream from other uses of the same seed."""
-
-
 class SeededEntropy:
-    """A reproducible generator (PCG64) of independent, uniform words.
+    """A reproducible generator (PCG64) of independent, uniform words: for tests, never for privacy.
 
     Its words differ from those of `numpy.random.default_rng(seed)`: simulations draw their values
     from that, and noise from the same words would depend on the values.

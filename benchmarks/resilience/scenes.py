@@ -5,6 +5,7 @@ have the default session timeout.
 """
 
 import asyncio
+import importlib
 import importlib.util
 import json
 import sys
@@ -27,7 +28,16 @@ from benchmarks.resilience.progress import arrivals, total_seconds, waits, winni
 STALLED_SECONDS = 1.0
 """Shorter waits are not added up: a flush takes that long."""
 _SESSION = "session_timeout_ms = 6000\nheartbeat_interval_ms = 1000"
-_EVEN = importlib.util.find_spec("ldpstream.agents.kafka.groups") is not None
+
+
+def _has(name: str) -> bool:
+    """Return whether this release has a `module:name`."""
+    module, _, part = name.partition(":")
+    found = importlib.util.find_spec(module)
+    return found is not None and hasattr(importlib.import_module(module), part)
+
+
+_EVEN = _has("ldpstream.agents.kafka.groups:assign")
 _NAMES = ("rides", "modes", "trips", "city")
 """Names in shards 1, 2, 3 and 4 of 4, and so two in each of 2 shards."""
 
@@ -115,13 +125,13 @@ class Scene:
     begin: Begin
     play: Play
     collections: Sequence[str] = ("trips",)
-    needs: str = "ldpstream.agents.worker"
-    """A module that a release needs to play the scene."""
+    needs: str = "ldpstream.agents.worker:run_worker"
+    """The `module:name` that a release needs to play the scene."""
 
     @property
     def possible(self) -> bool:
         """Whether this release can play the scene."""
-        return importlib.util.find_spec(self.needs) is not None
+        return _has(self.needs)
 
 
 async def _one(fleet: Fleet) -> list[Worker]:
@@ -205,14 +215,14 @@ SCENES = (
         "rolling restart of 3 instances",
         _three_instances,
         _roll_instances,
-        needs="ldpstream.agents.kafka.groups",
+        needs="ldpstream.agents.kafka.groups:keep_place",
     ),
     Scene(
         "2 to 4 shards",
         _two_shards,
         _split,
         collections=_NAMES,
-        needs="ldpstream.agents.config.worker",
+        needs="ldpstream.agents.config.worker:Shard",
     ),
 )
 

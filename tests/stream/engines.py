@@ -10,8 +10,8 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.identity import TopicIdentity
+from ldpstream.agents.kafka.polls import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.whole_batches import Answers
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import Services

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ldpstream.agents.kafka.whole_batches import steady_ms
+from ldpstream.agents.kafka.polls import steady_ms
 from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.reading.intake import OwnedPartition
 

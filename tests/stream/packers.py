@@ -9,8 +9,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.polls import Answers
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.whole_batches import Answers
 from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions
 from ldpstream.agents.packing.packer import Packer

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import pytest
 
-from ldpstream.agents.partition.answers import answer, group
+from ldpstream.agents.partition.answers import answer, make_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.panes import Part, Parts
@@ -75,7 +75,7 @@ def test_sums_and_differences_isolate_what_is_in_the_same_answers():
 
 def test_panes_become_parts_in_order():
     reports = [(0, 3), (1, 0), (2, 7), (5, 12), (7, 9), (9, 0)]
-    assert [*group(10, reports)] == [Part(0, 3, 10), Part(5, 6, 12)]
+    assert [*make_parts(10, reports)] == [Part(0, 3, 10), Part(5, 6, 12)]
 
 
 def test_parts_are_found_by_the_panes_that_they_touch():

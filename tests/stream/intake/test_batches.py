@@ -17,7 +17,7 @@ from aiokafka import TopicPartition
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c_py
 
-from ldpstream.agents.kafka.whole_batches import Run, runs
+from ldpstream.agents.kafka.polls import Run, runs
 from tests.fetched import Consumer, Place, fetch_result
 from tests.soak import seeds
 

@@ -7,7 +7,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.errors import NotEnoughReplicasError, TopicAuthorizationFailedError
 
-from ldpstream.agents.kafka.whole_batches import Answers, Run
+from ldpstream.agents.kafka.polls import Answers, Run
 from ldpstream.agents.packing import packer as packer_module
 from ldpstream.agents.packing import run
 from ldpstream.agents.state.packed import MAX_MESSAGES, Packed, decode_packed

@@ -14,8 +14,8 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
 from ldpstream.agents.kafka import fetches, unpacking
+from ldpstream.agents.kafka.polls import Run, runs
 from ldpstream.agents.kafka.unpacking import BATCH_BYTES, batch_bytes
-from ldpstream.agents.kafka.whole_batches import Run, runs
 from tests import fetched
 from tests.attack.bombs import misnamed, specks, zeros
 

@@ -11,7 +11,7 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c_py
 
-from ldpstream.agents.kafka.whole_batches import runs
+from ldpstream.agents.kafka.polls import runs
 from tests.fetched import Consumer
 from tests.unreadable import unreadable
 

@@ -10,8 +10,8 @@ from itertools import count
 
 import pytest
 
-from ldpstream.agents.partition.cutover import SiblingHeads
 from ldpstream.agents.partition.flushes import Settled
+from ldpstream.agents.partition.loading import SiblingHeads
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.packed_intake import Taken, take
 from ldpstream.agents.state.context import Context

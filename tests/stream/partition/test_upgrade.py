@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from ldpstream.agents.partition.cutover import FormatSwitch
+from ldpstream.agents.partition.loading import FormatSwitch
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import NEWEST, SWITCH_MS
 from ldpstream.agents.state.records import Head

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.partition.clock import ORDERS, Control
+from ldpstream.agents.partition.clock import MOST_ORDERS, Control
 from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.pipeline.contexts import finals_a_step
 from ldpstream.agents.pipeline.flushing import FlushPace
@@ -250,9 +250,9 @@ async def test_orders_that_never_apply_are_bounded_and_block_no_others() -> None
     for number in range(1_000):
         engine.order(Control(number, {0: 1 << 62, 1: 1 << 62} | dict.fromkeys(range(2, 50), 0)))
     engine.order(Control(120_000, {0: 0}))
-    assert len(engine._controls) == ORDERS
+    assert len(engine._controls) == MOST_ORDERS
     # Ends of partitions that the collection does not have are dropped.
-    assert engine._controls[0] == Control(1_000 - ORDERS + 1, {0: 1 << 62, 1: 1 << 62})
+    assert engine._controls[0] == Control(1_000 - MOST_ORDERS + 1, {0: 1 << 62, 1: 1 << 62})
     engine.tick()
     assert engine.first is not None
     assert engine.first.work.clock >= 120_000

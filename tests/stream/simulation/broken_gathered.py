@@ -12,7 +12,7 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import missing
+from ldpstream.agents.state.view import behind
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.patched import PatchedWorld, with_partition, with_worker
 from tests.stream.simulation.worker import Watched, Worker
@@ -125,7 +125,7 @@ GATHERED_MUTANTS: Mapping[str, type[World]] = {
         "OwnAdded", f"{_VIEW}.check_between", lambda *_: NEVER
     ),
     "13 answered from behind": Partitions.with_change(
-        "Behind", f"{_VIEW}.check_between", lambda replicas, *_: missing(replicas).start
+        "Behind", f"{_VIEW}.check_between", lambda replicas, *_: behind(replicas).start
     ),
     "13 new partition open": with_partition(NewPartitionOpens, Partitions),
 }

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from ldpstream.agents.partition.answers import (
     expired,
     first_kept,
-    group,
+    make_parts,
     reports_by_pane,
     store_parts,
 )
@@ -86,7 +86,7 @@ class PartsOfWhatIsKept(CuriousWorld):
         asked = range(start_ms // pane_ms, end_ms // pane_ms)
         closed = min(head.closed for head in _heads(replicas))
         counted = sorted(reports_by_pane(replicas, expired(replicas), closed).items())
-        made = group(self.context.minimum, counted)
+        made = make_parts(self.context.minimum, counted)
         return _whole(self, replicas, [p for p in made if _touches(p, asked)], asked)
 
 
@@ -127,7 +127,7 @@ class BehindAnswered(CuriousWorld):
 
 
 def _with_a_rest(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
-    made = [*group(minimum, reports)]
+    made = [*make_parts(minimum, reports)]
     yield from made
     end = made[-1].end if made else reports[0][0] if reports else 0
     rest = [(pane, n) for pane, n in reports if pane >= end and n]
@@ -138,7 +138,7 @@ def _with_a_rest(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[P
 class NothingPending(Patched):
     """The panes after the last part are a part, however small."""
 
-    changes = MappingProxyType({f"{_PARTITION}.answers.group": _with_a_rest})
+    changes = MappingProxyType({f"{_PARTITION}.answers.make_parts": _with_a_rest})
 
 
 def _once_closed_anywhere(

@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ldpstream.agents.partition.cutover import FormatSwitch
 from ldpstream.agents.partition.flushes import Flush
+from ldpstream.agents.partition.loading import FormatSwitch
 from ldpstream.agents.state.context import NEWEST
 from ldpstream.agents.state.records import Head
 from tests.stream.simulation.patched import with_partition

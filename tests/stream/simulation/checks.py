@@ -21,7 +21,7 @@ from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.partition.flushes import Copy
 from ldpstream.agents.state.cells import decode_chunk, decode_late, decode_totals
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.view import missing, windows
+from ldpstream.agents.state.view import behind, windows
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.stream.simulation.closed import check_counts
@@ -268,7 +268,7 @@ class Checks:
                 for number in window.windows(pane):
                     want.setdefault(number, [0, 0])[column] += n
         replicas = [reader.replica for reader in readers]
-        demand(not missing(replicas), "(9) a pane is handed over, and not gathered")
+        demand(not behind(replicas), "(9) a pane is handed over, and not gathered")
         got = windows(world.context, replicas)
         told = {
             info.start_ms // window.hop_ms: [info.n, info.late]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.partition.cutover import reads_less, reads_more
+from ldpstream.agents.partition.loading import reads_less, reads_more
 from tests.soak import seeds
 from tests.stream.simulation.groups import FormatWorker, GroupWorker, TwoFormats, TwoGroups
 from tests.stream.simulation.patched import with_partition

@@ -30,7 +30,7 @@ def test_every_form_of_a_chunk_is_stored_alike(
     held, wanted = Counts(SIZE, CHUNK), np.zeros((4, SIZE), dtype=np.int64)
     touched = set()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(panes, "FEW", few)
+        patch.setattr(panes, "FEW_ENTRIES", few)
         patch.setattr(panes, "ARRAY_BYTES", arrays * CHUNK * 8)
         for pane, place, count, alone in added:
             if alone:

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from ldpstream.agents.partition.clock import MOST_BYTES, ControlError, decode_control
+from ldpstream.agents.partition.clock import MOST_ORDER_BYTES, ControlError, decode_control
 from ldpstream.agents.state.packed import HEAD, PackedError, decode_packed
 from ldpstream.agents.state.records import Head, Key, Name, encode_head, encode_key
 from ldpstream.agents.state.replica import Replica
@@ -48,10 +48,13 @@ def test_a_cell_of_an_epoch_that_no_head_names_is_not_part_of_the_state():
 
 
 LONGEST = (
-    *(one * (MOST_BYTES // len(one) or 1) for one in (b"[", b'"\\', b'{"":', b"{}", b"9,", b"\\")),
-    *(*DEEP, *ENDLESS, bytes(20 * MOST_BYTES)),
-    b'{"close":{"until":"1500","ends":{' + b'"1":1,' * (MOST_BYTES // 8) + b'"1":1}}}',
-    b"[[" + b"0," * (MOST_BYTES // 3) + b"0]]",
+    *(
+        one * (MOST_ORDER_BYTES // len(one) or 1)
+        for one in (b"[", b'"\\', b'{"":', b"{}", b"9,", b"\\")
+    ),
+    *(*DEEP, *ENDLESS, bytes(20 * MOST_ORDER_BYTES)),
+    b'{"close":{"until":"1500","ends":{' + b'"1":1,' * (MOST_ORDER_BYTES // 8) + b'"1":1}}}',
+    b"[[" + b"0," * (MOST_ORDER_BYTES // 3) + b"0]]",
 )
 
 

@@ -1,4 +1,9 @@
-"""The records of a batch together, without an object per record."""
+"""What polls of a partition return, when that was asked for, and where the log then ended.
+
+aiokafka does not say when a fetch was sent, nor where the log ended when it was answered. But a
+client sends the next fetch only after it has processed an answer, so the fetch after an answer that
+is first seen now was sent later than the last check that did not see the answer.
+"""
 
 import time
 from collections.abc import Sequence
@@ -11,15 +16,16 @@ from ldpstream.agents.partition.arrival import UNDATED, Dates
 _APPENDED: Final = 1
 """Timestamp type of records whose timestamp the broker has set (LogAppendTime)."""
 
-Fetched = Any
+_Fetched = Any
 """A record as a consumer or a batch returns it, whose classes have no types in common."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """N >= 1 records of one partition, offsets ascending (a `range` if consecutive).
+    """N >= 1 records of one partition together, without an object per record.
 
-    `appended` says that the broker has set all timestamps, `times_ms`.
+    `offsets` ascend (a `range` if consecutive); `appended` says that the broker has set all
+    timestamps, `times_ms`.
     """
 
     offsets: Sequence[int]
@@ -28,7 +34,7 @@ class Run:
     appended: bool
 
     @classmethod
-    def of(cls, records: Sequence[Fetched]) -> "Run":
+    def of(cls, records: Sequence[_Fetched]) -> "Run":
         """Return records, at least one, as a run."""
         first, last = records[0].offset, records[-1].offset
         consecutive = last - first == len(records) - 1
@@ -46,10 +52,10 @@ class Run:
         return self.offsets[-1]
 
 
-def runs(found: Sequence[Run | Fetched]) -> Sequence[Run]:
+def runs(found: Sequence[Run | _Fetched]) -> Sequence[Run]:
     """Return a consumer's records of a partition as runs."""
     made: list[Run] = []
-    single: list[Fetched] = []
+    single: list[_Fetched] = []
     for one in found:
         if isinstance(one, Run):
             if single:
@@ -59,11 +65,6 @@ def runs(found: Sequence[Run | Fetched]) -> Sequence[Run]:
         else:
             single.append(one)
     return [*made, Run.of(single)] if single else made
-
-
-def steady_ms() -> int:
-    """Return the monotonic time in ms, which setting the clock does not affect."""
-    return time.monotonic_ns() // 1_000_000
 
 
 @dataclass
@@ -109,3 +110,8 @@ class Answers:
         dates = Dates(times_ms, all(run.appended for run in found), self.recent, since_ms)
         self.recent = dates.up_to(len(times_ms))
         return dates
+
+
+def steady_ms() -> int:
+    """Return the monotonic time in ms, which setting the clock does not affect."""
+    return time.monotonic_ns() // 1_000_000

@@ -1,0 +1,235 @@
+"""Rule 6: the head from which an owner continues, after a load and after lost messages.
+
+Every load starts with a new random epoch, from the replica's state and at its head's next offset:
+never from the committed offset, never from the memory of an earlier epoch. The new owner changes
+the stored head in three ways, which take effect when its first flush wins (`starting_head`):
+
+1. All panes of decided windows, and all gathered ones, are closed. Partition 0's head says how
+   many partitions finals wait for (rule 8); the owner of an added partition waits until that number
+   includes it, and by then windows may have been decided without it.
+2. If specs share a source, the head says which state decides messages of no spec. Every state of a
+   collection counts the frames of its own spec; any other message (unreadable, or of an unknown
+   spec) is rejected, counted and copied by exactly one of them. A state that becomes an accepted
+   one writes the offset at which it *hands over* into its head. From that offset on the
+   collection's own state decides, and it does not load before. An owner that still has the earlier
+   configuration cannot continue to decide: its heads lose, and the state that it loads instead
+   contains the offset. To go back, a state that has handed over must accept the other spec.
+3. The head says which format the owner reads (rule 14); `FormatSwitch` later moves the state to a
+   newer one.
+"""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.clock import UnbrokenProbes
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.packed import Record
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.skew import skew_limit_ms
+from ldpstream.agents.state.view import behind
+from ldpstream.agents.state.windows import NEVER, Gap, WindowSpec, add_gap, end_gap
+
+_NO_END: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class SiblingHeads:
+    """The heads of a collection's other states in the same partition, if specs share a source.
+
+    `own` is the head of the collection's own state, None for that state itself; `accepted` are the
+    heads of the specs that it accepts.
+    """
+
+    own: Head | None = None
+    accepted: Sequence[Head] = ()
+
+    @property
+    def all_cut_over(self) -> bool:
+        """Whether all accepted states have recorded where they hand over."""
+        return all(head.cutover != NEVER for head in self.accepted)
+
+
+ALONE: Final = SiblingHeads()
+
+
+def included(replicas: Sequence[Replica]) -> int:
+    """Return the number of partitions that partition 0's head includes; 0 until it is read."""
+    head = replicas[0].head
+    return 0 if head is None else max(1, head.partitions)
+
+
+def loadable(
+    context: Context, partition: int, replicas: Sequence[Replica], siblings: SiblingHeads
+) -> Head | None:
+    """Return the stored head of a partition, or None if it cannot be loaded yet.
+
+    It can be loaded once its replica and partition 0's have reached their logs' ends, none is
+    behind another, partition 0's head includes it (if it was added), and all accepted states have
+    recorded where they hand over.
+    """
+    if partition >= included(replicas) or behind(replicas):
+        return None
+    stored = replicas[partition].head
+    return stored if context.accepted or siblings.all_cut_over else None
+
+
+def starting_head(
+    context: Context,
+    head: Head,
+    replicas: Sequence[Replica],
+    siblings: SiblingHeads,
+    *,
+    source: bytes,
+) -> Head:
+    """Return the head that a new owner continues from, given the stored `head`.
+
+    `source` is the id of the source topic, empty if the broker has none.
+    """
+    first = replicas[0].head
+    assert first is not None, "a partition is loadable after partition 0's log has been read"
+    # 1. Nothing counts into panes of which partition 0 has already taken all there is.
+    closed = max(context.window.closing(first.final), first.grouped, first.gathered)
+    begun = _close_below(context.window, head, closed)
+    # 2. Another state may decide part of the source.
+    begun = _cut_over(context, begun, siblings)
+    # 3. The format, and what this owner reads.
+    begun = _begin_format(context, begun, replicas)
+    return replace(begun, source=source or head.source)
+
+
+def _close_below(window: WindowSpec, head: Head, closed: int) -> Head:
+    if closed <= head.closed:
+        return head
+    clock = max(head.clock, closed * window.pane_ms + window.grace_ms)
+    return replace(head, closed=closed, clock=clock)
+
+
+def _cut_over(context: Context, head: Head, siblings: SiblingHeads) -> Head:
+    if not context.accepted:
+        # The collection's own state takes back what it had left to others.
+        return replace(head, cutover=NEVER) if context.accept else head
+    if head.cutover != NEVER:
+        return head
+    # A state that has read further does not go back for messages left to it.
+    reached = head.next if siblings.own is None else max(head.next, siblings.own.next)
+    return replace(head, cutover=reached)
+
+
+def _begin_format(context: Context, head: Head, replicas: Sequence[Replica]) -> Head:
+    # A state without any head is new: the replicas of all partitions should have been read.
+    heads = [replica.head for replica in replicas if replica.head is not None]
+    begun = max((one.format for one in heads if one.seq), default=context.format)
+    return replace(head, format=max(head.format, begun), reads=context.format)
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The offsets `[first, end)` at which a state also decides messages of other specs."""
+
+    first: int = 0
+    end: int = _NO_END
+
+    def places(self, records: Sequence[Record]) -> range | None:
+        """Return the places of records (offsets ascending) in the range; None if all are in it."""
+        if not records:
+            return None
+        least, largest = records[0][0], records[-1][0]
+        if self.first <= least and largest < self.end:
+            return None
+        if largest < self.first or self.end <= least:
+            return range(0)
+        offsets = [offset for offset, _ in records]
+        return range(bisect_left(offsets, self.first), bisect_left(offsets, self.end))
+
+
+def decided_offsets(head: Head, siblings: SiblingHeads) -> Decided:
+    """Return the offsets that a state decides; `head` is the result of `starting_head`."""
+    end = _NO_END if head.cutover == NEVER else head.cutover
+    before = [other.cutover for other in siblings.accepted if other.cutover < end]
+    return Decided(max([0, *before]), end)
+
+
+def reads_less(stored: Head, work: Head) -> bool:
+    """Return whether to write at once that an owner reads less, since a switch may come."""
+    return work.format < stored.reads > work.reads
+
+
+def reads_more(stored: Head, work: Head) -> bool:
+    """Return whether to write that an owner reads more, because a switch waits for it."""
+    return work.format < work.reads > stored.reads
+
+
+class FormatSwitch:
+    """Decides in which format the owner of a partition writes next.
+
+    Partition 0's owner raises it once all heads have said for long enough that their writers read a
+    newer one. If the process was suspended in between, this time starts again, because another
+    owner may have written meanwhile.
+    """
+
+    def __init__(self, context: Context, partition: int) -> None:
+        self._context = context
+        self._partition = partition
+        self._readable = 0
+        self._looks = UnbrokenProbes(context.gap_ms)
+
+    def look(self, work: Head, heads: Sequence[Head], *, now_ms: int) -> tuple[Head, bool]:
+        """Return the next head in its format, and whether this is a switch, to be written at once.
+
+        `heads` are the winning heads of all known partitions. The owners of other partitions follow
+        partition 0's head with their next write.
+        """
+        if self._partition and heads[0].format > work.format:
+            return replace(work, format=heads[0].format), False
+        if self._partition or work.format >= self._context.format:
+            return work, False
+        readable = min(self._context.format, *(head.reads for head in heads))
+        if readable != self._readable or len(heads) < work.partitions:
+            self._readable = readable
+            self._looks.broken()
+        self._looks.probed(now_ms)
+        long_enough = self._looks.last_for(self._context.switch_ms, now_ms=now_ms)
+        if readable <= work.format or not long_enough:
+            return work, False
+        return replace(work, format=readable), True
+
+
+def skip_lost(
+    context: Context, work: Head, offset: int, decided: Decided, *, now_ms: int
+) -> tuple[Head, int]:
+    """Return the head past messages that retention deleted unread, and how many are lost.
+
+    It continues at `offset`, at least `next`. Messages before those that this state `decided`
+    belong to another state.
+
+    All panes to which lost messages may have belonged are marked: those not closed yet, up to the
+    latest time that the broker may have accepted by now (allowing for this clock being behind the
+    broker's), or up to the arrival of the next message (`bound_gap`).
+    """
+    lost = max(0, offset - max(work.next, decided.first))
+    if not lost:
+        return (replace(work, next=offset) if offset > work.next else work), 0
+    window = context.window
+    latest_ms = now_ms + skew_limit_ms(window.grace_ms) + window.future_ms
+    gap = Gap(work.closed, max(work.closed, window.pane(latest_ms)), lost)
+    gaps = add_gap(work.gaps, gap)
+    return replace(work, next=offset, lost=work.lost + lost, gaps=gaps), lost
+
+
+def bound_gap(context: Context, work: Head, gap: Gap, arrived: Arrivals, *, now_ms: int) -> Head:
+    """Return the head whose gap before some messages ends at the arrival of the first of them.
+
+    If that is later than now, this clock is behind the broker's, perhaps by more than tolerated:
+    then the message determines how long the gap is.
+    """
+    window = context.window
+    first_ms = int(np.atleast_1d(arrived.clock_ms)[0])
+    last = window.pane(first_ms + window.future_ms)
+    last = last if first_ms > now_ms else min(last, gap.last)
+    return replace(work, gaps=end_gap(work.gaps, gap, last))
