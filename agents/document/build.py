@@ -26,11 +26,7 @@ from ldpstream.agents.document.model import (
     Window,
 )
 from ldpstream.agents.document.priors import prior_parts
-from ldpstream.agents.document.queries import (
-    linear_estimates,
-    quantile_estimates,
-    range_estimates,
-)
+from ldpstream.agents.document.queries import linear_estimates, quantile_estimates, range_estimates
 from ldpstream.agents.document.weights import Weights
 from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
