@@ -60,7 +60,7 @@ class AnswerProcess:
         try:
             process = self._process = self._process or _start()
         except OSError as error:
-            raise AbortedError(f"its process could not be started: {error}") from error
+            raise AbortedError(f"its process could not be started: {error.strerror}") from error
         asked, answers = process.stdin, process.stdout
         assert asked is not None
         assert answers is not None
@@ -112,8 +112,8 @@ def _aborted(code: int | None) -> AbortedError:
     """Return the error for a process that ended with a code, negative for a signal."""
     if code is None or code >= 0:
         return AbortedError(f"its process ended with code {code}")
-    name = signal.Signals(-code).name
-    return AbortedError(f"its process was ended by {name}", by_limit=name == "SIGKILL")
+    said = f"its process was ended by signal {-code}, {signal.strsignal(-code)}"
+    return AbortedError(said, by_limit=-code == signal.SIGKILL)
 
 
 def serve(asked: BinaryIO, answers: BinaryIO) -> None:

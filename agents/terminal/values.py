@@ -28,8 +28,8 @@ from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
 Row = Sequence[str]
 
-_NAMED: Final = 3
-_ENOUGH: Final = 10_000
+_NAMED_LINES: Final = 3
+_ENOUGH_LINES: Final = 10_000
 """After this many bad lines the rest of a file is not read: each costs some 30 us."""
 
 
@@ -60,7 +60,7 @@ class BadLines:
     def note(self, line: int, expected: str) -> None:
         """Count a bad line; lines come in order, from 1 on."""
         self.count += 1
-        if len(self.first) < _NAMED:
+        if len(self.first) < _NAMED_LINES:
             self.first.append((line, expected))
 
     def enough(self, lines: int, chunk: int, *, whole: bool) -> bool:
@@ -69,7 +69,7 @@ class BadLines:
         Only a `whole` input is read on, to count its bad lines: a pipe may never end. A file that
         is bad throughout is not worth reading.
         """
-        if whole and self.count < _ENOUGH:
+        if whole and self.count < _ENOUGH_LINES:
             return False
         self.ended = lines < chunk
         return True
