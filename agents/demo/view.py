@@ -85,7 +85,7 @@ def _lines(console: Console, seconds: float | None) -> Screen:
         nonlocal shown
         shown += 1
         if shown % _LINES_EVERY == 0:
-            parts = [progress_line(moment, seconds), leaders_line(comparisons)]
+            parts = [_progress_line(moment, seconds), _leaders_line(comparisons)]
             console.print(" | ".join(filter(None, parts)), markup=False, soft_wrap=True)
 
     return write
@@ -103,12 +103,12 @@ def live_view(
             f"{document.window.start} to {document.window.end} ({state}), {document.n:,} reports"
         )
         lines.append(comparison_table(comparisons, caption))
-    lines.append(Text(progress_line(moment, seconds)))
+    lines.append(Text(_progress_line(moment, seconds)))
     lines.append(Text(f"live page: {moment.url}   end: Ctrl-C", style="bold"))
     return Group(*lines)
 
 
-def progress_line(moment: Moment, seconds: float | None) -> str:
+def _progress_line(moment: Moment, seconds: float | None) -> str:
     """Return the progress of the demonstration on one line."""
     until = f"{moment.elapsed_seconds:.0f} s"
     if seconds is not None:
@@ -121,7 +121,7 @@ def progress_line(moment: Moment, seconds: float | None) -> str:
     )
 
 
-def leaders_line(comparisons: Sequence[Comparison]) -> str:
+def _leaders_line(comparisons: Sequence[Comparison]) -> str:
     """Return the first values next to the truth, on one line."""
     parts = [
         f"{one.name} {percent(one.entry.share)} [{percent(one.entry.low)}, "

@@ -93,7 +93,10 @@ async def status(request: web.Request) -> web.Response:
 
 
 async def window_list(request: web.Request) -> web.Response:
-    """Answer the windows with reports, oldest first, with a link to the next page."""
+    """Answer the windows with reports, oldest first, with a link to the next page.
+
+    Pages go forward from the oldest window, or backward from the newest.
+    """
     served = readable_collection(request)
     form = wanted_format(request)
     page = read_page(request.query)

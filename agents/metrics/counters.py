@@ -33,7 +33,7 @@ FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
 
 
-class DelayCollector(Collector):
+class _DelayCollector(Collector):
     """Adds up how late and how old reports arrive, a batch at a time.
 
     `prometheus_client`'s own histograms take only one observation per call.
@@ -176,7 +176,7 @@ class Metrics(ProcessMetrics):
         Gauge("ldpstream_build_info", "Always 1", ["version"], registry=registry).labels(
             __version__
         ).set(1)
-        self._delays = DelayCollector()
+        self._delays = _DelayCollector()
         registry.register(self._delays)
 
     def track(self, pipeline: ServedPipeline) -> None:

@@ -1,4 +1,4 @@
-"""How value lines are read: the options, the columns, plausible times, and what bad lines do."""
+"""How value lines are read: options, columns, plausible times, and what happens to bad lines."""
 
 from dataclasses import dataclass
 from typing import Final
