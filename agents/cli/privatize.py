@@ -14,12 +14,7 @@ from ldpstream.agents.terminal.common import (
     refuse_one_report,
     refuse_words,
 )
-from ldpstream.agents.terminal.ledgers import (
-    Spending,
-    ledger_options,
-    opened,
-    releases,
-)
+from ldpstream.agents.terminal.ledgers import Spending, ledger_options, opened, releases
 from ldpstream.agents.terminal.reading import AskedReading, Reading, reading_options
 from ldpstream.agents.terminal.reports import write_reports
 from ldpstream.agents.terminal.values import read_values

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ldpstream.agents.config.topic_names import Topics
     from ldpstream.agents.config.worker import Shard, WorkerConfig
     from ldpstream.agents.privacy.over_time import SpreadConfig
-    from ldpstream.agents.query.ranges import Range
+    from ldpstream.agents.query.queries import Range
     from ldpstream.agents.state.windows import WindowSpec
 else:
     __getattr__ = handed_on(
@@ -27,7 +27,7 @@ else:
             "ldpstream.agents.privacy.over_time": "SpreadConfig",
             "ldpstream.agents.config.topic_names": "Topics",
             "ldpstream.agents.config.worker": "Shard WorkerConfig",
-            "ldpstream.agents.query.ranges": "Range",
+            "ldpstream.agents.query.queries": "Range",
             "ldpstream.agents.state.windows": "WindowSpec",
         },
     )

@@ -8,7 +8,8 @@ from typing import Final
 from aiokafka import AIOKafkaProducer
 
 from ldpstream.agents.client import Client
-from ldpstream.agents.demo.setting import COLLECTION, SentReports, ask_estimate, ask_windows
+from ldpstream.agents.demo.devices import SentReports
+from ldpstream.agents.demo.setting import COLLECTION, ask_estimate, ask_windows
 from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState

@@ -18,15 +18,9 @@ from rich.console import Console
 from ldpstream.agents.client import Client
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.demo.city import City, build_city
-from ldpstream.agents.demo.devices import Devices
+from ldpstream.agents.demo.devices import Devices, SentReports
 from ldpstream.agents.demo.finish import finish
-from ldpstream.agents.demo.setting import (
-    COLLECTION,
-    WINDOW_MS,
-    SentReports,
-    ask_newest,
-    demo_config,
-)
+from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, ask_newest, demo_config
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Moment, compare, open_screen
 from ldpstream.agents.http import HttpUnavailableError
@@ -40,11 +34,42 @@ from ldpstream.agents.terminal.errors import Failed
 from ldpstream.agents.terminal.tables import table_console
 from ldpstream.agents.worker import work
 
+INTERRUPTED: Final = 130
+USUAL_PORT: Final = 6066
+LOOK_SECONDS: Final = 1.0
+_STEP_SECONDS: Final = 0.1
+_STOP_SECONDS: Final = 2.0
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class Interrupts:
-    """Takes over SIGINT, SIGTERM and SIGHUP, for as long as the process lives.
+class DemoError(RuntimeError):
+    """The demonstration cannot continue; the message says why."""
+
+
+_FAILURES: Final = (
+    DemoError,
+    Failed,
+    HttpUnavailableError,
+    TopicError,
+    BrokerUnavailableError,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """How the demonstration runs: `rate` in reports per second; `seconds` None until Ctrl-C.
+
+    `port` None is the worker's usual one, or any free one if that is taken.
+    """
+
+    seconds: float | None
+    port: int | None
+    rate: int
+    seed: int
+
+
+class _Interrupts:
+    """SIGINT, SIGTERM and SIGHUP as a callback, for as long as the process lives.
 
     A signal before `connect` is remembered; later ones call back on the running event loop. After
     the loop has ended they do nothing, so that cleaning up is not interrupted. `ignore` keeps it
@@ -76,39 +101,6 @@ class Interrupts:
             self._loop.call_soon_threadsafe(self._callback)
 
 
-INTERRUPTED: Final = 130
-USUAL_PORT: Final = 6066
-LOOK_SECONDS: Final = 1.0
-_STEP_SECONDS: Final = 0.1
-_STOP_SECONDS: Final = 2.0
-
-
-class DemoError(RuntimeError):
-    """The demonstration cannot continue; the message says why."""
-
-
-_FAILURES: Final = (
-    DemoError,
-    Failed,
-    HttpUnavailableError,
-    TopicError,
-    BrokerUnavailableError,
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DemoOptions:
-    """How the demonstration runs: `rate` in reports per second; `seconds` None until Ctrl-C.
-
-    `port` None is the worker's usual one, or any free one if that is taken.
-    """
-
-    seconds: float | None
-    port: int | None
-    rate: int
-    seed: int
-
-
 def run_demo(options: DemoOptions) -> int:
     """Run the demonstration, and return its exit code.
 
@@ -119,14 +111,14 @@ def run_demo(options: DemoOptions) -> int:
     It keeps the handlers of these signals, and may end the process (`run_and_leave`).
     """
     set_up_logging()
-    interrupts = Interrupts()
+    interrupts = _Interrupts()
     try:
         return run_and_leave(_run(options, interrupts))
     finally:
         interrupts.ignore()
 
 
-async def _run(options: DemoOptions, interrupts: Interrupts) -> int:
+async def _run(options: DemoOptions, interrupts: _Interrupts) -> int:
     console = table_console()
     city = build_city(options.seed)
     try:
@@ -188,7 +180,7 @@ class _Demo:
     def _collection(self) -> CollectionConfig:
         return self._config.collections[COLLECTION]
 
-    async def run(self, interrupts: Interrupts) -> Summary:
+    async def run(self, interrupts: _Interrupts) -> Summary:
         """Run all parts, and return the summary."""
         task = asyncio.current_task()
         assert task is not None

@@ -1,4 +1,7 @@
-"""What the demonstration shows while it runs: estimates with bounds, next to the truth."""
+"""What the demonstration shows while it runs: estimates with bounds, next to the truth.
+
+A terminal is redrawn, a file or pipe gets lines.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -11,7 +14,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.demo.setting import SentReports
+from ldpstream.agents.demo.devices import SentReports
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.terminal.labels import label_text
@@ -20,6 +23,7 @@ from ldpstream.mechanisms.base.times import parse_time
 
 _SCALE_COLUMNS: Final = 17
 _LEADERS: Final = 3
+_LINES_EVERY: Final = 2  # moments
 
 
 @dataclass(frozen=True)
@@ -55,41 +59,36 @@ class Moment:
     document: EstimateDocument | None
 
 
-def compare(
-    document: EstimateDocument | None, sent: SentReports, places: Sequence[str]
-) -> list[Comparison]:
-    """Return the document's values, each with its true share in the same window."""
-    if document is None or document.window is None:
-        return []
-    shares = sent.shares(parse_time(document.window.start))
-    index = {place: i for i, place in enumerate(places)}
-    return [
-        Comparison(entry, None if shares is None else float(shares[index[label_text(entry.value)]]))
-        for entry in document.distribution
-    ]
+Screen = Callable[[Moment, Sequence[Comparison]], None]
+"""A function that shows one moment; called once per second."""
 
 
-def progress_line(moment: Moment, seconds: float | None) -> str:
-    """Return the progress of the demonstration on one line."""
-    until = f"{moment.elapsed_seconds:.0f} s"
-    if seconds is not None:
-        until += f" of {seconds:g} s"
-    hour, minute = divmod(int(moment.hour * 60), 60)
-    status = moment.status
-    return (
-        f"{until} | {hour:02d}:{minute:02d} in the city | sent {moment.sent:,} | "
-        f"counted {status.counted:,} | late {status.late:,} | rejected {status.rejected:,}"
-    )
+@contextmanager
+def open_screen(console: Console, seconds: float | None) -> Iterator[Screen]:
+    """Return a screen for a demonstration of this many seconds; None: until interrupted."""
+    # Not `is_terminal`, which FORCE_COLOR makes true for a pipe.
+    if not console.file.isatty():
+        yield _lines(console, seconds)
+        return
+    with Live(console=console, auto_refresh=False) as live:
+
+        def redraw(moment: Moment, comparisons: Sequence[Comparison]) -> None:
+            live.update(live_view(moment, comparisons, seconds), refresh=True)
+
+        yield redraw
 
 
-def leaders_line(comparisons: Sequence[Comparison]) -> str:
-    """Return the first values next to the truth, on one line."""
-    parts = [
-        f"{one.name} {percent(one.entry.share)} [{percent(one.entry.low)}, "
-        f"{percent(one.entry.high)}] (true {percent(one.truth)})"
-        for one in comparisons[:_LEADERS]
-    ]
-    return " | ".join(parts)
+def _lines(console: Console, seconds: float | None) -> Screen:
+    shown = 0
+
+    def write(moment: Moment, comparisons: Sequence[Comparison]) -> None:
+        nonlocal shown
+        shown += 1
+        if shown % _LINES_EVERY == 0:
+            parts = [_progress_line(moment, seconds), _leaders_line(comparisons)]
+            console.print(" | ".join(filter(None, parts)), markup=False, soft_wrap=True)
+
+    return write
 
 
 def live_view(
@@ -104,9 +103,46 @@ def live_view(
             f"{document.window.start} to {document.window.end} ({state}), {document.n:,} reports"
         )
         lines.append(comparison_table(comparisons, caption))
-    lines.append(Text(progress_line(moment, seconds)))
+    lines.append(Text(_progress_line(moment, seconds)))
     lines.append(Text(f"live page: {moment.url}   end: Ctrl-C", style="bold"))
     return Group(*lines)
+
+
+def _progress_line(moment: Moment, seconds: float | None) -> str:
+    """Return the progress of the demonstration on one line."""
+    until = f"{moment.elapsed_seconds:.0f} s"
+    if seconds is not None:
+        until += f" of {seconds:g} s"
+    hour, minute = divmod(int(moment.hour * 60), 60)
+    status = moment.status
+    return (
+        f"{until} | {hour:02d}:{minute:02d} in the city | sent {moment.sent:,} | "
+        f"counted {status.counted:,} | late {status.late:,} | rejected {status.rejected:,}"
+    )
+
+
+def _leaders_line(comparisons: Sequence[Comparison]) -> str:
+    """Return the first values next to the truth, on one line."""
+    parts = [
+        f"{one.name} {percent(one.entry.share)} [{percent(one.entry.low)}, "
+        f"{percent(one.entry.high)}] (true {percent(one.truth)})"
+        for one in comparisons[:_LEADERS]
+    ]
+    return " | ".join(parts)
+
+
+def compare(
+    document: EstimateDocument | None, sent: SentReports, places: Sequence[str]
+) -> list[Comparison]:
+    """Return the document's values, each with its true share in the same window."""
+    if document is None or document.window is None:
+        return []
+    shares = sent.shares(parse_time(document.window.start))
+    index = {place: i for i, place in enumerate(places)}
+    return [
+        Comparison(entry, None if shares is None else float(shares[index[label_text(entry.value)]]))
+        for entry in document.distribution
+    ]
 
 
 def comparison_table(comparisons: Sequence[Comparison], caption: str) -> Table:
@@ -145,38 +181,3 @@ def _picture(one: Comparison, high: float) -> str:
 
 def _column(share: float, high: float) -> int:
     return round(min(max(share / high, 0.0), 1.0) * (_SCALE_COLUMNS - 1))
-
-
-LINES_EVERY: Final = 2
-
-
-Screen = Callable[[Moment, Sequence[Comparison]], None]
-"""A function that shows one moment; called once per second."""
-
-
-@contextmanager
-def open_screen(console: Console, seconds: float | None) -> Iterator[Screen]:
-    """Return a screen for a demonstration of this many seconds; None: until interrupted."""
-    # Not `is_terminal`, which FORCE_COLOR makes true for a pipe.
-    if not console.file.isatty():
-        yield _lines(console, seconds)
-        return
-    with Live(console=console, auto_refresh=False) as live:
-
-        def redraw(moment: Moment, comparisons: Sequence[Comparison]) -> None:
-            live.update(live_view(moment, comparisons, seconds), refresh=True)
-
-        yield redraw
-
-
-def _lines(console: Console, seconds: float | None) -> Screen:
-    shown = 0
-
-    def write(moment: Moment, comparisons: Sequence[Comparison]) -> None:
-        nonlocal shown
-        shown += 1
-        if shown % LINES_EVERY == 0:
-            parts = [progress_line(moment, seconds), leaders_line(comparisons)]
-            console.print(" | ".join(filter(None, parts)), markup=False, soft_wrap=True)
-
-    return write

@@ -13,7 +13,7 @@ from ldpstream.agents.document.entries import (
 )
 from ldpstream.agents.document.model import EstimateDocument, Window
 from ldpstream.agents.query.options import EstimateOptions
-from ldpstream.agents.query.ranges import Range
+from ldpstream.agents.query.queries import Range
 
 __all__ = [
     "Calibration",

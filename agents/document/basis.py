@@ -1,7 +1,12 @@
-"""The input of all estimates in a document, prepared once; of records, that about one attribute."""
+"""What all estimates of a document share: their input, prepared once, and an entry's numbers.
+
+Undefined numbers are null. So are those about a part of merged blocks
+(`ldpstream.agents.state.blocks`): these have one common number of reports, which the totals spread
+evenly over their values. That concerns a value in merged blocks, a range or linear query that cuts
+them, and all quantiles, which need every prefix.
+"""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self, TypedDict, cast
 
@@ -10,7 +15,6 @@ import numpy as np
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.entries import Number
-from ldpstream.agents.document.model import MergedBlocks
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
@@ -104,10 +108,6 @@ def of_attribute(
     return replace(totals, statistic=statistic, n=n), replace(options, sampling=sampling)
 
 
-LISTED: Final = 1_000
-"""The most runs of merged blocks that a document lists."""
-
-
 class Numbers(TypedDict):
     """The columns of one entry."""
 
@@ -149,23 +149,3 @@ def numbers(
     for place in [] if shown is None else np.flatnonzero(~shown).tolist():
         rows[place] = _NOTHING
     return rows
-
-
-def whole_sets(hidden: Bools, sets: Sequence[Integers]) -> Bools:
-    """Return which sets of values, given by index, contain all hidden values or none."""
-    number = int(hidden.sum())
-    return np.array([int(hidden[values].sum()) in (0, number) for values in sets], dtype=np.bool_)
-
-
-def whole_queries(hidden: Bools, weights: Floats) -> Bools:
-    """Return which linear queries `(q, k)` give all hidden values one weight."""
-    inside = weights[:, hidden]
-    whole: Bools = (inside == inside[:, :1]).all(axis=1)
-    return whole
-
-
-def merged_blocks(merged: Bools, count: int) -> MergedBlocks:
-    """Return the document's field `merged`, for blocks `(blocks,)` with this many reports."""
-    edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
-    runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
-    return MergedBlocks(blocks=int(merged.sum()), runs=runs[:LISTED].tolist(), count=count)

@@ -7,7 +7,6 @@ reports give the same numbers, bit for bit.
 import math
 from collections.abc import Callable
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -15,45 +14,31 @@ import numpy as np
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.areas import find_areas
-from ldpstream.agents.document.basis import (
-    Basis,
-    Numbers,
-    merged_blocks,
-    numbers,
-    of_attribute,
-    whole_sets,
-)
-from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
+from ldpstream.agents.document.basis import Basis, Numbers, numbers, of_attribute
+from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate
 from ldpstream.agents.document.listed import Listed, list_values
 from ldpstream.agents.document.model import (
     ActiveEstimate,
     CentralLoss,
     EstimateDocument,
     LostMessages,
+    MergedBlocks,
     Window,
 )
 from ldpstream.agents.document.priors import prior_parts
-from ldpstream.agents.document.weights import Weights, linear_estimates
+from ldpstream.agents.document.queries import linear_estimates, quantile_estimates, range_estimates
+from ldpstream.agents.document.weights import Weights
 from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
-from ldpstream.agents.query.ranges import Range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import ANYTIME
-from ldpstream.estimators.estimate import estimate_prepared
-from ldpstream.estimators.quantiles.prefixes import Prefixes
-from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
-from ldpstream.estimators.queries.counts import prepare_sets
-from ldpstream.estimators.queries.queries import PreparedSets, range_values
-from ldpstream.mechanisms.base.arrays import Floats, Integers
-from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.arrays import Bools, Floats
 from ldpstream.mechanisms.base.times import format_time
-from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
-from ldpstream.mechanisms.interface.mechanism import Mechanism
 
-_KEPT_ENTRIES: Final = 1 << 14
-"""Prepared ranges are cached up to this many entries (ranges x statistic): at most half a MiB."""
+_LISTED_RUNS: Final = 1_000
+"""The most runs of merged blocks that a document lists."""
 
 
 def build_document(
@@ -163,7 +148,7 @@ def _estimates(
     # 1. The estimates of values and ranges, and the sums of weights in them.
     listed = list_values(basis)
     values = _value_estimates(basis, listed)
-    ranges = _range_estimates(basis, listed.projected) if chosen.ranges else []
+    ranges = range_estimates(basis, listed.projected) if chosen.ranges else []
     if isinstance(domain, WeightedDomain):
         weights = Weights(collection.spec.mechanism, domain, totals, chosen)
         values = weights.add_to_values(listed.indices, values)
@@ -179,45 +164,11 @@ def _estimates(
         "projection": chosen.project,
         "distribution": values,
         "ranges": ranges,
-        "quantiles": _quantile_estimates(basis) if chosen.quantiles else [],
+        "quantiles": quantile_estimates(basis) if chosen.quantiles else [],
         "influence": max(influences, default=None),
         "forged": min(forged, default=None),
     }
     return fields | devices | _further_fields(collection, totals, basis, listed.projected)
-
-
-def _further_fields(
-    collection: CollectionConfig, totals: WindowTotals, basis: Basis, projected: Floats | None
-) -> dict[str, Any]:
-    """Return the fields of only some collections, spans and options."""
-    fields: dict[str, Any] = {}
-    mechanism, options = collection.spec.mechanism, basis.options
-    if totals.window is not None:
-        fields["span"] = _window(totals.start_ms, totals.end_ms)
-    if totals.merged is not None:
-        fields["merged"] = merged_blocks(totals.merged, basis.merged_reports)
-    if options.linear:
-        fields["linear"] = linear_estimates(basis, projected)
-    if options.areas:
-        fields["areas"] = find_areas(basis)
-    if basis.fitted is not None:
-        deviance = basis.fitted.deviance
-        fields["deviance"] = deviance if math.isfinite(deviance) else None
-    if options.method in ANYTIME:
-        fields["sharpest"] = options.sharpest
-    if isinstance(mechanism, Lip):
-        fields |= prior_parts(collection.spec, mechanism, totals, options)
-    return fields
-
-
-def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], bytes]:
-    """Return the function that writes the content of a collection's finals."""
-
-    def write(totals: WindowTotals) -> bytes:
-        window = totals.window or (totals.start_ms, totals.end_ms)
-        return build_document(collection, totals, window=window, final=True).to_json()
-
-    return write
 
 
 def _value_estimates(basis: Basis, listed: Listed) -> list[ValueEstimate]:
@@ -234,68 +185,45 @@ def _value_estimates(basis: Basis, listed: Listed) -> list[ValueEstimate]:
     )
 
 
-def _range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstimate]:
-    ranges, n = basis.options.ranges, basis.n
-    few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
-    prepare = _kept_ranges if few else _prepare_ranges
-    sets, given, prepared = prepare(basis.mechanism, basis.own, ranges, keep=few)
-    # `list_values` has checked that the statistic counts n reports.
-    estimate = estimate_prepared(
-        basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
-    )
-    shares = None if projected is None else np.array([projected[s].sum() for s in sets])
-    shown = None if basis.hidden is None else whole_sets(basis.hidden, sets)
-    rows = numbers(estimate, n, shares, shown)
-    return [RangeEstimate(name=a.name, **r) for a, r in zip(ranges, rows, strict=True)]
+def _further_fields(
+    collection: CollectionConfig, totals: WindowTotals, basis: Basis, projected: Floats | None
+) -> dict[str, Any]:
+    """Return the fields of only some collections, spans and options."""
+    fields: dict[str, Any] = {}
+    mechanism, options = collection.spec.mechanism, basis.options
+    if totals.window is not None:
+        fields["span"] = _window(totals.start_ms, totals.end_ms)
+    if totals.merged is not None:
+        fields["merged"] = _merged_blocks(totals.merged, basis.merged_reports)
+    if options.linear:
+        fields["linear"] = linear_estimates(basis, projected)
+    if options.areas:
+        fields["areas"] = find_areas(basis)
+    if basis.fitted is not None:
+        deviance = basis.fitted.deviance
+        fields["deviance"] = deviance if math.isfinite(deviance) else None
+    if options.method in ANYTIME:
+        fields["sharpest"] = options.sharpest
+    if isinstance(mechanism, Lip):
+        fields |= prior_parts(collection.spec, mechanism, totals, options)
+    return fields
 
 
-def _prepare_ranges(
-    mechanism: Mechanism, own: Domain, ranges: tuple[Range, ...], *, keep: bool
-) -> tuple[list[Integers], list[Integers], PreparedSets]:
-    """Return each range's values, the values that devices report for them, and the prepared sets.
-
-    They are the same for every window.
-    """
-    shape, of_own = own.estimated.shape, own.estimated_indices
-    sets = [range_values(shape, asked.bounds) for asked in ranges]
-    given = sets if of_own is None else [np.flatnonzero(np.isin(of_own, one)) for one in sets]
-    return sets, given, prepare_sets(mechanism, given, keep=keep)
+def _merged_blocks(merged: Bools, count: int) -> MergedBlocks:
+    """Return the document's field `merged`, for blocks `(blocks,)` with this many reports."""
+    edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
+    runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
+    return MergedBlocks(blocks=int(merged.sum()), runs=runs[:_LISTED_RUNS].tolist(), count=count)
 
 
-_kept_ranges = lru_cache(maxsize=16)(_prepare_ranges)
+def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], bytes]:
+    """Return the function that writes the content of a collection's finals."""
 
+    def write(totals: WindowTotals) -> bytes:
+        window = totals.window or (totals.start_ms, totals.end_ms)
+        return build_document(collection, totals, window=window, final=True).to_json()
 
-def _quantile_estimates(basis: Basis) -> list[QuantileEstimate]:
-    asked, domain = basis.options.quantiles, basis.domain
-    if basis.hidden is not None:
-        return [QuantileEstimate(p=p, value=None, low=None, high=None) for p in asked]
-    prefixes = _prefixes(basis.mechanism, basis.own)
-    found = estimate_quantiles(
-        basis.mechanism, basis.statistic, basis.n, asked, prefixes=prefixes, **basis.keywords
-    )
-    values = found.value if basis.fitted is None else positions(basis.fitted.shares, asked)
-    rows = zip(found.p, values, found.low, found.high, strict=True)
-    named = {} if found.form is None else {"bound": found.form}
-    return [
-        QuantileEstimate(
-            p=float(p),
-            value=_label(domain, value),
-            low=_label(domain, low),
-            high=_label(domain, high),
-            **named,
-        )
-        for p, value, low, high in rows
-    ]
-
-
-@lru_cache(maxsize=16)
-def _prefixes(mechanism: Mechanism, domain: Domain) -> Prefixes:
-    """Prepare a mechanism's prefixes, which is costly and the same for every document."""
-    return Prefixes.of(mechanism, domain.estimated_indices)
-
-
-def _label(domain: Domain, position: float) -> Json:
-    return domain.label(int(position)) if math.isfinite(position) else None
+    return write
 
 
 def _window(start_ms: int, end_ms: int) -> Window:

@@ -1,18 +1,16 @@
-"""The entries of a document as columns, for pandas and other libraries."""
+"""The entries of a document as columns: for tables in pandas, and for plots in matplotlib.
 
-from collections.abc import Iterable, Mapping
+Both libraries are imported only where they are used.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from ldpstream.mechanisms.base.lazy import imported
 
 if TYPE_CHECKING:
     import pandas as pd
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
 
 Part = Literal["values", "ranges", "quantiles", "linear"]
 """Which entries: shares of values or ranges, quantiles, or means of linear queries."""
@@ -29,6 +27,9 @@ FIELDS: Final[Mapping[Part, Mapping[str, str]]] = {
     },
 }
 """The columns of each part, and the field of an entry in each."""
+
+_DRAWN_ALONE: Final = 40
+"""Up to this many entries are drawn on a line each; more as a curve."""
 
 
 def to_columns(entries: Iterable[object], part: Part) -> dict[str, list[Any]]:
@@ -48,6 +49,11 @@ def to_columns(entries: Iterable[object], part: Part) -> dict[str, list[Any]]:
     }
 
 
+def _hashable(label: Any) -> Any:
+    """Return a label as a hashable value, so that tables can be grouped by it."""
+    return tuple(map(_hashable, label)) if isinstance(label, list) else label
+
+
 def to_frame(columns: Mapping[str, list[Any]]) -> "pd.DataFrame":
     """Return columns as a pandas table.
 
@@ -57,15 +63,6 @@ def to_frame(columns: Mapping[str, list[Any]]) -> "pd.DataFrame":
     pandas = imported("pandas", "notebook", "to_frame", "; to_columns works without it")
     frame: pd.DataFrame = pandas.DataFrame(dict(columns))
     return frame
-
-
-def _hashable(label: Any) -> Any:
-    """Return a label as a hashable value, so that tables can be grouped by it."""
-    return tuple(map(_hashable, label)) if isinstance(label, list) else label
-
-
-LISTED: Final = 40
-"""Up to this many entries are drawn on a line each; more as a curve."""
 
 
 def new_axes() -> "Axes":
@@ -89,7 +86,7 @@ def draw_entries(columns: Mapping[str, Sequence[Any]], axes: "Axes", *, title: s
     middle, low, high = (_numbers(columns[name]) for name in (what, "low", "high"))
     axes.set_title(title)
     places = range(len(names))
-    if len(names) > LISTED:
+    if len(names) > _DRAWN_ALONE:
         axes.fill_between(places, low, high, alpha=0.25, linewidth=0.0)
         axes.plot(places, middle)
         axes.set_xlabel("values, in the document's order")

@@ -7,21 +7,14 @@ from typing import TypeVar
 
 import numpy as np
 
-from ldpstream.agents.document.basis import Basis, numbers, whole_queries
-from ldpstream.agents.document.entries import (
-    LinearEstimate,
-    RangeEstimate,
-    ValueEstimate,
-    WeightEstimate,
-)
+from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate, WeightEstimate
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import OptionKeywords
-from ldpstream.estimators.estimate import estimate_linear
 from ldpstream.estimators.queries.queries import range_values
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -80,32 +73,3 @@ def _weigh(entries: list[Entry], found: Estimate) -> list[Entry]:
         weight = WeightEstimate(total=total, se=se, low=low, high=high, bound=form or None)
         weighed.append(entry.model_copy(update={"weight": weight}))
     return weighed
-
-
-def linear_estimates(basis: Basis, projected: Floats | None) -> list[LinearEstimate]:
-    """Return the means that were asked for, from the projected shares `(k,)` if there are any.
-
-    What devices report in addition to the value does not change its weight. A query that gives
-    `hidden` values different weights has no numbers.
-    """
-    queries, n = basis.options.linear, basis.n
-    weights = np.stack([asked.weights for asked in queries])
-    means = None if projected is None else weights @ projected
-    given = weights if basis.given is None else weights[:, basis.given]
-    estimate = estimate_linear(basis.mechanism, basis.statistic, n, given, **basis.keywords)
-    shown = None if basis.hidden is None else whole_queries(basis.hidden, weights)
-    rows = numbers(estimate, n, means, shown)
-    return [
-        LinearEstimate(
-            name=asked.name,
-            mean=row["share"],
-            total=row["count"],
-            se=row["se"],
-            low=row["low"],
-            high=row["high"],
-            influence=row["influence"],
-            forged=row["forged"],
-            bound=row["bound"],
-        )
-        for asked, row in zip(queries, rows, strict=True)
-    ]

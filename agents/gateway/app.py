@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.gateway import ANY_ORIGIN
-from ldpstream.agents.gateway.checked import RETRY_SECONDS, TITLES, UploadRefusedError
+from ldpstream.agents.gateway.checked import UploadRefusedError
 from ldpstream.agents.gateway.topics import NewestRounds
 from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.http.access import Access
@@ -35,7 +35,22 @@ _HEADERS: Final = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_TITLES: Final = {
+    400: "Not an upload",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not found",
+    405: "Method not allowed",
+    409: "Conflict",
+    410: "Too few",
+    413: "Too large",
+    415: "Unsupported media type",
+    429: "The queue is full",
+    503: "Try again later",
+}
 _RETRIED: Final = frozenset({429, 503})
+_RETRY_SECONDS: Final = 2
+"""The value of `Retry-After` of these."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -253,7 +268,7 @@ def _json(content: object) -> web.Response:
 
 
 def _problem(status: int, detail: str, *, headers: Mapping[str, str] | None = None) -> web.Response:
-    title = TITLES.get(status, detail)
+    title = _TITLES.get(status, detail)
     problem = {"type": "about:blank", "title": title, "status": status, "detail": detail}
     response = web.Response(
         text=json.dumps(problem),
@@ -262,7 +277,7 @@ def _problem(status: int, detail: str, *, headers: Mapping[str, str] | None = No
         content_type="application/problem+json",
     )
     if status in _RETRIED:
-        response.headers["Retry-After"] = str(RETRY_SECONDS)
+        response.headers["Retry-After"] = str(_RETRY_SECONDS)
     if status == 401:
         response.headers["WWW-Authenticate"] = "Bearer"
     return response

@@ -5,7 +5,6 @@ Only the worker decides whether a report is late, or from the future.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,23 +15,6 @@ from ldpstream.mechanisms.base.times import look_like_seconds
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
 from ldpstream.mechanisms.wire.one_report import Tokens
-
-RETRY_SECONDS: Final = 2
-"""The value of `Retry-After` if an upload may be repeated."""
-
-TITLES: Final = {
-    400: "Not an upload",
-    401: "Unauthorized",
-    403: "Forbidden",
-    404: "Not found",
-    405: "Method not allowed",
-    409: "Conflict",
-    410: "Too few",
-    413: "Too large",
-    415: "Unsupported media type",
-    429: "The queue is full",
-    503: "Try again later",
-}
 
 
 class UploadRefusedError(Exception):

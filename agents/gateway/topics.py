@@ -1,4 +1,4 @@
-"""Tracks which source topics a gateway can write to."""
+"""What a gateway reads from the broker: the topics that it can write to, and the newest rounds."""
 
 import asyncio
 import logging
@@ -19,7 +19,7 @@ from ldpstream.mechanisms.wire.rounds import round_document, words_of
 
 _WATCH_SECONDS: Final = 2.0
 _ASK_SECONDS: Final = 5.0
-
+_FRESH_SECONDS: Final = 2.0
 log = logging.getLogger(__name__)
 
 
@@ -80,11 +80,8 @@ class SourceTopics:
                 self.problems[:] = ["the broker does not answer"]
 
 
-_FRESH_SECONDS: Final = 2.0
-
-
 class NewestRounds:
-    """Reads the topic of rounds, at most every two seconds."""
+    """Reads the newest rounds of unknown words for devices, at most every two seconds."""
 
     def __init__(self, kafka: KafkaConfig) -> None:
         self._kafka = kafka

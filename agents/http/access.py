@@ -1,4 +1,8 @@
-"""Who may read over HTTP: those with the token, and, on loopback, only under local host names."""
+"""Who asks over HTTP, and who may read.
+
+Those with the token may read; without one, on loopback, only requests under local host names. A
+request comes from the peer's address, or from the client that a trusted proxy names.
+"""
 
 import hmac
 import ipaddress
@@ -15,59 +19,6 @@ from ldpstream.agents.http.parameters import AnswerError
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-FORWARDED: Final = "X-Forwarded-For"
-_IPV6_PREFIX: Final = 64
-"""One subscriber usually has a whole network of this size."""
-
-
-@lru_cache(maxsize=4096)
-def is_trusted(host: str, proxies: tuple[Network, ...]) -> bool:
-    """Return whether an address is among those of trusted proxies."""
-    address = _parse(host) if proxies else None
-    return address is not None and any(address in network for network in proxies)
-
-
-@lru_cache(maxsize=4096)
-def peer_name(host: str) -> str:
-    """Return the name under which an address is counted; an IPv6 network counts as one peer."""
-    address = _parse(host)
-    if isinstance(address, ipaddress.IPv6Address):
-        return str(ipaddress.ip_network((address, _IPV6_PREFIX), strict=False))
-    return host if address is None else str(address)
-
-
-def forwarded_for(request: web.Request, proxies: Sequence[Network]) -> str | None:
-    """Return the client that a trusted proxy names in `X-Forwarded-For`; None if it names none.
-
-    Each proxy appends the address that it was asked by, and a client may write anything before
-    that. So the client is the last address that is not a trusted proxy.
-    """
-    named = ",".join(request.headers.getall(FORWARDED, [])).split(",")
-    for one in reversed(named):
-        address = _parse(_without_port(one.strip()))
-        if address is None:
-            return None
-        if not any(address in network for network in proxies):
-            return str(address)
-    return None
-
-
-def _without_port(text: str) -> str:
-    if text.startswith("["):
-        return text[1:].partition("]")[0]
-    return text.partition(":")[0] if text.count(":") == 1 else text
-
-
-def _parse(host: str) -> Address | None:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return None
-    # A dual-stack socket shows an IPv4 address as IPv6.
-    mapped = getattr(address, "ipv4_mapped", None)
-    return address if mapped is None else mapped
-
-
 TOKEN_LENGTH: Final = 16
 """Least length of a token, so that it cannot be guessed."""
 
@@ -75,6 +26,9 @@ _TOKEN: Final = re.compile(r"[!-~]+")
 _OWN_SITES: Final = frozenset({"same-origin", "none"})
 """`same-site` includes other ports of this machine, and other people's names in the same domain."""
 _HOST: Final = re.compile(r"(\[[^\]]*\]|[^:\[\]]*)(:[0-9]*)?")
+FORWARDED_FOR: Final = "X-Forwarded-For"
+_IPV6_PREFIX: Final = 64
+"""One subscriber usually has a whole network of this size."""
 
 
 class TokenError(ValueError):
@@ -151,19 +105,59 @@ def is_loopback(host: str) -> bool:
     bare = host.strip("[]")
     if bare == "localhost":
         return True
-    try:
-        return ipaddress.ip_address(bare).is_loopback
-    except ValueError:
-        return False
+    address = _parse(bare)
+    return address is not None and address.is_loopback
 
 
 def _is_own(host: str) -> bool:
     match = _HOST.fullmatch(host)
     name = "" if match is None else match[1].strip("[]").lower()
-    if name == "localhost":
-        return True
+    return name == "localhost" or _parse(name) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_trusted(host: str, proxies: tuple[Network, ...]) -> bool:
+    """Return whether an address is among those of trusted proxies."""
+    address = _parse(host) if proxies else None
+    return address is not None and any(address in network for network in proxies)
+
+
+@lru_cache(maxsize=4096)
+def peer_name(host: str) -> str:
+    """Return the name under which an address is counted; an IPv6 network counts as one peer."""
+    address = _parse(host)
+    if isinstance(address, ipaddress.IPv6Address):
+        return str(ipaddress.ip_network((address, _IPV6_PREFIX), strict=False))
+    return host if address is None else str(address)
+
+
+def forwarded_for(request: web.Request, proxies: Sequence[Network]) -> str | None:
+    """Return the client that a trusted proxy names in `X-Forwarded-For`; None if it names none.
+
+    Each proxy appends the address that it was asked by, and a client may write anything before
+    that. So the client is the last address that is not a trusted proxy.
+    """
+    named = ",".join(request.headers.getall(FORWARDED_FOR, [])).split(",")
+    for one in reversed(named):
+        address = _parse(_without_port(one.strip()))
+        if address is None:
+            return None
+        if not any(address in network for network in proxies):
+            return str(address)
+    return None
+
+
+def _without_port(text: str) -> str:
+    if text.startswith("["):
+        return text[1:].partition("]")[0]
+    return text.partition(":")[0] if text.count(":") == 1 else text
+
+
+def _parse(host: str) -> Address | None:
     try:
-        ipaddress.ip_address(name)
+        address = ipaddress.ip_address(host)
     except ValueError:
-        return False
-    return True
+        return None
+    # A dual-stack socket shows an IPv4 address as IPv6.
+    mapped = getattr(address, "ipv4_mapped", None)
+    return address if mapped is None else mapped

@@ -7,14 +7,17 @@ and ends after a while without any, or with the worker.
 
 import os
 import pickle
+import signal
 import subprocess
 import sys
+import time
 from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import BinaryIO, Final, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.job import Work
+from ldpstream.agents.http.parameters import AnswerError
 
 _NICENESS: Final = 10
 _END_SECONDS: Final = 5.0
@@ -24,8 +27,17 @@ _Asked: TypeAlias = tuple[int, CollectionConfig | None, Work]
 """A collection's number, the collection itself the first time, and what is asked about it."""
 
 
-class EndedError(RuntimeError):
-    """The process ended before it answered."""
+class AbortedError(AnswerError):
+    """The process gave no answer, for this reason.
+
+    `by_limit`: it took too long, or was killed, as when memory runs out. Another try would be no
+    better.
+    """
+
+    def __init__(self, reason: str, *, by_limit: bool = False) -> None:
+        super().__init__(503, f"the computation was aborted ({reason}): ask for less")
+        self.reason = reason
+        self.by_limit = by_limit
 
 
 class AnswerProcess:
@@ -41,10 +53,14 @@ class AnswerProcess:
         """Return an answer computed by the process; start it if it is not running.
 
         Raises:
-            EndedError: where the process ends meanwhile, for example out of memory, or is ended
-                because it takes longer than `limit_seconds`.
+            AbortedError: where the process cannot be started, ends meanwhile, or is ended because
+                it takes longer than `limit_seconds`.
         """
-        process = self._process = self._process or _start()
+        begun = time.monotonic()
+        try:
+            process = self._process = self._process or _start()
+        except OSError as error:
+            raise AbortedError(f"its process could not be started: {error.strerror}") from error
         asked, answers = process.stdin, process.stdout
         assert asked is not None
         assert answers is not None
@@ -54,17 +70,21 @@ class AnswerProcess:
             # Pickled straight into the pipe: a large collection's tables are not held twice.
             pickle.dump((id(config), new, job), asked, protocol=5)
             asked.flush()
-            if not wait([answers.fileno()], limit_seconds):
+            left = None if limit_seconds is None else begun + limit_seconds - time.monotonic()
+            if not wait([answers.fileno()], left):
                 self.end()
+                raise AbortedError(f"it takes longer than {limit_seconds:g} s", by_limit=True)
             answer: bytes = pickle.load(answers)  # noqa: S301  (our own process)
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
             # ValueError: `end` has closed a pipe meanwhile.
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(_END_SECONDS)
             self.end()
-            raise EndedError from error
+            raise _aborted(process.returncode) from error
         return answer
 
     def end(self) -> None:
-        """End the process, if there is one; a waiting `body` raises EndedError."""
+        """End the process, if there is one; a waiting `body` raises AbortedError."""
         process, self._process = self._process, None
         self._told.clear()
         if process is not None:
@@ -86,6 +106,14 @@ def _start() -> "subprocess.Popen[bytes]":
         # Keep Ctrl-C from it: the worker ends the process.
         process_group=0,
     )
+
+
+def _aborted(code: int | None) -> AbortedError:
+    """Return the error for a process that ended with a code, negative for a signal."""
+    if code is None or code >= 0:
+        return AbortedError(f"its process ended with code {code}")
+    said = f"its process was ended by signal {-code}, {signal.strsignal(-code)}"
+    return AbortedError(said, by_limit=-code == signal.SIGKILL)
 
 
 def serve(asked: BinaryIO, answers: BinaryIO) -> None:

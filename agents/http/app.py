@@ -29,12 +29,7 @@ from ldpstream.agents.http.openapi import describe_api
 from ldpstream.agents.http.operations import OPERATIONS, Handler, Operation
 from ldpstream.agents.http.parameters import AnswerError, check_names
 from ldpstream.agents.http.question import BODY_BYTES
-from ldpstream.agents.http.receiving import (
-    Bodies,
-    BodyRefusedError,
-    NoRoomError,
-    TooLargeError,
-)
+from ldpstream.agents.http.receiving import Bodies, BodyRefusedError, NoRoomError, TooLargeError
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.page import CONTENT_SECURITY_POLICY, Asset, load_assets
 from ldpstream.agents.served.served import ServedPipeline

@@ -4,6 +4,7 @@ import time
 from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.http.apart import AbortedError
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.job import Proof
 from ldpstream.agents.http.parameters import AnswerError
@@ -12,7 +13,7 @@ from ldpstream.agents.http.question import CHEAP_BYTES
 LIMIT_SECONDS: Final = 30.0
 """How long one may take: costly answers of others wait meanwhile."""
 _AGAIN_SECONDS: Final = 600.0
-"""How long one that was aborted is refused without another try."""
+"""How long one that took too long or too much memory is refused without another try."""
 
 
 class Certificates:
@@ -21,13 +22,14 @@ class Certificates:
     def __init__(self, queues: ComputeQueues) -> None:
         self._queues = queues
         self._proved: dict[tuple[str, bytes], bytes] = {}
-        self._refused: dict[tuple[str, bytes], float] = {}
+        self._refused: dict[tuple[str, bytes], tuple[float, str]] = {}
 
     async def certificate(self, config: CollectionConfig) -> bytes:
         """Return what `ldpstream certify` prints of a collection.
 
         Raises:
-            AnswerError: 503, where it takes longer than `LIMIT_SECONDS`, or too many are waiting.
+            AnswerError: 503, where its proof is aborted, for example because it takes longer than
+                `LIMIT_SECONDS`, or too many are waiting.
         """
         key = config.name, config.spec.fingerprint
         if key in self._proved:
@@ -40,19 +42,19 @@ class Certificates:
             if key not in self._proved:
                 try:
                     answer = await compute(config, Proof, frozenset())
-                except AnswerError:
-                    self._refused[key] = time.monotonic() + _AGAIN_SECONDS
-                    self._check(key)
-                    raise
+                except AbortedError as error:
+                    text = (
+                        f"{config.name}: its proof was aborted ({error.reason}): run "
+                        f"`ldpstream certify {config.name}`"
+                    )
+                    if error.by_limit:
+                        self._refused[key] = time.monotonic() + _AGAIN_SECONDS, text
+                    raise AnswerError(503, text) from error
                 assert answer.body is not None
                 self._proved[key] = answer.body
         return self._proved[key]
 
     def _check(self, key: tuple[str, bytes]) -> None:
-        if time.monotonic() < self._refused.get(key, 0.0):
-            name, _ = key
-            raise AnswerError(
-                503,
-                f"{name}: its proof takes longer than {LIMIT_SECONDS:g} s, or too much memory: run "
-                f"`ldpstream certify {name}`",
-            )
+        until, text = self._refused.get(key, (0.0, ""))
+        if time.monotonic() < until:
+            raise AnswerError(503, text)

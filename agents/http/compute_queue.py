@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.http.apart import AnswerProcess, EndedError
+from ldpstream.agents.http.apart import AnswerProcess
 from ldpstream.agents.http.job import Answer, MakeJob, Work, answer_bytes, answered
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.question import CHEAP_BYTES, WAITING_LIMIT
@@ -28,7 +28,7 @@ class _Queue:
 Compute: TypeAlias = Callable[[CollectionConfig, MakeJob, frozenset[str]], Awaitable[Answer]]
 """What a turn allows once: make a job, and its answer unless the reader knows its tag.
 
-It raises AnswerError, 503, if the process ended meanwhile.
+It raises AbortedError if the process gives no answer.
 """
 
 
@@ -81,20 +81,27 @@ class ComputeQueues:
             self._ending.cancel()
         apart = partial(self._process.body, limit_seconds=limit_seconds)
         body = _here if cheap else apart
+        loop = asyncio.get_running_loop()
+        running: asyncio.Future[Answer] | None = None
 
         async def compute(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Answer:
-            try:
-                return await asyncio.to_thread(answered, config, make, known, body)
-            except EndedError as error:
-                raise AnswerError(503, "the computation was aborted: ask for less") from error
+            nonlocal running
+            running = loop.run_in_executor(None, answered, config, make, known, body)
+            return await asyncio.shield(running)
+
+        def release(_: object) -> None:
+            queue.lock.release()
+            if not cheap:
+                self._ending = loop.call_later(_IDLE_SECONDS, self._process.end)
 
         try:
             yield compute
         finally:
-            queue.lock.release()
-            if not cheap:
-                loop = asyncio.get_running_loop()
-                self._ending = loop.call_later(_IDLE_SECONDS, self._process.end)
+            # A cancelled request leaves its thread, which still uses the process.
+            if running is None or running.done():
+                release(running)
+            else:
+                running.add_done_callback(release)
 
     async def close(self) -> None:
         """End the process that computes costly answers."""

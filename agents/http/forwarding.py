@@ -11,7 +11,7 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from ldpstream.agents.http.access import FORWARDED as ASKED_BY
+from ldpstream.agents.http.access import FORWARDED_FOR
 from ldpstream.agents.http.lookup import BODIES, SHARDS
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.question import BODY_BYTES
@@ -85,8 +85,8 @@ class Forwarding:
     ) -> aiohttp.ClientResponse:
         headers = {key: request.headers[key] for key in _PASSED if key in request.headers}
         headers[FORWARDED] = str(self._shards.own)
-        before = request.headers.getall(ASKED_BY, [])
-        headers[ASKED_BY] = ", ".join([*before, request.remote or "unknown"])
+        before = request.headers.getall(FORWARDED_FOR, [])
+        headers[FORWARDED_FOR] = ", ".join([*before, request.remote or "unknown"])
         # Only the address decides who is asked, whatever the request's target looks like.
         asked = request.rel_url
         url = URL(address).with_path(asked.raw_path, encoded=True)

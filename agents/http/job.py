@@ -1,4 +1,8 @@
-"""The input of an answer, picklable, so that any thread or process can compute it."""
+"""What an answer is computed from, picklable for any thread or process, and what it costs.
+
+The cost is a prediction of memory, without a mechanism's tables, which belong to the worker. Tests
+keep it above what is measured.
+"""
 
 import hashlib
 import json
@@ -19,6 +23,13 @@ from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_FIXED_BYTES: Final = 16 << 20
+"""Chunks of arrays that are processed at a time."""
+_ENTRY_BYTES: Final = 2_400
+"""Per listed value: its bounds, its part of the document, and its text."""
+_AREA_BYTES: Final = 1_200
+"""Per value of a domain with areas: at most two areas, and all that their bounds need."""
 
 
 class Work(Protocol):
@@ -111,14 +122,6 @@ def answered(
     job = make()
     tag = job.tag(config)
     return Answer(tag, None if known & {tag, "*"} else body(job, config))
-
-
-_FIXED_BYTES: Final = 16 << 20
-"""Chunks of arrays that are processed at a time."""
-_ENTRY_BYTES: Final = 2_400
-"""Per listed value: its bounds, its part of the document, and its text."""
-_AREA_BYTES: Final = 1_200
-"""Per value of a domain with areas: at most two areas, and all that their bounds need."""
 
 
 def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:

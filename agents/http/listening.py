@@ -17,12 +17,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import ERROR
 
-from ldpstream.agents.http.connection import (
-    HEADER_SECONDS,
-    PROXY_IDLE_SECONDS,
-    RESERVE,
-    Bounds,
-)
+from ldpstream.agents.http.connection import HEADER_SECONDS, PROXY_IDLE_SECONDS, RESERVE, Bounds
 from ldpstream.agents.http.connections import ConnectionLimiter
 from ldpstream.agents.http.entrance import END_SECONDS, Entrance
 

@@ -1,4 +1,7 @@
-"""Find what a request is about: a readable collection, its windows, a span of panes."""
+"""What handlers look up: the application's objects, and what a request is about.
+
+That is a readable collection, its windows, or a span of panes.
+"""
 
 import asyncio
 from typing import Final

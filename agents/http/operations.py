@@ -19,7 +19,6 @@ from ldpstream.agents.document.answers import (
     WindowList,
 )
 from ldpstream.agents.http import api
-from ldpstream.agents.http.describe import window_list
 from ldpstream.agents.http.estimates import estimate, estimate_posted, stored_final
 from ldpstream.agents.http.events import events
 from ldpstream.agents.http.parameters import (
@@ -107,7 +106,7 @@ OPERATIONS: Final = (
     Operation(
         path="/api/collections/{name}/windows",
         summary="Windows with reports, oldest first",
-        handler=window_list,
+        handler=api.window_list,
         answer=WindowList,
         parameters=WINDOWS,
         csv=True,

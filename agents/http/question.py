@@ -12,12 +12,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import read_options, request_options
-from ldpstream.agents.query.options import (
-    QUERIES_LIMIT,
-    WORDS,
-    EstimateOptions,
-    EstimateRequest,
-)
+from ldpstream.agents.query.options import QUERIES_LIMIT, WORDS, EstimateOptions, EstimateRequest
 from ldpstream.estimators.bounds.options import FALLBACK
 from ldpstream.estimators.bounds.pays import MOST
 from ldpstream.mechanisms.domains.parse import Domain

@@ -27,9 +27,17 @@ from ldpstream.agents.state.packed import REASONS as PACKED_REASONS
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
 from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 
+RESULTS: Final = ("counted", "late", "rejected")
+PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)
+FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
 
-class DelayCollector(Collector):
-    """Adds up the delays of reports by collection."""
+
+class _DelayCollector(Collector):
+    """Adds up how late and how old reports arrive, a batch at a time.
+
+    `prometheus_client`'s own histograms take only one observation per call.
+    """
 
     def __init__(self) -> None:
         self._found: dict[str, Delays] = {}
@@ -41,18 +49,18 @@ class DelayCollector(Collector):
 
     def describe(self) -> Iterator[HistogramMetricFamily]:
         """Return the metrics without samples."""
-        yield from _families()
+        yield from _delay_families()
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
         """Return both histograms with their current values."""
-        lateness, delay = _families()
+        lateness, delay = _delay_families()
         for name, delays in self._found.items():
-            _show(lateness, name, LATENESS_MS, delays.lateness)
-            _show(delay, name, DELAY_MS, delays.delay)
+            _add_histogram(lateness, name, LATENESS_MS, delays.lateness)
+            _add_histogram(delay, name, DELAY_MS, delays.delay)
         yield from (lateness, delay)
 
 
-def _families() -> tuple[HistogramMetricFamily, HistogramMetricFamily]:
+def _delay_families() -> tuple[HistogramMetricFamily, HistogramMetricFamily]:
     return (
         HistogramMetricFamily(
             "ldpstream_lateness_seconds",
@@ -67,19 +75,13 @@ def _families() -> tuple[HistogramMetricFamily, HistogramMetricFamily]:
     )
 
 
-def _show(
+def _add_histogram(
     family: HistogramMetricFamily, collection: str, bounds_ms: Sequence[int], found: Buckets
 ) -> None:
     bounds = [*(str(bound / 1000) for bound in bounds_ms), "+Inf"]
     counts = map(float, accumulate(found.counts.tolist()))
     buckets = list(zip(bounds, counts, strict=True))
     family.add_metric([collection], buckets, sum_value=found.sum_ms / 1000)
-
-
-RESULTS: Final = ("counted", "late", "rejected")
-PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)
-FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
 
 
 class Metrics(ProcessMetrics):
@@ -174,7 +176,7 @@ class Metrics(ProcessMetrics):
         Gauge("ldpstream_build_info", "Always 1", ["version"], registry=registry).labels(
             __version__
         ).set(1)
-        self._delays = DelayCollector()
+        self._delays = _DelayCollector()
         registry.register(self._delays)
 
     def track(self, pipeline: ServedPipeline) -> None:

@@ -10,11 +10,7 @@ from rich.console import Console
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.plan.ask import PriorError
-from ldpstream.agents.plan.attributes import (
-    expected_respondents,
-    plan_attributes,
-    show_attributes,
-)
+from ldpstream.agents.plan.attributes import expected_respondents, plan_attributes, show_attributes
 from ldpstream.agents.plan.life import plan_life, show_life
 from ldpstream.agents.plan.model import LifePart
 from ldpstream.agents.plan.run import NothingComparedError, Planned, make_plan

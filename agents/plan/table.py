@@ -8,13 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.plan.model import (
-    Errors,
-    MechanismPlan,
-    PlanDocument,
-    RefusedPart,
-    Summary,
-)
+from ldpstream.agents.plan.model import Errors, MechanismPlan, PlanDocument, RefusedPart, Summary
 from ldpstream.agents.plan.verdict import ratio_text, title
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.labels import Ends, label_text

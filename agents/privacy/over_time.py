@@ -1,5 +1,10 @@
-"""What the reports of a device lose together, by what the configuration says devices do."""
+"""What the reports of a device lose together.
 
+At most, by what the configuration says devices do: take part in some windows of each period, hold
+one draw, or report in every window. And by a device's ledger, what it has spent.
+"""
+
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,8 +16,12 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.held import epochs_touched
 from ldpstream.mechanisms.domains.words import Words
+from ldpstream.mechanisms.ledger.spent import Spent
 from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_DAY_MS: Final = 86_400_000
+_SPANS: Final = (("a day", _DAY_MS), ("a week", 7 * _DAY_MS))
 
 
 @dataclass(frozen=True)
@@ -60,10 +69,6 @@ class SpreadConfig:
             f"{round_up(period, 2)} together (a factor of {factor_text(period)}), and those of any "
             f"{windows:,} windows in a row ({row}) {round_up(year, 2)}."
         )
-
-
-_DAY_MS: Final = 86_400_000
-_SPANS: Final = (("a day", _DAY_MS), ("a week", 7 * _DAY_MS))
 
 
 def limit_of(spec: CollectionSpec, spread: SpreadConfig | None) -> Limit | None:
@@ -131,3 +136,33 @@ def _times(
 
 def _windows(number: int) -> str:
     return f"{number:,} window{'s' * (number > 1)}"
+
+
+def spent_sentences(spent: Spent, stretch: str) -> tuple[str, ...]:
+    """Return sentences about what all reports in a time, such as "the past year", have lost."""
+    if not spent.windows:
+        return (f"In {stretch} this device has reported nothing.",)
+    reports: Counter[str] = Counter()
+    for one in spent.windows:
+        reports[one.collection] += one.reports
+    totals: dict[str, Fraction] = {}
+    for one in spent.windows:
+        totals[one.collection] = totals.get(one.collection, Fraction(0)) + one.loss
+    of_each = ", ".join(
+        f"{number:,} to {name} ({round_up(totals[name], 2)})"
+        for name, number in sorted(reports.items())
+    )
+    number = reports.total()
+    return (
+        (
+            f"In {stretch} this device has given {number:,} report{'s' * (number > 1)}: {of_each}. "
+            f"They lose at most {round_up(spent.total, 2)} together: all of them are at most "
+            f"{factor_text(spent.total)} times likelier for one history of values than for another "
+            "that the policies protect it from."
+        ),
+        (
+            "That is against whoever has the single reports and knows that they are this device's: "
+            "the operators of broker, gateway and workers, and whoever they show the topic to. "
+            "Whoever sees only published estimates learns no more than that."
+        ),
+    )

@@ -26,60 +26,12 @@ from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-_LARGEST_ENUMERATED = 256
-
-
-def epsilon_text(policy: Policy) -> str:
-    """Return the configured budget as text, with its unit unless it holds for any two values.
-
-    >>> epsilon_text(MetricPolicy(0.4, (50,), widths=(2.0,)))
-    '0.4 for each 2'
-    """
-    match policy:
-        case PublicWeightPolicy():
-            return epsilon_text(policy.values)
-        case AttributesPolicy():
-            texts = dict.fromkeys(map(epsilon_text, policy.parts))
-            return ", ".join(texts) if len(texts) <= 2 else f"one of {len(texts)} budgets"
-        case BinaryPolicy():
-            return _between(e for e in (policy.first, policy.second) if math.isfinite(e))
-        case BlockPolicy():
-            return f"{policy.epsilon:g}{' in a block' if policy.blocks.count > 1 else ''}"
-        case HighLowPolicy():
-            all_of_them = len(policy.sensitive) == policy.size
-            return f"{policy.epsilon:g}{'' if all_of_them else ' of sensitive values'}"
-        case MetricPolicy():
-            return _by_steps(policy)
-        case GraphPolicy():
-            return f"{_between(policy.arcs.values())} an edge"
-        case LipPolicy() | PriorPolicy():
-            levels = policy.levels if isinstance(policy, LipPolicy) else [policy]
-            return f"{_between(level.epsilon for level in levels)} from a prior"
-    if policy.size > _LARGEST_ENUMERATED:
-        return "depends on the values"
-    return _between(budget for *_, budget in policy.constraints())
-
-
-def _by_steps(policy: MetricPolicy) -> str:
-    # Numbers rounded at random lose the mean of their two neighbours.
-    epsilon = math.expm1(policy.epsilon) if policy.rounded else policy.epsilon
-    widths = set(policy.widths or ())
-    return f"{epsilon:g} {f'for each {widths.pop():g}' if len(widths) == 1 else 'a step'}"
-
-
-def _between(budgets: Iterable[float | Fraction]) -> str:
-    found = sorted({float(budget) for budget in budgets})
-    if not found:
-        return "none"
-    return f"{found[0]:g}" if len(found) == 1 else f"{found[0]:g} to {found[-1]:g}"
-
-
 YEAR_MS: Final = 365 * 86_400_000
+_LARGEST_ENUMERATED: Final = 256
 _REPEATED: Final = (
     "This holds for each report by itself: factors of several reports of one device multiply."
 )
 _DRAWN_ONCE: Final = "This holds for each report by itself."
-
 
 Limit: TypeAlias = Literal["spread", "hold", "words"]
 """What keeps a device with a ledger from one charge in every window."""
@@ -120,7 +72,7 @@ def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
         own = [f"{name}: {part.unprotected}" for name, part in said if part.unprotected]
         unprotected = "; ".join(own) or None
     return PrivacyStatement(
-        epsilon=epsilon_text(policy),
+        epsilon=_epsilon_text(policy),
         protected=(
             *policy_sentences(policy, spec.domain),
             _REPEATED if spec.hold is None else _DRAWN_ONCE,
@@ -128,6 +80,51 @@ def privacy_statement(spec: CollectionSpec) -> PrivacyStatement:
         unprotected=unprotected,
         disclosed=tuple(spec.disclosed()),
     )
+
+
+def _epsilon_text(policy: Policy) -> str:
+    """Return the configured budget as text, with its unit unless it holds for any two values.
+
+    >>> _epsilon_text(MetricPolicy(0.4, (50,), widths=(2.0,)))
+    '0.4 for each 2'
+    """
+    match policy:
+        case PublicWeightPolicy():
+            return _epsilon_text(policy.values)
+        case AttributesPolicy():
+            texts = dict.fromkeys(map(_epsilon_text, policy.parts))
+            return ", ".join(texts) if len(texts) <= 2 else f"one of {len(texts)} budgets"
+        case BinaryPolicy():
+            return _span_text(e for e in (policy.first, policy.second) if math.isfinite(e))
+        case BlockPolicy():
+            return f"{policy.epsilon:g}{' in a block' if policy.blocks.count > 1 else ''}"
+        case HighLowPolicy():
+            all_of_them = len(policy.sensitive) == policy.size
+            return f"{policy.epsilon:g}{'' if all_of_them else ' of sensitive values'}"
+        case MetricPolicy():
+            return _steps_text(policy)
+        case GraphPolicy():
+            return f"{_span_text(policy.arcs.values())} an edge"
+        case LipPolicy() | PriorPolicy():
+            levels = policy.levels if isinstance(policy, LipPolicy) else [policy]
+            return f"{_span_text(level.epsilon for level in levels)} from a prior"
+    if policy.size > _LARGEST_ENUMERATED:
+        return "depends on the values"
+    return _span_text(budget for *_, budget in policy.constraints())
+
+
+def _steps_text(policy: MetricPolicy) -> str:
+    # Numbers rounded at random lose the mean of their two neighbours.
+    epsilon = math.expm1(policy.epsilon) if policy.rounded else policy.epsilon
+    widths = set(policy.widths or ())
+    return f"{epsilon:g} {f'for each {widths.pop():g}' if len(widths) == 1 else 'a step'}"
+
+
+def _span_text(budgets: Iterable[float | Fraction]) -> str:
+    found = sorted({float(budget) for budget in budgets})
+    if not found:
+        return "none"
+    return f"{found[0]:g}" if len(found) == 1 else f"{found[0]:g} to {found[-1]:g}"
 
 
 def minimum_sentence(minimum: int, minimum_block: int | None, *, attributes: bool = False) -> str:

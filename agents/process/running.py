@@ -1,4 +1,8 @@
-"""Run a command until a signal ends it; if it fails, print one line on standard error."""
+"""How a command's process runs: until a signal ends it, and with a log of one line an event.
+
+If it fails, it prints one line on standard error. It ends even where libraries do not release their
+threads and tasks.
+"""
 
 import asyncio
 import json
@@ -18,36 +22,43 @@ from ldpstream.agents.kafka.clients import ClientOptionError
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.mechanisms.base.times import format_time
 
-_CANCEL_SECONDS: Final = 6.0
-
 Result = TypeVar("Result")
+
+FORMAT_VARIABLE: Final = "LDPSTREAM_LOG"
+"""Where it is `json`, each line is a JSON object; otherwise it is text."""
+_TEXT: Final = "%(asctime)s %(levelname)s %(message)s"
+# A Faust service logs under the module of its class: ours are in faust_parts.
+_NOISY: Final = ("aiokafka", "faust", "mode", "asyncio", "aiohttp", "ldpstream.agents.faust_parts")
+_CANCEL_SECONDS: Final = 6.0
+_LEAVE_SECONDS: Final = 1.0
 
 
 class StoppedError(Exception):
     """A signal came before the awaited result."""
 
 
-async def unless_stopped(running: Coroutine[Any, Any, Result], stop: asyncio.Event) -> Result:
-    """Return what `running` returns; cancel it if `stop` is set first.
+def run_and_leave(task: Coroutine[Any, Any, int]) -> int:
+    """Run a task on a new event loop and return its result, an exit code.
 
-    For waits that depend on others: a broker that does not answer, a group's first assignment.
-
-    Raises:
-        StoppedError: if `stop` was set first.
-        Exception: what `running` raises.
+    While the broker is away Faust does not release its threads and tasks. The process then exits
+    here at once, with that code: the task has cleaned up everything of ours.
     """
-    stopping, task = asyncio.create_task(stop.wait()), asyncio.create_task(running)
-    try:
-        await asyncio.wait((stopping, task), return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            return task.result()
-    finally:
-        stopping.cancel()
-        task.cancel()
-    # Gathered, so that an error at the time of the signal is not lost.
-    ending = asyncio.gather(task, return_exceptions=True)
-    await asyncio.wait((ending,), timeout=_CANCEL_SECONDS)
-    raise StoppedError
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    code = loop.run_until_complete(task)
+    left = asyncio.all_tasks(loop)
+    for one in left:
+        one.cancel()
+    if left:
+        _, left = loop.run_until_complete(asyncio.wait(left, timeout=_LEAVE_SECONDS))
+    loop.run_until_complete(loop.shutdown_default_executor())
+    others = [t for t in threading.enumerate() if t is not threading.current_thread()]
+    if left or any(thread.is_alive() and not thread.daemon for thread in others):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    loop.close()
+    return code
 
 
 async def until_signalled(
@@ -83,16 +94,32 @@ async def until_signalled(
     return 1
 
 
+async def unless_stopped(running: Coroutine[Any, Any, Result], stop: asyncio.Event) -> Result:
+    """Return what `running` returns; cancel it if `stop` is set first.
+
+    For waits that depend on others: a broker that does not answer, a group's first assignment.
+
+    Raises:
+        StoppedError: if `stop` was set first.
+        Exception: what `running` raises.
+    """
+    stopping, task = asyncio.create_task(stop.wait()), asyncio.create_task(running)
+    try:
+        await asyncio.wait((stopping, task), return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return task.result()
+    finally:
+        stopping.cancel()
+        task.cancel()
+    # Gathered, so that an error at the time of the signal is not lost.
+    ending = asyncio.gather(task, return_exceptions=True)
+    await asyncio.wait((ending,), timeout=_CANCEL_SECONDS)
+    raise StoppedError
+
+
 def announce_ready(url: str) -> None:
     """Print on standard output that a command serves at a URL."""
     print("ready", url, flush=True)
-
-
-# A Faust service logs under the module of its class: ours are in faust_parts.
-FORMAT_VARIABLE: Final = "LDPSTREAM_LOG"
-"""Where it is `json`, each line is a JSON object; otherwise it is text."""
-_TEXT: Final = "%(asctime)s %(levelname)s %(message)s"
-_NOISY: Final = ("aiokafka", "faust", "mode", "asyncio", "aiohttp", "ldpstream.agents.faust_parts")
 
 
 def set_up_logging(*, verbose: bool = False) -> None:
@@ -130,30 +157,3 @@ class _Json(logging.Formatter):
         if record.exc_info and record.levelno == logging.DEBUG:
             event["traceback"] = self.formatException(record.exc_info)
         return json.dumps(event, ensure_ascii=False)
-
-
-_LEAVE_SECONDS: Final = 1.0
-
-
-def run_and_leave(task: Coroutine[Any, Any, int]) -> int:
-    """Run a task on a new event loop and return its result, an exit code.
-
-    While the broker is away Faust does not release its threads and tasks. The process then exits
-    here at once, with that code: the task has cleaned up everything of ours.
-    """
-    loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)
-    code = loop.run_until_complete(task)
-    left = asyncio.all_tasks(loop)
-    for one in left:
-        one.cancel()
-    if left:
-        _, left = loop.run_until_complete(asyncio.wait(left, timeout=_LEAVE_SECONDS))
-    loop.run_until_complete(loop.shutdown_default_executor())
-    others = [t for t in threading.enumerate() if t is not threading.current_thread()]
-    if left or any(thread.is_alive() and not thread.daemon for thread in others):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(code)
-    loop.close()
-    return code

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final, Literal, get_type_hints
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ldpstream.agents.query.errors import refused
-from ldpstream.agents.query.ranges import (
+from ldpstream.agents.query.queries import (
     Linear,
     Range,
     check_areas,

@@ -1,4 +1,7 @@
-"""Kafka clients for commands: closed at the end of a block, with errors as messages."""
+"""Kafka clients for commands, closed at the end of a block, with errors as messages; and Ctrl-C.
+
+Commands that use them run on an event loop, where Ctrl-C does not interrupt a read of the input.
+"""
 
 import asyncio
 import logging
@@ -22,10 +25,11 @@ from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.terminal.errors import Failed, Refused
 
-Result = TypeVar("Result")
-_Call = Callable[[], Awaitable[Any]]
-
 PATIENCE_MS: Final = 120_000
+
+Result = TypeVar("Result")
+Item = TypeVar("Item")
+_Call = Callable[[], Awaitable[Any]]
 
 
 def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig, config_file: str) -> Result:
@@ -124,9 +128,6 @@ def _refusing_options() -> Iterator[None]:
         raise clients.ClientOptionError(
             f"kafka: the Kafka client does not accept these settings: {error}"
         ) from error
-
-
-Item = TypeVar("Item")
 
 
 def interruptibly(items: Iterable[Item]) -> Iterator[Item]:

@@ -2,7 +2,8 @@
 
 Each row of a Parquet or Arrow table is a line, too.
 
-Errors name the line and what was expected there, never its text: values are private.
+All bad lines are counted, and the first are named. Errors name a line and what was expected there,
+never its text: values are private.
 """
 
 import csv
@@ -25,9 +26,23 @@ from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
-_NAMED: Final = 3
-_ENOUGH: Final = 10_000
+Row = Sequence[str]
+
+_NAMED_LINES: Final = 3
+_ENOUGH_LINES: Final = 10_000
 """After this many bad lines the rest of a file is not read: each costs some 30 us."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A chunk of n value lines: value indices, and epoch milliseconds where lines have times.
+
+    `lines` are their line numbers in the input, from 1 on.
+    """
+
+    indices: Integers
+    times_ms: Integers | None
+    lines: Integers
 
 
 @dataclass
@@ -45,7 +60,7 @@ class BadLines:
     def note(self, line: int, expected: str) -> None:
         """Count a bad line; lines come in order, from 1 on."""
         self.count += 1
-        if len(self.first) < _NAMED:
+        if len(self.first) < _NAMED_LINES:
             self.first.append((line, expected))
 
     def enough(self, lines: int, chunk: int, *, whole: bool) -> bool:
@@ -54,7 +69,7 @@ class BadLines:
         Only a `whole` input is read on, to count its bad lines: a pipe may never end. A file that
         is bad throughout is not worth reading.
         """
-        if whole and self.count < _ENOUGH:
+        if whole and self.count < _ENOUGH_LINES:
             return False
         self.ended = lines < chunk
         return True
@@ -74,32 +89,6 @@ class BadLines:
         of = "of" if self.ended else "of the first"
         bad = f"{self.count:,} {of} {self.read:,} lines are bad, also {others}{more}"
         return Refused(f"{self.name}: {self.said}; {bad}{way_out}")
-
-
-Row = Sequence[str]
-
-
-class _Lines(Protocol):
-    """Rows, and how many lines were read for them so far."""
-
-    @property
-    def line_num(self) -> int: ...
-
-    def __iter__(self) -> Iterator[list[str]]: ...
-
-    def __next__(self) -> list[str]: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Values:
-    """A chunk of n value lines: value indices, and epoch milliseconds where lines have times.
-
-    `lines` are their line numbers in the input, from 1 on.
-    """
-
-    indices: Integers
-    times_ms: Integers | None
-    lines: Integers
 
 
 @dataclass
@@ -138,6 +127,17 @@ class _Input:
         if self.clamped:
             values = f"{self.clamped:,} of {bad.read:,} values"
             click.echo(f"{bad.name}: moved {values} to the nearest end of the domain", err=True)
+
+
+class _Lines(Protocol):
+    """Rows, and how many lines were read for them so far."""
+
+    @property
+    def line_num(self) -> int: ...
+
+    def __iter__(self) -> Iterator[list[str]]: ...
+
+    def __next__(self) -> list[str]: ...
 
 
 def read_values(

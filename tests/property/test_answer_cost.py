@@ -13,7 +13,7 @@ from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.job import answer_bytes
 from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.question import ANSWERS_BYTES, CHEAP_BYTES, WAITING_LIMIT, check_cost
-from ldpstream.agents.query.ranges import Linear, Range
+from ldpstream.agents.query.queries import Linear, Range
 from tests.property.documents import collection, totals
 
 SIZE = 1_000_000

@@ -9,7 +9,7 @@ from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import check_offered
 from ldpstream.agents.query.options import EstimateOptions
-from ldpstream.agents.query.ranges import parse_range
+from ldpstream.agents.query.queries import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.bounds.projection import CORRELATED

@@ -14,7 +14,7 @@ from rich.console import Console
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.query.ranges import parse_range
+from ldpstream.agents.query.queries import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.terminal.tables import Showing, show_document
 from ldpstream.estimators.estimate import estimate_sets

@@ -1,4 +1,9 @@
-"""What `ldpstream check` looks at, once the configuration is read."""
+"""What `ldpstream check` looks at, once the configuration is read.
+
+The spec and the windows of a collection's state come from the end of its changelog: they are in
+every key, and a running worker writes a record every few seconds, so the last record of a changelog
+is from the latest writer. That avoids reading the whole topic.
+"""
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,11 +20,7 @@ from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.kafka.addresses import missing_on_addresses
 from ldpstream.agents.kafka.clients import replication_factor
-from ldpstream.agents.kafka.declare import (
-    TopicError,
-    check_topics,
-    refused_topics,
-)
+from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
 from ldpstream.agents.kafka.groups import count_workers
 from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.offsets import end_offsets
@@ -38,93 +39,15 @@ from ldpstream.agents.terminal.common import count
 from ldpstream.agents.terminal.errors import Failed
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-RECENT_MS: Final = 120_000
-"""States written to within this time before the last record count as current, too."""
 _STEP_OFFSETS: Final = 1_000
+_RECENT_MS: Final = 120_000
+"""States written to within this time before the last record count as current, too."""
 _WAIT_MS: Final = 1_000
 _PATIENCE_SECONDS: Final = 60.0
 
-Windows = tuple[int, int]
-State = tuple[bytes, int, int]
+_Windows = tuple[int, int]
+_State = tuple[bytes, int, int]
 """A spec's fingerprint, and size and hop of the windows, ms."""
-
-
-async def kept_windows(
-    reader: AIOKafkaConsumer, topic: str, partitions: int, spec: CollectionSpec
-) -> Collection[Windows]:
-    """Return size and hop (ms) of a spec's states written to last; empty for a new topic.
-
-    `reader` is started, and has no group.
-
-    Raises:
-        KafkaError: if the broker does not answer.
-    """
-    found: dict[Windows, int] = {}
-    assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
-    ends = await end_offsets(reader, assigned)
-    for partition, end in ends.items():
-        last = await _last(reader, partition, end, spec)
-        if last is not None:
-            (_, size_ms, hop_ms), dated_ms = last
-            windows = size_ms, hop_ms
-            found[windows] = max(dated_ms, found.get(windows, dated_ms))
-    newest_ms = max(found.values(), default=0)
-    return [windows for windows, dated_ms in found.items() if newest_ms - dated_ms < RECENT_MS]
-
-
-async def last_specs(reader: AIOKafkaConsumer, topic: str, partitions: int) -> set[bytes]:
-    """Return the fingerprints of the specs that wrote the last record of each partition.
-
-    Raises:
-        KafkaError: if the broker does not answer.
-    """
-    assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
-    ends = await end_offsets(reader, assigned)
-    found = [await _last(reader, partition, end, None) for partition, end in ends.items()]
-    return {last[0][0] for last in found if last is not None}
-
-
-async def _last(
-    reader: AIOKafkaConsumer, partition: TopicPartition, end: int, spec: CollectionSpec | None
-) -> tuple[State, int] | None:
-    """Return state and timestamp of the last record, of a spec or of any; None: no record."""
-    beginning = (await reader.beginning_offsets([partition]))[partition]
-    stop, step = end, _STEP_OFFSETS
-    while stop > beginning:
-        start = max(beginning, stop - step)
-        last = await _last_between(reader, partition, start, stop, spec)
-        if last is not None:
-            return last
-        stop, step = start, step * 10
-    return None
-
-
-async def _last_between(
-    reader: AIOKafkaConsumer,
-    partition: TopicPartition,
-    start: int,
-    stop: int,
-    spec: CollectionSpec | None,
-) -> tuple[State, int] | None:
-    reader.assign([partition])
-    reader.seek(partition, start)
-    last, deadline = None, time.monotonic() + _PATIENCE_SECONDS
-    while await reader.position(partition) < stop:
-        if time.monotonic() > deadline:
-            raise KafkaTimeoutError(f"no answer about {partition.topic}[{partition.partition}]")
-        for record in (await reader.getmany(partition, timeout_ms=_WAIT_MS)).get(partition, ()):
-            state = _state(record.key, spec)
-            if state is not None and record.offset < stop:
-                last = state, record.timestamp
-    return last
-
-
-def _state(key: bytes | None, spec: CollectionSpec | None) -> State | None:
-    try:
-        state = state_windows(key or b"")
-    except RecordError:
-        return None
-    return state if spec is None or state[0] == spec.fingerprint else None
 
 
 def find_problems(config: Config, config_file: str) -> list[str]:
@@ -254,13 +177,13 @@ async def _check_windows(
             topic = collection.topics.changelog
             partitions = (await describe(admin, [topic]))[topic].partitions
             known = {one.spec.fingerprint for one in (collection, *collection.accept)}
-            for other in sorted(await last_specs(reader, topic, partitions) - known):
+            for other in sorted(await _last_specs(reader, topic, partitions) - known):
                 click.echo(
                     f"{name}: note: the state in {topic} is of another spec, {other.hex()}: a "
                     "worker rejects its reports and does not publish its open windows, unless its "
                     f"file is named under collection.{name}.accept (docs/changes.md)"
                 )
-            kept = await kept_windows(reader, topic, partitions, collection.spec)
+            kept = await _kept_windows(reader, topic, partitions, collection.spec)
             for differ in filter(None, (differences(collection, windows) for windows in kept)):
                 if running:
                     problems.append(
@@ -281,3 +204,81 @@ def _partitions(collection: CollectionConfig) -> dict[str, int]:
     topics = collection.topics
     single = {topics.estimates, topics.control}
     return {name: 1 if name in single else collection.partitions for name in topics.names()}
+
+
+async def _kept_windows(
+    reader: AIOKafkaConsumer, topic: str, partitions: int, spec: CollectionSpec
+) -> Collection[_Windows]:
+    """Return size and hop (ms) of a spec's states written to last; empty for a new topic.
+
+    `reader` is started, and has no group.
+
+    Raises:
+        KafkaError: if the broker does not answer.
+    """
+    found: dict[_Windows, int] = {}
+    assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
+    ends = await end_offsets(reader, assigned)
+    for partition, end in ends.items():
+        last = await _last_state(reader, partition, end, spec)
+        if last is not None:
+            (_, size_ms, hop_ms), dated_ms = last
+            windows = size_ms, hop_ms
+            found[windows] = max(dated_ms, found.get(windows, dated_ms))
+    newest_ms = max(found.values(), default=0)
+    return [windows for windows, dated_ms in found.items() if newest_ms - dated_ms < _RECENT_MS]
+
+
+async def _last_specs(reader: AIOKafkaConsumer, topic: str, partitions: int) -> set[bytes]:
+    """Return the fingerprints of the specs that wrote the last record of each partition.
+
+    Raises:
+        KafkaError: if the broker does not answer.
+    """
+    assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
+    ends = await end_offsets(reader, assigned)
+    found = [await _last_state(reader, partition, end, None) for partition, end in ends.items()]
+    return {last[0][0] for last in found if last is not None}
+
+
+async def _last_state(
+    reader: AIOKafkaConsumer, partition: TopicPartition, end: int, spec: CollectionSpec | None
+) -> tuple[_State, int] | None:
+    """Return state and timestamp of the last record, of a spec or of any; None: no record."""
+    beginning = (await reader.beginning_offsets([partition]))[partition]
+    stop, step = end, _STEP_OFFSETS
+    while stop > beginning:
+        start = max(beginning, stop - step)
+        last = await _last_state_between(reader, partition, start, stop, spec)
+        if last is not None:
+            return last
+        stop, step = start, step * 10
+    return None
+
+
+async def _last_state_between(
+    reader: AIOKafkaConsumer,
+    partition: TopicPartition,
+    start: int,
+    stop: int,
+    spec: CollectionSpec | None,
+) -> tuple[_State, int] | None:
+    reader.assign([partition])
+    reader.seek(partition, start)
+    last, deadline = None, time.monotonic() + _PATIENCE_SECONDS
+    while await reader.position(partition) < stop:
+        if time.monotonic() > deadline:
+            raise KafkaTimeoutError(f"no answer about {partition.topic}[{partition.partition}]")
+        for record in (await reader.getmany(partition, timeout_ms=_WAIT_MS)).get(partition, ()):
+            state = _state_of(record.key, spec)
+            if state is not None and record.offset < stop:
+                last = state, record.timestamp
+    return last
+
+
+def _state_of(key: bytes | None, spec: CollectionSpec | None) -> _State | None:
+    try:
+        state = state_windows(key or b"")
+    except RecordError:
+        return None
+    return state if spec is None or state[0] == spec.fingerprint else None

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from ldpstream.agents.demo.city import City, build_city
-from ldpstream.agents.demo.setting import SentReports
+from ldpstream.agents.demo.devices import SentReports
 from ldpstream.agents.demo.summary import Summary, print_summary
 from ldpstream.agents.demo.view import Comparison, Moment, compare, live_view
 from ldpstream.agents.document import EstimateDocument, ValueEstimate, Window

@@ -11,8 +11,7 @@ import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.privacy.factors import spent_sentences
-from ldpstream.agents.privacy.over_time import SpreadConfig
+from ldpstream.agents.privacy.over_time import SpreadConfig, spent_sentences
 from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms.ledger import Ledger

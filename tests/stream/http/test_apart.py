@@ -2,14 +2,24 @@
 
 import asyncio
 import os
+import pickle
 import signal
+import threading
+import time
+from typing import Any
 
 import pytest
 
 from ldpstream.agents.http import apart, compute_queue
+from ldpstream.agents.http.apart import AbortedError, AnswerProcess
+from ldpstream.agents.http.compute_queue import ComputeQueues
+from ldpstream.agents.http.job import Proof
+from ldpstream.agents.http.question import CHEAP_BYTES
 from tests.stream.asking import CITY_PATH, Client, ask
+from tests.stream.serving import Pipeline
 
 pytestmark = pytest.mark.slow
+COSTLY_BYTES = CHEAP_BYTES + 1
 COSTLY = f"{CITY_PATH}?top=60&range=0..0,0..0&range=0..1,0..1"
 
 
@@ -69,7 +79,8 @@ async def test_a_process_that_is_killed_costs_one_answer(
     # By now the job is sent to the process, which is stopped.
     await asyncio.sleep(0.2)
     os.kill(started[0], signal.SIGKILL)
-    assert (await waiting)["error"] == "the computation was aborted: ask for less"
+    reason = "its process was ended by signal 9, Killed"
+    assert (await waiting)["error"] == f"the computation was aborted ({reason}): ask for less"
     assert await ask(client, COSTLY) == first
     assert len(started) == 2
 
@@ -79,3 +90,49 @@ async def test_the_process_ends_with_the_application(client: Client, started: li
     await client.close()
     await until_gone(started[0])
     assert len(started) == 1
+
+
+async def test_a_cancelled_request_leaves_its_turn_to_its_thread(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queues, config = ComputeQueues(), pipeline.collections["city"].config
+    begun, running = threading.Semaphore(0), threading.Semaphore(0)
+
+    def body(*_: object, **__: object) -> bytes:
+        begun.release()
+        running.acquire()
+        return b""
+
+    async def compute() -> None:
+        async with queues.turn(COSTLY_BYTES, 0) as turn:
+            await turn(config, Proof, frozenset())
+
+    monkeypatch.setattr(AnswerProcess, "body", body)
+    first = asyncio.create_task(compute())
+    await asyncio.to_thread(begun.acquire)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    second = asyncio.create_task(compute())
+    await asyncio.sleep(0.1)
+    together = begun.acquire(blocking=False)
+    running.release(2)
+    await second
+    assert not together
+    await queues.close()
+
+
+def test_the_time_that_it_takes_to_hand_over_a_job_counts(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, config = AnswerProcess(), pipeline.collections["city"].config
+    process.body(Proof(), config)
+    dump = pickle.dump
+
+    def slow(*arguments: Any, **options: Any) -> None:
+        time.sleep(1.0)
+        dump(*arguments, **options)
+
+    monkeypatch.setattr(apart.pickle, "dump", slow)
+    with pytest.raises(AbortedError, match=r"it takes longer than 1 s"):
+        process.body(Proof(), config, limit_seconds=1.0)

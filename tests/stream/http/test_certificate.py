@@ -10,7 +10,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document.answers import CollectionCertificate
-from ldpstream.agents.http import build_http, certificates, compute_queue
+from ldpstream.agents.http import apart, build_http, certificates, compute_queue
 from ldpstream.agents.http.apart import AnswerProcess
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from tests.stream.asking import CITY_PATH, Client, ask
@@ -87,9 +87,35 @@ async def test_a_slow_proof_ends_and_is_not_begun_again(
 ) -> None:
     monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.0)
     refused = await ask(client, PATH, 503)
-    assert "run `ldpstream certify city`" in refused["error"]
+    assert refused["error"] == (
+        "city: its proof was aborted (it takes longer than 0 s): run `ldpstream certify city`"
+    )
     monkeypatch.setattr(AnswerProcess, "body", None)
     assert await ask(client, PATH, 503) == refused
+
+
+@pytest.mark.parametrize(
+    ("program", "reason", "final"),
+    [
+        ("import os; os.kill(os.getpid(), 9)", "was ended by signal 9, Killed", True),
+        ("import os; os.kill(os.getpid(), 15)", "was ended by signal 15, Terminated", False),
+        ("raise SystemExit(3)", "ended with code 3", False),
+        (None, "could not be started: No such file or directory", False),
+    ],
+)
+async def test_a_proof_that_gives_no_answer_says_why_and_is_tried_again_unless_at_a_limit(
+    client: Client, monkeypatch: pytest.MonkeyPatch, program: str | None, reason: str, final: bool
+) -> None:
+    with monkeypatch.context() as broken:
+        if program is None:
+            broken.setattr(apart.sys, "executable", "/nowhere/python")
+        else:
+            broken.setattr(apart, "_PROGRAM", program)
+        refused = await ask(client, PATH, 503)
+    told = f"city: its proof was aborted (its process {reason}): run `ldpstream certify city`"
+    assert refused["error"] == told
+    again = await ask(client, PATH, 503 if final else 200)
+    assert again == refused if final else again["pass"]
 
 
 async def test_a_proof_that_ends_costs_no_other_request_its_answer(
@@ -97,11 +123,11 @@ async def test_a_proof_that_ends_costs_no_other_request_its_answer(
 ) -> None:
     estimate = f"{CITY_PATH}?top=60"
     expected = await ask(client, estimate)
-    apart: list[object] = []
+    computed: list[object] = []
     body = AnswerProcess.body
 
     def counted(self: AnswerProcess, *asked: Any, **limits: Any) -> bytes:
-        apart.append(asked)
+        computed.append(asked)
         return body(self, *asked, **limits)
 
     async def nothing(*_: object) -> int:
@@ -117,7 +143,7 @@ async def test_a_proof_that_ends_costs_no_other_request_its_answer(
     )
     assert [one["confidence"] for one in others] == [0.9, expected["confidence"]]
     assert others[1] == expected
-    assert len(apart) == 3
+    assert len(computed) == 3
 
 
 async def test_after_a_while_a_proof_is_tried_again(

@@ -13,6 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http import HttpUnavailableError, build_http, job, serve
+from ldpstream.agents.http.lookup import DESCRIBING
 from ldpstream.agents.state.view import totals
 from ldpstream.mechanisms.base.times import format_time
 from tests.replicas import stored_final
@@ -43,6 +44,15 @@ async def test_collections_are_listed_in_the_order_of_the_configuration(client: 
         "size_ms": 120_000, "hop_ms": 60_000, "grace_ms": 60_000, "idle_ms": 30_000,
         "pane_ms": 60_000,
     }  # fmt: skip
+
+
+async def test_a_collection_whose_policy_is_worked_out_waits_for_no_other(
+    client: Client,
+) -> None:
+    assert client.app is not None
+    first = await ask(client, "/api/collections/city")
+    async with client.app[DESCRIBING], asyncio.timeout(10):
+        assert await ask(client, "/api/collections/city") == first
 
 
 async def test_what_a_policy_means_takes_one_thread_at_a_time(

@@ -1,4 +1,7 @@
-"""Ranges, areas and quantiles: parse them, and check that they fit the domain."""
+"""Queries about the values of a domain: ranges, linear queries, areas and quantiles.
+
+They are parsed here, and checked to fit the domain.
+"""
 
 import hashlib
 import re
@@ -13,11 +16,11 @@ from ldpstream.agents.query.errors import QueryError
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
 
-AREAS_LIMIT: Final = 100_000
-"""The most values of a domain for areas."""
 _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
-
-_LARGEST: Final = 1e300  # of an end: differences of larger ones may overflow
+_MAX_AREA_SIZE: Final = 100_000  # of a domain with areas
+_MAX_END: Final = 1e300  # differences of larger ones may overflow
+_MAX_WEIGHT: Final = 1e30  # squares of larger ones may overflow
+_NAMED: Final = re.compile(r"(?:([A-Za-z0-9._-]{1,40}):)?(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -62,36 +65,12 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
     if (
         len(pairs) != dimensions
         or not all(isinstance(pair, list | tuple) and len(pair) == 2 for pair in pairs)
-        or not all(type(end) in (int, float) and abs(end) <= _LARGEST for p in pairs for end in p)
+        or not all(type(end) in (int, float) and abs(end) <= _MAX_END for p in pairs for end in p)
     ):
         shape = "[low, high]" if dimensions == 1 else f"{dimensions} pairs [low, high]"
         raise QueryError("range", f"{shape}, of numbers")
     bounds = [_ends(low, high, domain, axis) for axis, (low, high) in enumerate(pairs)]
     return Range(name, tuple(bounds))
-
-
-def check_areas(asked: bool, domain: Domain) -> bool:
-    """Return whether areas are asked for.
-
-    Raises:
-        QueryError: where the domain has too many values.
-    """
-    if asked and domain.size > AREAS_LIMIT:
-        raise QueryError("areas", f"a domain of at most {AREAS_LIMIT} values, got {domain.size}")
-    return asked
-
-
-def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, ...]:
-    """Return the quantiles, which need one ordered dimension.
-
-    Raises:
-        QueryError: for any other domain, or a quantile that is asked for twice.
-    """
-    if quantiles and not (domain.ordered and len(domain.shape) == 1):
-        raise QueryError("quantile", "a domain of one ordered dimension")
-    if len(set(quantiles)) < len(quantiles):
-        raise QueryError("quantile", "each number once")
-    return tuple(quantiles)
 
 
 def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]:
@@ -120,12 +99,6 @@ def _edge(number: float, edges: NDArray[np.float64]) -> int:
     return nearest
 
 
-LARGEST_WEIGHT: Final = 1e30
-"""Squares of larger weights may overflow."""
-
-_WRITTEN: Final = re.compile(r"(?:([A-Za-z0-9._-]{1,40}):)?(.*)", re.DOTALL)
-
-
 @dataclass(frozen=True, eq=False)
 class Linear:
     """A named function of the value: `weights` float64 `(k,)`, in the domain's own order."""
@@ -152,7 +125,7 @@ def parse_linear(text: str, domain: Domain, position: int) -> Linear:
     Raises:
         QueryError: for any other text, or a wrong number of weights.
     """
-    match = _WRITTEN.fullmatch(text)
+    match = _NAMED.fullmatch(text)
     assert match is not None, "the pattern takes every text"
     try:
         weights = [float(part) for part in match[2].split(",")]
@@ -176,8 +149,8 @@ def make_linear(
     if not (isinstance(weights, Mapping) or len(given) == domain.size):
         raise QueryError("linear", f"{domain.size} weights, one for each value, got {len(given)}")
     # Checked before conversion: an integer may be too large for a float.
-    if not all(map(LARGEST_WEIGHT.__ge__, map(abs, given))):
-        raise QueryError("linear", f"finite weights of at most {LARGEST_WEIGHT:g}")
+    if not all(map(_MAX_WEIGHT.__ge__, map(abs, given))):
+        raise QueryError("linear", f"finite weights of at most {_MAX_WEIGHT:g}")
     numbers = np.array(given, dtype=np.float64)
     if not isinstance(weights, Mapping):
         return Linear(name, numbers)
@@ -202,3 +175,27 @@ def _index(label: str, domain: Domain) -> int:
     if index < 0 or str(domain.label(index)) != label:
         raise QueryError("linear", f"labels of the domain, got {label[:40]!r}")
     return index
+
+
+def check_areas(asked: bool, domain: Domain) -> bool:
+    """Return whether areas are asked for.
+
+    Raises:
+        QueryError: where the domain has too many values.
+    """
+    if asked and domain.size > _MAX_AREA_SIZE:
+        raise QueryError("areas", f"a domain of at most {_MAX_AREA_SIZE} values, got {domain.size}")
+    return asked
+
+
+def check_quantiles(quantiles: Sequence[float], domain: Domain) -> tuple[float, ...]:
+    """Return the quantiles, which need one ordered dimension.
+
+    Raises:
+        QueryError: for any other domain, or a quantile that is asked for twice.
+    """
+    if quantiles and not (domain.ordered and len(domain.shape) == 1):
+        raise QueryError("quantile", "a domain of one ordered dimension")
+    if len(set(quantiles)) < len(quantiles):
+        raise QueryError("quantile", "each number once")
+    return tuple(quantiles)
