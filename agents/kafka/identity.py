@@ -21,12 +21,7 @@ from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import TopicState, count_brokers, describe
-from ldpstream.agents.kafka.permissions import (
-    WORKER,
-    Needed,
-    missing_on_group,
-    missing_on_topics,
-)
+from ldpstream.agents.kafka.permissions import WORKER, Needed, missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import not_permitted
 
 MISSING_SECONDS: Final = 15.0

@@ -23,14 +23,7 @@ from ldpstream.agents.partition.batch import Int64s
 from ldpstream.agents.partition.classify import FATES, LATE, REJECTED, Classified
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.records import (
-    HEAD,
-    Head,
-    Key,
-    encode_head,
-    encode_key,
-    state_prefix,
-)
+from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from ldpstream.mechanisms.wire.frame import encode_frame
 
 LATENESS_MS: Final = (

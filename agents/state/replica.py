@@ -17,12 +17,7 @@ the head's waits undecided, and once the head has passed it, it is live or dead 
 
 from collections.abc import Mapping, Sequence
 
-from ldpstream.agents.state.cell_store import (
-    CellRecord,
-    CellStore,
-    HeadRecord,
-    KeptValue,
-)
+from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, KeptValue
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.others import OtherStates
 from ldpstream.agents.state.panes import Firsts

@@ -14,11 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
-from ldpstream.mechanisms.exact.entropy import (
-    Entropy,
-    bernoulli_each,
-    uniform_below_each,
-)
+from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_each, uniform_below_each
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
 from ldpstream.mechanisms.families.design.incidence import OWN, Own
 from ldpstream.mechanisms.families.design.mechanism import DesignMechanism

@@ -4,10 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from benchmarks.papers.a_priori import (
-    prefix_half_widths,
-    respondents_needed,
-)
+from benchmarks.papers.a_priori import prefix_half_widths, respondents_needed
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,13 +6,7 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.state.packed import (
-    Packed,
-    PackedError,
-    Record,
-    decode_packed,
-    encode_packed,
-)
+from ldpstream.agents.state.packed import Packed, PackedError, Record, decode_packed, encode_packed
 from tests.packing import make_records
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "packed.json").read_text("utf-8"))

@@ -17,13 +17,7 @@ from ldpstream.agents.document.answers import Collection
 from ldpstream.agents.http import build_http
 from ldpstream.agents.http.openapi import describe_api
 from ldpstream.agents.query.offered import read_options, request_options
-from ldpstream.agents.query.options import (
-    KEYS,
-    SETTINGS,
-    WORDS,
-    EstimateOptions,
-    EstimateRequest,
-)
+from ldpstream.agents.query.options import KEYS, SETTINGS, WORDS, EstimateOptions, EstimateRequest
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.options import asked_texts
 from tests.stream.asking import ask, post

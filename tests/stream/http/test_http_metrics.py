@@ -1,9 +1,7 @@
 """Metrics served over HTTP, and metrics about HTTP."""
 
 from aiohttp.test_utils import TestClient, TestServer
-from prometheus_client.openmetrics.parser import (
-    text_string_to_metric_families as parse_openmetrics,
-)
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream import __version__

@@ -8,12 +8,7 @@ import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
 
 from ldpstream.agents.partition.flushes import Settled
-from ldpstream.agents.pipeline.flushing import (
-    FLUSH_SECONDS,
-    FlushPace,
-    InFlightFlushes,
-    Services,
-)
+from ldpstream.agents.pipeline.flushing import FLUSH_SECONDS, FlushPace, InFlightFlushes, Services
 from ldpstream.agents.reading.intake import OwnedPartition
 from ldpstream.agents.reading.interval import PARTITIONS
 from tests.stream.owning import Holder

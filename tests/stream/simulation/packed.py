@@ -12,12 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ldpstream.agents.reading.packed_intake import Taken, take
-from ldpstream.agents.state.packed import (
-    Packed,
-    PackedError,
-    decode_packed,
-    encode_packed,
-)
+from ldpstream.agents.state.packed import Packed, PackedError, decode_packed, encode_packed
 from tests.packing import make_records
 from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.patched import with_worker
