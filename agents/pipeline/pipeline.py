@@ -147,8 +147,10 @@ class Pipeline:
         """Return the windowed table of a collection's own spec, read-only.
 
         Raises:
-            KeyError: for a collection that is not configured.
+            KeyError: for a collection that is not configured, naming those that are.
         """
+        if name not in self.collections:
+            raise KeyError(f"expected one of {', '.join(self.collections)}, got {name}")
         engine = self.collections[name]
         return WindowedTable(engine.context, engine.replicas)
 

@@ -125,7 +125,7 @@ def describe_withheld(minimum: int, n: int) -> str:
     """Return one line that says why a document of n reports is withheld."""
     if n < minimum:
         return f"withheld: fewer than minimum = {minimum:,} reports"
-    return f"withheld: its newest reports wait until minimum = {minimum:,} are together"
+    return f"withheld: its newest reports wait for later ones (minimum = {minimum:,})"
 
 
 def _show_what_is_missing(document: EstimateDocument, console: Console) -> None:

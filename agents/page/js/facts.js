@@ -70,7 +70,7 @@ export function drawFacts({ collection, window, compared, status }, estimate) {
   const why =
     n < collection.minimum
       ? `${countText(n)} of ${least} reports, and nothing is shown for fewer.`
-      : `the newest reports wait until ${least} are together.`;
+      : `the newest reports wait for later ones (minimum ${least}).`;
   say(element("withheld"), withheld ? `Withheld: ${why}` : "");
   const lost = estimate?.lost;
   element("lost").hidden = !lost;

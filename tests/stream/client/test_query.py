@@ -144,7 +144,7 @@ async def test_too_few_reports_are_withheld_and_the_minimum_is_named(
         assert second == "withheld: fewer than minimum = 100 reports"
     rides.report(0, ["bus"] * 300, times_ms=[START_MS + MINUTE_MS] * 300)
     waiting = await ldpstream("query", url, "rides")
-    assert "withheld: its newest reports wait until minimum = 100 are together" in waiting.stdout
+    assert "withheld: its newest reports wait for later ones (minimum = 100)" in waiting.stdout
     rides.report(0, ["bus"] * 7, times_ms=[START_MS + 2 * MINUTE_MS] * 7)
     rides.close(START_MS + 3 * MINUTE_MS)
     both = await ldpstream("query", url, "rides", "--plot", "--last", "2")

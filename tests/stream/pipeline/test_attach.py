@@ -64,7 +64,7 @@ async def test_other_agents_and_the_collections_own_are_accepted() -> None:
     table = pipeline.windows("city")
     with pytest.raises(NotReadyError):
         len(table)
-    with pytest.raises(KeyError):
+    with pytest.raises(KeyError, match="expected one of city, got town"):
         pipeline.windows("town")
 
 
