@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
     from ldpstream.mechanisms.interface.decoder import Decoder
     from ldpstream.mechanisms.interface.mechanism import Mechanism
+    from ldpstream.mechanisms.policies.composition import closure, compose
     from ldpstream.mechanisms.policies.graph import GraphPolicy
     from ldpstream.mechanisms.policies.matrix import MatrixPolicy
     from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
         HighLowPolicy,
         Policy,
     )
-    from ldpstream.mechanisms.policies.spending import closure, compose
     from ldpstream.mechanisms.registry.registry import MECHANISMS
     from ldpstream.mechanisms.wire.frame import Frame, decode_frame, encode_frame, frame_fingerprint
     from ldpstream.mechanisms.wire.spec import CollectionSpec, load_spec
@@ -50,7 +50,7 @@ else:
             "ldpstream.mechanisms.exact.entropy": "Entropy SystemEntropy",
             "ldpstream.mechanisms.interface.decoder": "Decoder",
             "ldpstream.mechanisms.interface.mechanism": "Mechanism",
-            "ldpstream.mechanisms.policies.spending": "closure compose",
+            "ldpstream.mechanisms.policies.composition": "closure compose",
             "ldpstream.mechanisms.policies.graph": "GraphPolicy",
             "ldpstream.mechanisms.policies.matrix": "MatrixPolicy",
             "ldpstream.mechanisms.policies.metric": "MetricPolicy",

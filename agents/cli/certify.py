@@ -13,7 +13,7 @@ from ldpstream.agents.terminal.errors import FAILED
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
-from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.policies.composition import largest_loss
 
 
 @click.command()

@@ -11,8 +11,8 @@ from ldpstream.estimators.bounds.options import ONE_REPORT_EACH, Sampling, sampl
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
+from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES
-from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 

@@ -14,7 +14,7 @@ from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import sampling_variances
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
-from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.policies.composition import largest_loss
 
 
 @dataclass(frozen=True, kw_only=True)

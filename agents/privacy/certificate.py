@@ -10,7 +10,7 @@ from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.exact.dyadic import float_above
-from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 

@@ -17,7 +17,7 @@ from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.held import epochs_touched
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.spent import Spent
-from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _DAY_MS: Final = 86_400_000

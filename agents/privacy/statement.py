@@ -11,6 +11,7 @@ from ldpstream.agents.privacy.policies import policy_sentences
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
+from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.lip import LipPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -22,7 +23,6 @@ from ldpstream.mechanisms.policies.policy import (
     PublicWeightPolicy,
 )
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.spending import largest_loss
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 

@@ -43,7 +43,7 @@ from tests.processes import Worker
 from benchmarks.resilience.fleet_devices import NAME, SIZE, Fleet
 from benchmarks.resilience.fleet_process import Process
 from benchmarks.resilience.fleet_topic import Topic, bounds, shares_of, wait_for_finals
-from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.policies.composition import largest_loss
 
 Floats = NDArray[np.float64]
 

@@ -32,10 +32,10 @@ from ldpstream.mechanisms.interface.mechanism import Reports, text_table
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
 from ldpstream.mechanisms.policies.budgets import scaled
+from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.config import refuse_rounding
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.spending import largest_loss
 
 _MARGIN = 1.0 - 2.0**-20
 """Reduces a share from its floating-point value; the result is proved exactly."""

@@ -22,7 +22,7 @@ from ldpstream.mechanisms.ledger.spent import Spent, read_spent
 from ldpstream.mechanisms.ledger.spread import Spread, drawn_windows
 from ldpstream.mechanisms.ledger.store import DrawnKey, Epoch, LedgerStore
 from ldpstream.mechanisms.ledger.terms import Budget, Share, Terms, whole_ms
-from ldpstream.mechanisms.policies.spending import SumPolicy
+from ldpstream.mechanisms.policies.composition import SumPolicy
 from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.one_report import SECRET_BYTES
 from ldpstream.mechanisms.wire.spec import CollectionSpec

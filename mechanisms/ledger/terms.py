@@ -13,8 +13,8 @@ from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
 from ldpstream.mechanisms.ledger.spent import read_budget
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS, Spread, shared_out
 from ldpstream.mechanisms.ledger.store import Known, LedgerStore
+from ldpstream.mechanisms.policies.composition import SumPolicy, first_beyond, largest_loss
 from ldpstream.mechanisms.policies.policy import Policy
-from ldpstream.mechanisms.policies.spending import SumPolicy, first_beyond, largest_loss
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 MAX_COMPARED_VALUES = 256

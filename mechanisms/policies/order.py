@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.policies.budgets import by_entries
+from ldpstream.mechanisms.policies.composition import closure
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.lip import LipPolicy
 from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES, MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.spending import closure
 
 Pairs = Iterator[tuple[int, int]]
 

@@ -10,8 +10,8 @@ from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.spending import largest_loss
 from tests.conformance.instances import INSTANCES, certificate
 from tests.seeded import SeededEntropy
 

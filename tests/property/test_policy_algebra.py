@@ -12,12 +12,12 @@ from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.error_region import ErrorRegion, channel_boundary
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
+from ldpstream.mechanisms.policies.composition import closure, compose
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
-from ldpstream.mechanisms.policies.spending import closure, compose
 from tests.exact.specs import dense
 from tests.soak import chosen
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms.exact.entropy import WORD, bernoulli_rational, choose_rational
-from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.wire.hold import epoch_offset
 from tests.exact.enumeration import Scripted, words_in
 from tests.exact.held import again, held

@@ -12,7 +12,7 @@ from ldpstream.mechanisms.channels.held import epochs_touched, split_windows
 from ldpstream.mechanisms.exact.dyadic import exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
-from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.policies.composition import largest_loss
 from tests.exact.held import FAMILIES, again, held, matrix, moved, of_epoch
 from tests.exact.wire.test_vectors import spec_of
 

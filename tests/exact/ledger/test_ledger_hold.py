@@ -14,7 +14,7 @@ import pytest
 
 from ldpstream.mechanisms import CollectionSpec
 from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError
-from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.policies.composition import largest_loss
 from tests.exact.held import FAMILIES, held
 from tests.exact.ledgers import HOUR_MS, START_MS, content, open_ledger, spec
 

@@ -20,9 +20,9 @@ from ldpstream.mechanisms import (
     compose,
 )
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.policies.composition import SumPolicy, closure, first_beyond, largest_loss
 from ldpstream.mechanisms.policies.policy import PublicWeightPolicy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
-from ldpstream.mechanisms.policies.spending import SumPolicy, closure, first_beyond, largest_loss
 from tests.conformance.instances import LIP
 from tests.exact.wire.test_vectors import spec_of
 

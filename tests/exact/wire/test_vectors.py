@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec, FrameError, decode_frame, encode_frame
-from ldpstream.mechanisms.policies.spending import largest_loss
+from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.wire.one_report import OneReport
 from tests.exact.enumeration import Scripted, words_in
 
