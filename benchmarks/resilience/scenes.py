@@ -37,7 +37,7 @@ def _has(name: str) -> bool:
     return found is not None and hasattr(importlib.import_module(module), part)
 
 
-_EVEN = _has("ldpstream.agents.kafka.groups:assign")
+_EVEN = _has("ldpstream.agents.faust_parts:EvenAssignor")
 _NAMES = ("rides", "modes", "trips", "city")
 """Names in shards 1, 2, 3 and 4 of 4, and so two in each of 2 shards."""
 
@@ -215,14 +215,14 @@ SCENES = (
         "rolling restart of 3 instances",
         _three_instances,
         _roll_instances,
-        needs="ldpstream.agents.kafka.groups:keep_place",
+        needs="ldpstream.agents.faust_parts:keep_place",
     ),
     Scene(
         "2 to 4 shards",
         _two_shards,
         _split,
         collections=_NAMES,
-        needs="ldpstream.agents.config.worker:Shard",
+        needs="ldpstream.agents.config:Shard",
     ),
 )
 
