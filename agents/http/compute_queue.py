@@ -89,7 +89,10 @@ class ComputeQueues:
             running = loop.run_in_executor(None, answered, config, make, known, body)
             return await asyncio.shield(running)
 
-        def release(_: object) -> None:
+        def release(done: "asyncio.Future[Answer] | None") -> None:
+            if done is not None and not done.cancelled():
+                # Once a request is cancelled nobody awaits its error, and asyncio would log it.
+                done.exception()
             queue.lock.release()
             if not cheap:
                 self._ending = loop.call_later(_IDLE_SECONDS, self._process.end)

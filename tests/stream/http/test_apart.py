@@ -1,6 +1,7 @@
 """Costly answers come from a process of their own."""
 
 import asyncio
+import gc
 import os
 import pickle
 import signal
@@ -93,14 +94,17 @@ async def test_the_process_ends_with_the_application(client: Client, started: li
 
 
 async def test_a_cancelled_request_leaves_its_turn_to_its_thread(
-    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     queues, config = ComputeQueues(), pipeline.collections["city"].config
     begun, running = threading.Semaphore(0), threading.Semaphore(0)
+    failing = [True, False]
 
     def body(*_: object, **__: object) -> bytes:
         begun.release()
         running.acquire()
+        if failing.pop(0):
+            raise AbortedError("nobody is told")
         return b""
 
     async def compute() -> None:
@@ -120,6 +124,8 @@ async def test_a_cancelled_request_leaves_its_turn_to_its_thread(
     await second
     assert not together
     await queues.close()
+    gc.collect()
+    assert caplog.text == ""
 
 
 def test_the_time_that_it_takes_to_hand_over_a_job_counts(
