@@ -14,7 +14,8 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.polls import Answers, Run
-from ldpstream.agents.state.packed import MAX_MESSAGES, MAX_SPAN, Int64s, Packed, PackedRecords
+from ldpstream.agents.state.packed import MAX_MESSAGES, MAX_SPAN, Packed, PackedRecords
+from ldpstream.mechanisms.base.arrays import Integers
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class AssignedPartition:
     """Everything below this offset is packed; at first, the offset where reading begins."""
     runs: list[Run] = field(default_factory=list)
     """What has been read and not packed yet."""
-    arrived: list[Int64s] = field(default_factory=list)
+    arrived: list[Integers] = field(default_factory=list)
     """When the records in `runs` arrived."""
     records: int = 0
     held_bytes: int = 0
@@ -115,7 +116,7 @@ def halves(packed: Packed) -> tuple[Packed, ...]:
     )
 
 
-def join(runs: Sequence[Run], arrived: Int64s) -> PackedRecords:
+def join(runs: Sequence[Run], arrived: Integers) -> PackedRecords:
     """Return records in the form in which they are packed."""
     values = list(chain.from_iterable(run.values for run in runs))
     present = [value for value in values if value is not None]

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from ldpstream.mechanisms.base.arrays import Integers
+
 MEMORY: Final = 512
 """If a third of all records lie, half of this many do about once in a billion times."""
 _STEP: Final = 128
@@ -79,7 +79,7 @@ class Dates:
         return Arrivals(now_ms, np.minimum(known, now_ms))
 
 
-def _guesses(times_ms: Int64s, first: int) -> Int64s:
+def _guesses(times_ms: Integers, first: int) -> Integers:
     """Return the arrival estimate of each _STEP records from `first` on, at least one.
 
     `times_ms`, at least one, are the timestamps of all known records.
@@ -111,15 +111,15 @@ class Arrivals:
     moves the watermark.
     """
 
-    latest_ms: Int64s | int
-    clock_ms: Int64s | int
+    latest_ms: Integers | int
+    clock_ms: Integers | int
 
     @classmethod
     def at(cls, now_ms: int) -> "Arrivals":
         """Return the arrivals of messages that arrive now."""
         return cls(now_ms, now_ms)
 
-    def per_run(self, message: Int64s) -> "tuple[Int64s | int, Int64s | int]":
+    def per_run(self, message: Integers) -> tuple[Integers | int, Integers | int]:
         """Return `latest_ms` and `clock_ms` of runs, given the place of each run's message."""
         latest_ms, clock_ms = (
             times_ms if isinstance(times_ms, int) else times_ms[message]

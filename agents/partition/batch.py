@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.state.packed import PackedRecords, Record
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.errors import FrameError
 from ldpstream.mechanisms.wire.frame import VERSION, decode_frame, frame_fingerprint
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-Int64s = NDArray[np.int64]
 Values = Sequence[bytes | None] | Mapping[int, bytes | None]
 _HEAD: Final = np.dtype(
     [("start", "<u4"), ("fingerprint", "<u8"), ("time_ms", "<i8"), ("count", "<u4")]
@@ -39,9 +39,9 @@ class Batch:
     - `passed`: messages left to other states.
     """
 
-    message: Int64s
-    time_ms: Int64s
-    count: Int64s
+    message: Integers
+    time_ms: Integers
+    count: Integers
     payload: NDArray[np.uint8]
     refused: tuple[tuple[int, str], ...]
     passed: int
@@ -118,9 +118,9 @@ class _Reader:
         self._decided = decided
         self._alone = not accept and decided is None
         self._bytes = spec.report_bytes
-        self._messages: list[Int64s] = []
-        self._times: list[Int64s] = []
-        self._counts: list[Int64s] = []
+        self._messages: list[Integers] = []
+        self._times: list[Integers] = []
+        self._counts: list[Integers] = []
         self._payloads: list[NDArray[np.uint8]] = []
         self.refused: list[tuple[int, str]] = []
         self.passed = 0
@@ -164,7 +164,7 @@ class _Reader:
         rows = np.frombuffer(b"".join(values[place] or b"" for place in places), dtype=np.uint8)
         return self.rows(rows.reshape(len(places), -1), np.array(places, dtype=np.int64), reports)
 
-    def rows(self, rows: NDArray[np.uint8], message: Int64s, reports: int) -> list[int]:
+    def rows(self, rows: NDArray[np.uint8], message: Integers, reports: int) -> list[int]:
         """Like `matrix`, for messages already in rows: uint8 `(M, L)`, `message` int64 `(M,)`."""
         heads = rows[:, : _HEAD.itemsize].copy().view(_HEAD)[:, 0]
         ours = heads["fingerprint"] == int.from_bytes(self._fingerprint, "little")

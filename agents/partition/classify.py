@@ -26,12 +26,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.batch import Batch, Int64s
+from ldpstream.agents.partition.batch import Batch
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import REASONS, Head
 from ldpstream.agents.state.tokens import Numbers, Tokens, again, as_numbers
 from ldpstream.agents.state.windows import NEVER
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.one_report import OneReport
 
@@ -58,19 +59,19 @@ class Classified:
     """
 
     batch: Batch
-    fate: Int64s
-    pane: Int64s
+    fate: Integers
+    pane: Integers
     reports: Reports
     good: NDArray[np.bool_]
     clock: int
-    before: Int64s
-    arrived_ms: Int64s | int
+    before: Integers
+    arrived_ms: Integers | int
     witnessed: Sequence[int] = ()
     why: NDArray[np.int64] | None = None
     tokens: Numbers | None = None
 
     @cached_property
-    def good_count(self) -> Int64s:
+    def good_count(self) -> Integers:
         """The number of good reports in every run, int64 `(R,)`."""
         count = self.batch.count
         if not len(count) or self.good.all():
@@ -121,7 +122,7 @@ class Classified:
             rejected[reason] += 1
         return {reason: count for reason, count in rejected.items() if count}
 
-    def reasons(self, rows: Int64s) -> Iterator[tuple[str, Int64s]]:
+    def reasons(self, rows: Integers) -> Iterator[tuple[str, Integers]]:
         """Yield `(reason, rows)` for the reports in these rows, all of which are rejected."""
         if self.why is None:
             yield "range", rows
@@ -178,8 +179,8 @@ def classify(
 
 
 def _witness(
-    witnesses: int, message: Int64s, taken: Int64s, witnessed: Sequence[int]
-) -> tuple[Int64s, Sequence[int]]:
+    witnesses: int, message: Integers, taken: Integers, witnessed: Sequence[int]
+) -> tuple[Integers, Sequence[int]]:
     """Return the watermark before each run and after all, int64 `(R + 1,)`, and `witnessed`.
 
     `message` and `taken`, int64 `(R,)`, are the runs' messages and how far each run moves the
@@ -224,7 +225,7 @@ def _one_each(
     return replace(classified, good=why == COUNTED, why=why, tokens=numbers)
 
 
-def _late_again(classified: Classified, why: Int64s) -> Classified:
+def _late_again(classified: Classified, why: Integers) -> Classified:
     """Make reports refused for their token late if their pane is closed: its tokens are gone."""
     late = np.repeat(classified.fate == LATE, classified.batch.count)
     of_tokens = (why == REJECTED["repeated"]) | (why == REJECTED["crowded"])

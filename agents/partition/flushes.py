@@ -19,11 +19,11 @@ from typing import Final, Literal, Self
 
 import numpy as np
 
-from ldpstream.agents.partition.batch import Int64s
 from ldpstream.agents.partition.classify import FATES, LATE, REJECTED, Classified
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.wire.frame import encode_frame
 
 LATENESS_MS: Final = (
@@ -81,7 +81,7 @@ class WaitingCopies:
 class Buckets:
     """The number of reports in each bucket, int64 `(B + 1,)`, and the sum of their times in ms."""
 
-    counts: Int64s
+    counts: Integers
     sum_ms: float = 0.0
 
 
@@ -249,12 +249,12 @@ def _copy(reason: str, partition: int, offset: int, value: bytes) -> Copy:
     return Copy("late" if reason == "late" else "rejected", value, headers)
 
 
-def _concerned(classified: Classified) -> dict[tuple[int, str], list[range | Int64s]]:
+def _concerned(classified: Classified) -> dict[tuple[int, str], list[range | Integers]]:
     """Return the rows of the reports to copy, in parts, by message and reason."""
     batch, good_count = classified.batch, classified.good_count
     runs = np.flatnonzero((classified.fate >= LATE) | (good_count < batch.count))
     ends = np.cumsum(batch.count)[runs]
-    found: dict[tuple[int, str], list[range | Int64s]] = {}
+    found: dict[tuple[int, str], list[range | Integers]] = {}
     for place, fate, good, count, end in zip(
         batch.message[runs].tolist(),
         classified.fate[runs].tolist(),
@@ -277,7 +277,7 @@ def _concerned(classified: Classified) -> dict[tuple[int, str], list[range | Int
     return found
 
 
-def _frames(context: Context, classified: Classified, rows: Int64s) -> Iterator[bytes]:
+def _frames(context: Context, classified: Classified, rows: Integers) -> Iterator[bytes]:
     """Yield frames of these reports, each at most 64 KiB."""
     batch = classified.batch
     run = np.searchsorted(np.cumsum(batch.count), rows, side="right")
@@ -288,12 +288,12 @@ def _frames(context: Context, classified: Classified, rows: Int64s) -> Iterator[
         yield encode_frame(context.spec.fingerprint, times_ms, batch.payload[rows[part]])
 
 
-def _bucketed(bounds: tuple[int, ...], times_ms: Int64s, reports: Int64s) -> Buckets:
+def _bucketed(bounds: tuple[int, ...], times_ms: Integers, reports: Integers) -> Buckets:
     where = np.searchsorted(_as_array(bounds), times_ms)
     counts = np.bincount(where, weights=reports, minlength=len(bounds) + 1)
     return Buckets(counts.astype(np.int64), float(np.dot(times_ms.astype(np.float64), reports)))
 
 
 @cache
-def _as_array(bounds: tuple[int, ...]) -> Int64s:
+def _as_array(bounds: tuple[int, ...]) -> Integers:
     return np.array(bounds, dtype=np.int64)

@@ -26,6 +26,7 @@ from typing import Final, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.times import LATEST_MS
 
 VERSION: Final = 0x81
@@ -47,7 +48,6 @@ _MOST_LATER: Final = 0xFFFFFFFF
 MAX_SPAN: Final = 0xFFFFFFFF
 MAX_MESSAGES: Final = 1 << 20
 """Bounds the arrays that a reader allocates: any number of empty messages would fit."""
-Int64s = NDArray[np.int64]
 Record = tuple[int, bytes | None]
 
 
@@ -69,15 +69,15 @@ class PackedRecords(Sequence[Record]):
       never later than that; None if not stated. `appended`: the broker itself set these times.
     """
 
-    offsets: Int64s
-    lengths: Int64s
+    offsets: Integers
+    lengths: Integers
     data: NDArray[np.uint8]
     length: int | None
-    arrived: Int64s | None = None
+    arrived: Integers | None = None
     appended: bool = False
 
     @cached_property
-    def _ends(self) -> Int64s:
+    def _ends(self) -> Integers:
         return np.cumsum(np.maximum(self.lengths, 0))
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class PackedRecords(Sequence[Record]):
         start = int(np.searchsorted(self.offsets, offset))
         return self[start:] if start else self
 
-    def by_length(self) -> Iterator[tuple[int, Int64s]]:
+    def by_length(self) -> Iterator[tuple[int, Integers]]:
         """Yield each length that occurs, with the places of its messages."""
         if self.length is not None:
             yield self.length, np.arange(len(self), dtype=np.int64)
@@ -128,7 +128,7 @@ class PackedRecords(Sequence[Record]):
         ends = np.cumsum(np.bincount(which, minlength=len(different)))
         yield from zip(different.tolist(), np.split(order, ends[:-1]), strict=True)
 
-    def matrix(self, length: int, places: Int64s) -> NDArray[np.uint8]:
+    def matrix(self, length: int, places: Integers) -> NDArray[np.uint8]:
         """Return messages of one length, above 0, as rows: uint8 `(len(places), length)`."""
         if self.length is not None and len(places) == len(self):
             return self.data.reshape(len(self), length)
@@ -264,17 +264,17 @@ def _records(
     return PackedRecords(offsets, lengths, values, length, arrived, bool(flags & APPENDED))
 
 
-def _arrived(data: bytes, n: int, when: int) -> Int64s:
+def _arrived(data: bytes, n: int, when: int) -> Integers:
     """Read when each of n messages arrived; `when` is the position of that table."""
     (first_ms,) = _SINCE.unpack_from(data, when)
     if not 0 <= first_ms <= LATEST_MS:
         raise PackedError("undecodable", f"arrival time {first_ms} ms since 1970 is out of range")
     later = np.frombuffer(data, dtype=_LATER, count=n, offset=when + _SINCE.size)
-    arrived: Int64s = first_ms + later.astype(np.int64)
+    arrived: Integers = first_ms + later.astype(np.int64)
     return arrived
 
 
-def _ascending(offsets: Int64s, after: int, following: int) -> bool:
+def _ascending(offsets: Integers, after: int, following: int) -> bool:
     return bool(
         after <= offsets[0] and offsets[-1] < following and (offsets[1:] > offsets[:-1]).all()
     )
