@@ -1,19 +1,11 @@
 """Collects reports into frames, without clock or I/O."""
 
-from typing import Final
-
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.mechanisms.interface.mechanism import Reports
-from ldpstream.mechanisms.wire.frame import MAX_RUNS
+from ldpstream.mechanisms.wire.frame import HEAD_BYTES, MAX_RUNS, RUN_BYTES, Times
 from ldpstream.mechanisms.wire.one_report import Tokens
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-
-_HEAD_BYTES: Final = 12
-_RUN_BYTES: Final = 12
-
-Times = NDArray[np.int64]
 
 
 class Framer:
@@ -38,7 +30,7 @@ class Framer:
 
     @staticmethod
     def _bytes_of(spec: CollectionSpec, *, reports: int, times: int) -> int:
-        return _HEAD_BYTES + _RUN_BYTES * times + reports * spec.report_bytes
+        return HEAD_BYTES + RUN_BYTES * times + reports * spec.report_bytes
 
     def _clear(self) -> None:
         self._reports: list[Reports] = []

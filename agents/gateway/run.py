@@ -32,10 +32,12 @@ from ldpstream.agents.process.running import (
     unless_stopped,
     until_signalled,
 )
+from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES
 
 FILE: Final = "gateway.sqlite"
 """The file of keys of accepted uploads, in `worker.data`."""
-_HEAD_BYTES: Final = 24
+_HEAD_BYTES: Final = HEAD_BYTES + RUN_BYTES
+"""Of a frame with one run."""
 
 log = logging.getLogger(__name__)
 

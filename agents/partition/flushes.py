@@ -24,7 +24,7 @@ from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from ldpstream.mechanisms.base.arrays import Integers
-from ldpstream.mechanisms.wire.frame import encode_frame
+from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES, encode_frame
 
 LATENESS_MS: Final = (
     *(0, 100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000),
@@ -40,8 +40,6 @@ COPY_BYTES: Final = 65_536
 """The longest copy: a longer message is cut, or copied in several frames."""
 COPIES_LIMIT: Final = 4_096
 COPIES_BYTES: Final = 4 << 20
-_FRAME_HEAD_BYTES: Final = 12
-_FRAME_RUN_BYTES: Final = 12
 
 
 @dataclass(frozen=True)
@@ -281,7 +279,7 @@ def _frames(context: Context, classified: Classified, rows: Integers) -> Iterato
     """Yield frames of these reports, each at most 64 KiB."""
     batch = classified.batch
     run = np.searchsorted(np.cumsum(batch.count), rows, side="right")
-    limit = (COPY_BYTES - _FRAME_HEAD_BYTES) // (_FRAME_RUN_BYTES + batch.payload.shape[1])
+    limit = (COPY_BYTES - HEAD_BYTES) // (RUN_BYTES + batch.payload.shape[1])
     for at in range(0, len(rows), limit):
         part = slice(at, at + limit)
         times_ms = batch.time_ms[run[part]]

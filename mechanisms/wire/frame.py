@@ -18,6 +18,8 @@ MAX_RUNS = 0xFFFF
 _HEAD = struct.Struct("<BBH8s")
 _SINGLE = struct.Struct("<BBH8sqI")
 _RUN = np.dtype([("time_ms", "<i8"), ("count", "<u4")])
+HEAD_BYTES = _HEAD.size
+RUN_BYTES = _RUN.itemsize
 
 Times = NDArray[np.int64]
 Payload = NDArray[np.uint8]
