@@ -42,6 +42,33 @@ MODULES: Final = {
     "ldpstream.agents.http": "The page, the API and the metrics of a pipeline",
 }
 """The modules whose names are public, those of `__all__`, and what they are for."""
+_OF_METRICS: Final = """\
+With their texts as in `/metrics`. No label identifies a device, and only values that the
+configuration lists are shown. Counters start at zero with their process: sum their rates. Rules,
+alerts and dashboards: [operations.md](operations.md).
+"""
+"""What precedes the metrics on their page."""
+_OF_WORKERS: Final = """\
+Estimates, what is said of the newest windows, and the test of the priors come from the worker that
+owns partition 0; the state of a partition comes from every worker, so take the maximum.
+
+### Choosing `grace`
+
+The grace with which one report in a thousand would have been late:
+
+```text
+histogram_quantile(0.999,
+  sum by (le) (rate(ldpstream_lateness_seconds_bucket{collection="NAME"}[1d])))
+```
+
+The bucket `le="60.0"` divided by `le="+Inf"`, as rates, is the share on time with a grace of a
+minute.
+
+`ldpstream_delay_seconds` shows the clocks of devices: negative delays are dated ahead, and a peak
+far above the rest is a slow clock or a queue. Times are cut to `precision`, so a delay is too long
+by up to that.
+"""
+"""What follows those of a worker."""
 
 
 def commands() -> str:
@@ -166,42 +193,15 @@ def metrics() -> str:
         "Gateway": _collectors(GatewayMetrics([]).registry),
         "Packer": _collectors(PackMetrics([]).registry),
     }
-    lines = [f"# Every metric of ldpstream {__version__}", "", _METRICS]
+    lines = [f"# Every metric of ldpstream {__version__}", "", _OF_METRICS]
     for process, collectors in processes.items():
         lines += [f"## {process}", "", "| metric | kind | |", "|---|---|---|"]
         for family, labels in _families(collectors):
             name = f"{family.name}_total" if family.type == "counter" else family.name
             shown = f"{name}{{{', '.join(labels)}}}" if labels else name
             lines.append(f"| `{shown}` | {family.type} | {family.documentation} |")
-        lines += ["", *([_WORKER] if process == "Worker" else [])]
+        lines += ["", *([_OF_WORKERS] if process == "Worker" else [])]
     return "\n".join(lines)
-
-
-_METRICS: Final = """\
-With their texts as in `/metrics`. No label identifies a device, and only values that the
-configuration lists are shown. Counters start at zero with their process: sum their rates. Rules,
-alerts and dashboards: [operations.md](operations.md).
-"""
-_WORKER: Final = """\
-Estimates, what is said of the newest windows, and the test of the priors come from the worker that
-owns partition 0; the state of a partition comes from every worker, so take the maximum.
-
-### Choosing `grace`
-
-The grace with which one report in a thousand would have been late:
-
-```text
-histogram_quantile(0.999,
-  sum by (le) (rate(ldpstream_lateness_seconds_bucket{collection="NAME"}[1d])))
-```
-
-The bucket `le="60.0"` divided by `le="+Inf"`, as rates, is the share on time with a grace of a
-minute.
-
-`ldpstream_delay_seconds` shows the clocks of devices: negative delays are dated ahead, and a peak
-far above the rest is a slow clock or a queue. Times are cut to `precision`, so a delay is too long
-by up to that.
-"""
 
 
 def _collectors(registry: CollectorRegistry) -> list[Collector]:

@@ -1,4 +1,4 @@
-"""The short answers of the API; each handler only reads the pipeline."""
+"""The handlers of the API, except those of estimates, finals and events."""
 
 import asyncio
 from collections.abc import Mapping

@@ -3,7 +3,7 @@
 It keeps everything in memory, does not compact, has no idempotent producer, and answers ListOffsets
 incorrectly (for the end it returns the base offset of the newest batch + 1). The high watermark in
 its fetch responses is correct, and nothing here relies on more. It is for demonstrations and tests,
-never for data worth keeping.
+never for data worth keeping. It runs as a child that cannot outlive its parent (`Guarded`).
 """
 
 import os

@@ -145,7 +145,7 @@ def classify(
     """Classify a batch, given the head that it continues and when its messages arrived.
 
     With `one_report`, `seen` has the tokens that the partition has counted in open panes. With
-    several witnesses, `witnessed` is that of the previous batch's judgement.
+    several witnesses, `witnessed` is that of the previous batch.
     """
     window, time_ms = context.window, batch.time_ms
     rows, tokens = context.spec.split(batch.payload)

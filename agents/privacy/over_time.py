@@ -1,7 +1,8 @@
-"""What the reports of a device lose together.
+"""What the reports of a device lose together: at most, and so far.
 
-At most, by what the configuration says devices do: take part in some windows of each period, hold
-one draw, or report in every window. And by a device's ledger, what it has spent.
+The most follows from what the configuration says devices do: take part in some windows of each
+period, hold one draw for many windows, or report in every window. What a device has lost so far is
+what its ledger says it has spent.
 """
 
 from collections import Counter

@@ -17,7 +17,7 @@ from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
 
 _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
-_MAX_AREA_SIZE: Final = 100_000  # of a domain with areas
+_MAX_VALUES_WITH_AREAS: Final = 100_000
 _MAX_END: Final = 1e300  # differences of larger ones may overflow
 _MAX_WEIGHT: Final = 1e30  # squares of larger ones may overflow
 _NAMED: Final = re.compile(r"(?:([A-Za-z0-9._-]{1,40}):)?(.*)", re.DOTALL)
@@ -183,8 +183,9 @@ def check_areas(asked: bool, domain: Domain) -> bool:
     Raises:
         QueryError: where the domain has too many values.
     """
-    if asked and domain.size > _MAX_AREA_SIZE:
-        raise QueryError("areas", f"a domain of at most {_MAX_AREA_SIZE} values, got {domain.size}")
+    most = _MAX_VALUES_WITH_AREAS
+    if asked and domain.size > most:
+        raise QueryError("areas", f"a domain of at most {most} values, got {domain.size}")
     return asked
 
 

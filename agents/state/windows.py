@@ -174,7 +174,7 @@ NOTHING_LOST: Final = Lost()
 
 
 def add_gap(gaps: Sequence[Gap], gap: Gap) -> tuple[Gap, ...]:
-    """Return the gaps with one more, in order; merges touching ones and the nearest of too many."""
+    """Return the gaps with one more, in order; beyond GAPS_LIMIT the two nearest become one."""
     found = sorted([*gaps, gap])
     while len(found) > GAPS_LIMIT:
         at = min(range(len(found) - 1), key=lambda i: found[i + 1].first - found[i].last)

@@ -1,6 +1,6 @@
 """What a test driver runs: a partition with its owner, and randomness that can be repeated.
 
-Messages go in, and flushes into a changelog in memory.
+Its messages are given to it, and its changelog is in memory.
 """
 
 from collections.abc import Sequence
