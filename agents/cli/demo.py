@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-DEFAULT_RATE: Final = 10_000
+_DEFAULT_RATE: Final = 10_000
 _LARGEST_SEED: Final = (1 << 63) - 1
 
 
@@ -24,7 +24,7 @@ _LARGEST_SEED: Final = (1 << 63) - 1
 @click.option(
     "--rate",
     type=click.IntRange(100, 200_000),
-    default=DEFAULT_RATE,
+    default=_DEFAULT_RATE,
     show_default=True,
     metavar="N",
     help="Reports a second.",

@@ -29,7 +29,7 @@ from ldpstream.agents.document.answers import (
 from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.mechanisms.base.times import parse_time
 
-TIMEOUT_SECONDS: Final = 60.0
+_TIMEOUT_SECONDS: Final = 60.0
 """For an estimate, which may take a worker long."""
 PAGE: Final = 1_000
 _AGAIN_SECONDS: Final = 2.0
@@ -39,7 +39,7 @@ class Client:
     """A worker's API. All methods raise the errors of `ldpstream.agents.client`."""
 
     def __init__(
-        self, url: str, session: aiohttp.ClientSession, *, timeout_seconds: float = TIMEOUT_SECONDS
+        self, url: str, session: aiohttp.ClientSession, *, timeout_seconds: float = _TIMEOUT_SECONDS
     ) -> None:
         self.url = url.rstrip("/")
         self._transport = Transport(url=self.url, session=session, estimate_seconds=timeout_seconds)
@@ -163,7 +163,7 @@ class Client:
 
 @asynccontextmanager
 async def connect(
-    url: str, *, token: str | None = None, timeout_seconds: float = TIMEOUT_SECONDS
+    url: str, *, token: str | None = None, timeout_seconds: float = _TIMEOUT_SECONDS
 ) -> AsyncIterator[Client]:
     """Return a client of the worker at a URL, closed at the end of the block.
 

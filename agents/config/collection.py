@@ -40,7 +40,7 @@ from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.registry.registry import check_id
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-QUANTILE_LIMIT: Final = 4_096
+_QUANTILE_LIMIT: Final = 4_096
 
 RejectedPolicy = Literal["copy", "count"]
 
@@ -290,9 +290,9 @@ def _check_quantiles(path: str, spec: CollectionSpec) -> None:
     alone = spec.mechanism.marginal(spec.mechanism.empty())
     groups = (spec.mechanism if alone is None else alone[0]).decoder().groups()
     largest = spec.domain.estimated.size if groups is None else int(np.bincount(groups).max())
-    if largest > QUANTILE_LIMIT:
+    if largest > _QUANTILE_LIMIT:
         raise ConfigError(
             path,
-            f"expected at most {QUANTILE_LIMIT:,} values that are not distinguished exactly, "
+            f"expected at most {_QUANTILE_LIMIT:,} values that are not distinguished exactly, "
             f"got {largest:,}; ask for quantiles of finer domains with query or estimate",
         )

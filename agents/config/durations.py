@@ -11,7 +11,7 @@ SECOND_MS: Final = 1_000
 MINUTE_MS: Final = 60 * SECOND_MS
 HOUR_MS: Final = 60 * MINUTE_MS
 DAY_MS: Final = 24 * HOUR_MS
-LONGEST_MS: Final = 36_500 * DAY_MS
+_LONGEST_MS: Final = 36_500 * DAY_MS
 
 _EXAMPLE: Final = 'a duration such as "250ms", "5m" or "7d"'
 
@@ -23,8 +23,8 @@ def _read(value: object) -> int:
         milliseconds = parse_duration(value)
     except ValueError:
         raise refused(_EXAMPLE, value) from None
-    if milliseconds > LONGEST_MS:
-        raise refused(f"at most {format_duration(LONGEST_MS)}", value)
+    if milliseconds > _LONGEST_MS:
+        raise refused(f"at most {format_duration(_LONGEST_MS)}", value)
     return milliseconds
 
 

@@ -11,7 +11,7 @@ from ldpstream.agents.config.serving import Address, SecretKey, ServingTable
 from ldpstream.agents.query.errors import refused
 from ldpstream.mechanisms.base.times import format_duration
 
-UPLOAD_BYTES_LIMIT: Final = 500_000
+_UPLOAD_BYTES_LIMIT: Final = 500_000
 """An upload must fit into one frame, and a frame into a Kafka message of the default size."""
 ANY_ORIGIN: Final = "*"
 
@@ -50,13 +50,13 @@ class GatewayConfig(ServingTable):
         examples=[["https://survey.example"]],
     )
     upload_bytes: int = Field(
-        default=256 << 10, ge=1_000, le=UPLOAD_BYTES_LIMIT, description="Largest body in bytes"
+        default=256 << 10, ge=1_000, le=_UPLOAD_BYTES_LIMIT, description="Largest body in bytes"
     )
     queue: int = Field(
         default=10_000, ge=1, le=1_000_000, description="Most uploads waiting for the broker"
     )
     queue_bytes: int = Field(
-        default=64 << 20, ge=UPLOAD_BYTES_LIMIT, le=1 << 36, description="Most bytes waiting"
+        default=64 << 20, ge=_UPLOAD_BYTES_LIMIT, le=1 << 36, description="Most bytes waiting"
     )
     connections: int = Field(default=2_000, ge=1, le=100_000, description="Most open connections")
     connections_per_peer: int = Field(

@@ -38,9 +38,9 @@ from ldpstream.mechanisms.registry.registry import MECHANISMS
 from ldpstream.mechanisms.wire.hold import MAX_HELD_WINDOWS
 from ldpstream.mechanisms.wire.one_report import DEFAULT_PARTITIONS
 
-PARTITIONS_LIMIT: Final = 10_000
-ACCEPT_LIMIT: Final = 8
-WITNESSES_LIMIT: Final = 1_000
+_PARTITIONS_LIMIT: Final = 10_000
+_ACCEPT_LIMIT: Final = 8
+_WITNESSES_LIMIT: Final = 1_000
 
 
 def _brokers(value: str) -> str:
@@ -116,7 +116,7 @@ class WindowTable(Table):
     witnesses: int = Field(
         default=1,
         ge=1,
-        le=WITNESSES_LIMIT,
+        le=_WITNESSES_LIMIT,
         description="Messages past a time that the watermark needs to reach it; for replays",
     )
 
@@ -195,7 +195,7 @@ class CollectionTable(Table):
     )
     accept: list[Annotated[str, Field(min_length=1)]] = Field(
         default=[],
-        max_length=ACCEPT_LIMIT,
+        max_length=_ACCEPT_LIMIT,
         description="Files of earlier specs whose reports are still counted",
         examples=[["before-june.toml"]],
     )
@@ -216,7 +216,7 @@ class CollectionTable(Table):
     partitions: int = Field(
         default=DEFAULT_PARTITIONS,
         ge=1,
-        le=PARTITIONS_LIMIT,
+        le=_PARTITIONS_LIMIT,
         description="Of topics that the worker creates",
     )
     retention: PositiveDuration = Field(

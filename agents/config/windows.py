@@ -11,7 +11,7 @@ from ldpstream.agents.config.tables import CollectionTable, WindowTable
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.times import format_duration
 
-PANES_LIMIT: Final = 10_000
+_PANES_LIMIT: Final = 10_000
 
 
 def window_spec(path: str, table: CollectionTable) -> WindowSpec:
@@ -38,10 +38,10 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
         retention_ms=window.retention,
         witnesses=window.witnesses,
     )
-    if size_ms // spec.pane_ms > PANES_LIMIT:
+    if size_ms // spec.pane_ms > _PANES_LIMIT:
         raise ConfigError(
             f"{path}.window.hop",
-            f"expected size and hop to divide a window into at most {PANES_LIMIT:,} panes, "
+            f"expected size and hop to divide a window into at most {_PANES_LIMIT:,} panes, "
             f"got {size_ms // spec.pane_ms:,} panes of {format_duration(spec.pane_ms)}",
         )
     if future_ms > grace_ms:

@@ -18,15 +18,15 @@ from ldpstream.agents.kafka.record_time import record_time_ms
 from ldpstream.mechanisms.base.times import cut
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-PEOPLE: Final = 50_000
-GATEWAY_REPORTS: Final = 500
-SINGLE_SHARE: Final = 0.02
+_PEOPLE: Final = 50_000
+_GATEWAY_REPORTS: Final = 500
+_SINGLE_SHARE: Final = 0.02
 """Share of the reports that devices send without a gateway, one per message."""
 TICK_SECONDS: Final = 0.1
-CITY_HOURS_A_SECOND: Final = 0.2
-MOVING_A_SECOND: Final = 0.15
-TROUBLE_AFTER_SECONDS: Final = 3.0
-TROUBLE_EVERY_SECONDS: Final = 0.5
+_CITY_HOURS_A_SECOND: Final = 0.2
+_MOVING_A_SECOND: Final = 0.15
+_TROUBLE_AFTER_SECONDS: Final = 3.0
+_TROUBLE_EVERY_SECONDS: Final = 0.5
 _OFFLINE_MS: Final = 120_000
 _CLOCK_AHEAD_MS: Final = 3_600_000
 
@@ -104,7 +104,7 @@ class Devices:
         self._outdated = _outdated_spec(city)
         self._producer = producer
         self._sent = sent
-        self._people = Population(city, people=PEOPLE, seed=seed)
+        self._people = Population(city, people=_PEOPLE, seed=seed)
         self._rng = np.random.default_rng([seed, 2])
         self._rate = rate
         self._turn = 0
@@ -123,7 +123,7 @@ class Devices:
             KafkaError: where the broker has refused a message.
         """
         begun = last = time.monotonic()
-        trouble = begun + TROUBLE_AFTER_SECONDS
+        trouble = begun + _TROUBLE_AFTER_SECONDS
         while not stop.is_set():
             await asyncio.sleep(TICK_SECONDS)
             now = time.monotonic()
@@ -131,11 +131,11 @@ class Devices:
             elapsed = min(now - last, 5 * TICK_SECONDS)
             last = now
             self._people.advance(
-                hours=CITY_HOURS_A_SECOND * elapsed, moving=MOVING_A_SECOND * elapsed
+                hours=_CITY_HOURS_A_SECOND * elapsed, moving=_MOVING_A_SECOND * elapsed
             )
             await self._report(round(self._rate * elapsed))
             if now >= trouble:
-                trouble += TROUBLE_EVERY_SECONDS
+                trouble += _TROUBLE_EVERY_SECONDS
                 await self._misbehave()
             self._raise_failures()
         while self._pending:
@@ -144,10 +144,10 @@ class Devices:
 
     async def _report(self, n: int) -> None:
         """Let n people report where they are: most through gateways, some by themselves."""
-        alone = self._rng.binomial(n, SINGLE_SHARE)
+        alone = self._rng.binomial(n, _SINGLE_SHARE)
         sizes = [1] * alone
-        sizes += [GATEWAY_REPORTS] * ((n - alone) // GATEWAY_REPORTS)
-        sizes += [(n - alone) % GATEWAY_REPORTS]
+        sizes += [_GATEWAY_REPORTS] * ((n - alone) // _GATEWAY_REPORTS)
+        sizes += [(n - alone) % _GATEWAY_REPORTS]
         for size in sizes:
             if size:
                 await self._visit(self._people.report(size))

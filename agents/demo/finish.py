@@ -16,7 +16,7 @@ from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.partition.clock import Control, encode_control
 
 PATIENCE_SECONDS: Final = 30.0
-COMPARED_WINDOWS: Final = 100
+_COMPARED_WINDOWS: Final = 100
 _STEP_SECONDS: Final = 0.2
 
 
@@ -38,7 +38,7 @@ async def finish(
         await producer.send_and_wait(control_topic, order, partition=0)
     windows = await _until_final(worker, sent)
     documents: dict[int, EstimateDocument] = {}
-    for start_ms, window in list(windows.items())[-COMPARED_WINDOWS:]:
+    for start_ms, window in list(windows.items())[-_COMPARED_WINDOWS:]:
         if window.final:
             documents[start_ms] = await ask_estimate(worker, window, top="all")
     top = None

@@ -35,8 +35,8 @@ from ldpstream.agents.terminal.tables import table_console
 from ldpstream.agents.worker import work
 
 INTERRUPTED: Final = 130
-USUAL_PORT: Final = 6066
-LOOK_SECONDS: Final = 1.0
+_USUAL_PORT: Final = 6066
+_LOOK_SECONDS: Final = 1.0
 _STEP_SECONDS: Final = 0.1
 _STOP_SECONDS: Final = 2.0
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -145,7 +145,7 @@ def _choose_port(asked: int | None) -> int:
     Raises:
         DemoError: where the given port cannot be used.
     """
-    port = USUAL_PORT if asked is None else asked
+    port = _USUAL_PORT if asked is None else asked
     with socket.socket() as probe:
         # As the server does, so that a port that was just closed counts as free.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -245,7 +245,7 @@ class _Demo:
                 elapsed = time.monotonic() - begun
                 if seconds is not None and elapsed >= seconds:
                     self._stop.set()
-                if elapsed >= looks * LOOK_SECONDS and not self._stop.is_set():
+                if elapsed >= looks * _LOOK_SECONDS and not self._stop.is_set():
                     looks += 1
                     document = await ask_newest(worker, enough=self._options.rate)
                     moment = Moment(

@@ -13,7 +13,7 @@ from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.domains.base import Domain
 
-RULE: Final = "bounds exclude the even share of what surrounds it"
+_RULE: Final = "bounds exclude the even share of what surrounds it"
 
 
 def find_areas(basis: Basis) -> Areas:
@@ -56,7 +56,7 @@ def find_areas(basis: Basis) -> Areas:
                 rest=_rest(found, entry) if divided[entry] else None,
             )
         )
-    return Areas(rule=RULE, family=found.family, levels=found.levels, entries=areas)
+    return Areas(rule=_RULE, family=found.family, levels=found.levels, entries=areas)
 
 
 def _root_name(group: int, roots: int) -> str:

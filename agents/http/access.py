@@ -19,7 +19,7 @@ from ldpstream.agents.http.parameters import AnswerError
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-TOKEN_LENGTH: Final = 16
+_TOKEN_LENGTH: Final = 16
 """Least length of a token, so that it cannot be guessed."""
 
 _TOKEN: Final = re.compile(r"[!-~]+")
@@ -55,8 +55,10 @@ class Access:
     def __post_init__(self) -> None:
         if self.token is None:
             return
-        if len(self.token) < TOKEN_LENGTH or not _TOKEN.fullmatch(self.token.decode("latin-1")):
-            raise TokenError(f"expected at least {TOKEN_LENGTH} visible ASCII characters, no space")
+        if len(self.token) < _TOKEN_LENGTH or not _TOKEN.fullmatch(self.token.decode("latin-1")):
+            raise TokenError(
+                f"expected at least {_TOKEN_LENGTH} visible ASCII characters, no space"
+            )
 
     def allows(self, request: web.Request) -> bool:
         """Return whether a request has the token, in constant time."""

@@ -35,10 +35,10 @@ from ldpstream.agents.http.connection import (
     unread_bytes,
 )
 
-UNREAD_BYTES: Final = 64 << 20
+_UNREAD_BYTES: Final = 64 << 20
 """The most bytes of answers, over all connections, that readers have not taken yet."""
 
-PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
+_PROBES: Final = frozenset({"/healthz", "/readyz", "/metrics"})
 
 _TICK_SECONDS: Final = 0.25
 _EXCESS_SECONDS: Final = 1.0
@@ -178,7 +178,7 @@ class ConnectionLimiter:
                 receiving = connection.phase is Phase.RECEIVING
                 self.end(connection, BUSY if receiving else b"")
             unread = {one: unread_bytes(one) for one in self._open if one.unread is not None}
-            excess = sum(unread.values()) - UNREAD_BYTES
+            excess = sum(unread.values()) - _UNREAD_BYTES
             for connection, size in unread.items():
                 if excess > 0:
                     excess -= size
@@ -196,7 +196,7 @@ class ConnectionLimiter:
 
     def _begin(self, connection: Connection, request: web.Request) -> bool:
         """Return whether to answer a request, and count it for its client."""
-        probe = request.path in PROBES
+        probe = request.path in _PROBES
         if connection.reserve and not probe:
             return False
         peer = connection.home

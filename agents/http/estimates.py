@@ -44,7 +44,7 @@ from ldpstream.agents.state.cells import decode_final
 from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.view import BehindError, add_up
 
-CHECK_AGAIN: Final = "private, no-cache"
+_CHECK_AGAIN: Final = "private, no-cache"
 """Any answer may change: late reports are counted even after a final, and another spec, other
 windows or `ldpstream reset` put another final at the same URL. Revalidation is cheap."""
 
@@ -144,7 +144,7 @@ def _tagged(request: web.Request, answer: Answer, form: Format) -> web.Response:
     response = web.Response(
         status=304 if has else 200,
         body=answer.body,
-        headers={"Cache-Control": CHECK_AGAIN, "Vary": "Accept"},
+        headers={"Cache-Control": _CHECK_AGAIN, "Vary": "Accept"},
     )
     if not has:
         response.content_type = CONTENT_TYPES[form]

@@ -19,8 +19,8 @@ from ldpstream.agents.served.shards import Shards
 
 FORWARDED: Final = "Ldpstream-Forwarded"
 """Header of a forwarded request: the shard of the worker that forwards it."""
-CONNECT_SECONDS: Final = 2.0
-SILENCE_SECONDS: Final = 600.0
+_CONNECT_SECONDS: Final = 2.0
+_SILENCE_SECONDS: Final = 600.0
 """How long a worker may be silent: a costly answer takes long."""
 _CONNECTIONS: Final = 100
 """To one worker: half of what it allows from one address."""
@@ -107,7 +107,7 @@ async def _connections(app: web.Application) -> AsyncIterator[None]:
         limit=0, limit_per_host=_CONNECTIONS, keepalive_timeout=_UNUSED_SECONDS
     )
     timeout = aiohttp.ClientTimeout(
-        total=None, sock_connect=CONNECT_SECONDS, sock_read=SILENCE_SECONDS
+        total=None, sock_connect=_CONNECT_SECONDS, sock_read=_SILENCE_SECONDS
     )
     async with aiohttp.ClientSession(
         connector=connector,

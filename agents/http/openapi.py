@@ -12,7 +12,7 @@ from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.http.operations import OPERATIONS, Operation
 from ldpstream.agents.http.question import BODY_BYTES
 
-OPENAPI_VERSION: Final = "3.1.0"
+_OPENAPI_VERSION: Final = "3.1.0"
 _REFERENCE: Final = "#/components/schemas/{model}"
 _IN_PATH: Final = re.compile(r"\{(\w+)\}")
 _PATH_PARAMETERS: Final = {
@@ -44,7 +44,7 @@ def describe_api() -> dict[str, Any]:
         [(model, "validation") for model in models.values()], ref_template=_REFERENCE
     )
     return {
-        "openapi": OPENAPI_VERSION,
+        "openapi": _OPENAPI_VERSION,
         "info": {
             "title": "ldpstream",
             "version": __version__,

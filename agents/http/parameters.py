@@ -13,7 +13,7 @@ from ldpstream.mechanisms.base.times import parse_time
 
 Format = Literal["json", "csv"]
 CONTENT_TYPES: Final[dict[Format, str]] = {"json": "application/json", "csv": "text/csv"}
-WINDOWS_DEFAULT: Final = 100
+_WINDOWS_DEFAULT: Final = 100
 WINDOWS_LIMIT: Final = 10_000
 _DIGITS: Final = 9
 _TIME: Final = "RFC 3339 with Z or an offset (in a URL, + is %2B), or epoch milliseconds"
@@ -60,8 +60,8 @@ STATUS: Final = (FINGERPRINT,)
 WINDOWS: Final = (
     Parameter(
         "last",
-        f"The most windows, the newest of the span; {WINDOWS_DEFAULT} by default",
-        {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT, "default": WINDOWS_DEFAULT},
+        f"The most windows, the newest of the span; {_WINDOWS_DEFAULT} by default",
+        {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT, "default": _WINDOWS_DEFAULT},
     ),
     Parameter("from", f"Only windows that start at this time or later: {_TIME}"),
     Parameter("to", f"Only windows that end at this time or earlier: {_TIME}"),
@@ -182,7 +182,7 @@ def read_page(query: MultiMapping[str]) -> Page:
 def _read_number(query: MultiMapping[str], name: str) -> int:
     text = query.get(name)
     if text is None:
-        return WINDOWS_DEFAULT
+        return _WINDOWS_DEFAULT
     number = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
     if not 1 <= number <= WINDOWS_LIMIT:
         raise AnswerError(

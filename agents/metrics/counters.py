@@ -28,9 +28,9 @@ from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
 from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 
 RESULTS: Final = ("counted", "late", "rejected")
-PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)
+_PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)
 FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
+_AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
 
 
 class _DelayCollector(Collector):
@@ -170,7 +170,7 @@ class Metrics(ProcessMetrics):
             "ldpstream_final_age_seconds",
             "Time from the end of a window to the publication of its final",
             ["collection"],
-            buckets=AGE_BUCKETS_SECONDS,
+            buckets=_AGE_BUCKETS_SECONDS,
             registry=registry,
         )
         Gauge("ldpstream_build_info", "Always 1", ["version"], registry=registry).labels(
@@ -186,7 +186,7 @@ class Metrics(ProcessMetrics):
                 for result in RESULTS:
                     self._accepted.labels(name, accepted.config.spec.fingerprint.hex(), result)
             if served.config.topics.frames is not None:
-                for result in PACKED_RESULTS:
+                for result in _PACKED_RESULTS:
                     self._packed.labels(name, result)
                 self._reread.labels(name)
             for result in RESULTS:

@@ -32,9 +32,9 @@ from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.agents.packing.assigned import AssignedPartition, PackOptions, halves
 from ldpstream.agents.state.packed import Packed, encode_packed
 
-RECORDS_A_STEP: Final = 20_000
-FIRST_BATCHES: Final = 16
-"""How many batches the first step takes; later, as many as hold about RECORDS_A_STEP."""
+_RECORDS_A_STEP: Final = 20_000
+_FIRST_BATCHES: Final = 16
+"""How many batches the first step takes; later, as many as hold about _RECORDS_A_STEP."""
 COMMIT_SECONDS: Final = 1.0
 LEAVE_SECONDS: Final = 3.0
 RETRY_SECONDS: Final = 1.0
@@ -65,7 +65,7 @@ class Packer(ConsumerRebalanceListener):
     _shares: dict[TopicPartition, AssignedPartition] = field(default_factory=dict)
     _committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     _commit_due: float = 0.0
-    _batches: int = FIRST_BATCHES
+    _batches: int = _FIRST_BATCHES
     _failure: BaseException | None = None
     _complaints: Complaints = field(default_factory=Complaints)
 
@@ -129,9 +129,9 @@ class Packer(ConsumerRebalanceListener):
                     await self._add(share, taken.get(share.source, ()))
             records = sum(len(run.offsets) for some in taken.values() for run in some)
             if records:
-                # The next step takes as many batches as had RECORDS_A_STEP records in this one.
+                # The next step takes as many batches as had _RECORDS_A_STEP records in this one.
                 batches = sum(map(len, found.values()))
-                self._batches = max(1, RECORDS_A_STEP * batches // records)
+                self._batches = max(1, _RECORDS_A_STEP * batches // records)
         now = time.monotonic()
         for share in self._shares.values():
             if share.due(now):

@@ -35,7 +35,7 @@ from ldpstream.agents.process.running import (
     until_signalled,
 )
 
-FETCH_BYTES: Final = 64 << 10
+_FETCH_BYTES: Final = 64 << 10
 """The broker delays smaller answers for a while, which cost more than they are worth."""
 _WATCH_SECONDS: Final = 2.0
 END_SECONDS: Final = 8.0
@@ -149,7 +149,7 @@ async def pack(
         producer = LastingProducer(kafka.bootstrap, kafka.options)
         await connections.producer(producer)
         wait_ms = max(1, options.linger_ms // 2)
-        consumer = await connections.member(group_id=group, wait_ms=wait_ms, min_bytes=FETCH_BYTES)
+        consumer = await connections.member(group_id=group, wait_ms=wait_ms, min_bytes=_FETCH_BYTES)
         take_whole(consumer)
         topic_ids = {source: identity.topic_id(source) for source in by_source}
         return Packer(

@@ -20,12 +20,12 @@ from ldpstream.mechanisms.policies.policy import (
 )
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 
-LARGEST_MEANT: Final = 10
+_LARGEST_MEANT: Final = 10
 """With this budget a report may be 22,027 times likelier for one value than for any other."""
 
 
 def nominal_warning(name: str, policy: Policy) -> str | None:
-    """Return a warning about a collection whose least budget is above `LARGEST_MEANT`, or None.
+    """Return a warning about a collection whose least budget is above `_LARGEST_MEANT`, or None.
 
     The least one counts, since a policy may protect some values only from few others, and a metric
     does not protect distant ones. Budgets that are infinite by design are ignored.
@@ -37,7 +37,7 @@ def nominal_warning(name: str, policy: Policy) -> str | None:
     budgets = _budgets(policy)
     least = None
     for one in budgets:
-        if one <= LARGEST_MEANT:
+        if one <= _LARGEST_MEANT:
             return None
         least = one if least is None else min(least, one)
     if least is None:
@@ -45,8 +45,8 @@ def nominal_warning(name: str, policy: Policy) -> str | None:
     return (
         f"collection.{name}: warning: its least budget is {float(least):g}, so a report may be "
         f"e^{float(least):g} = {factor_text(least)} times likelier for one value than for another, "
-        f"and all but names it; above {LARGEST_MEANT} (a factor "
-        f"{factor_text(Fraction(LARGEST_MEANT))}) protection is nominal"
+        f"and all but names it; above {_LARGEST_MEANT} (a factor "
+        f"{factor_text(Fraction(_LARGEST_MEANT))}) protection is nominal"
     )
 
 

@@ -47,7 +47,7 @@ from ldpstream.mechanisms.domains.parse import Domain
 QUERIES_LIMIT: Final = 100
 """The most ranges, quantiles and linear queries, of each kind, in one request."""
 TOP_LIMIT: Final = 1_000
-SHARPEST_LIMIT: Final = 1_000_000_000_000
+_SHARPEST_LIMIT: Final = 1_000_000_000_000
 
 Projection = Literal["none", "simplex", "blocks", "power", "likelihood"]
 """`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total. `power`:
@@ -234,7 +234,7 @@ class EstimateOptions:
         int,
         Key(
             table="collection",
-            type=Annotated[int, Field(ge=1, le=SHARPEST_LIMIT)],
+            type=Annotated[int, Field(ge=1, le=_SHARPEST_LIMIT)],
             help="Reports at which anytime bounds are narrowest",
         ),
     ] = SHARPEST

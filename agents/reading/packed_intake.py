@@ -26,7 +26,7 @@ from ldpstream.agents.reading.intake import SHORT_SECONDS, Intake, OwnedPartitio
 from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.packed import Packed, PackedError, PackedRecords, decode_packed
 
-SILENT_SECONDS: Final = 3.0
+_SILENT_SECONDS: Final = 3.0
 """How long packed messages may bring nothing new before the source itself is read."""
 NEAR_RECORDS: Final = 200_000
 """A packer that repeats messages no further back than this will soon bring something new."""
@@ -59,7 +59,7 @@ class PackedIntake(Intake):
     @property
     def _silent_seconds(self) -> float:
         # An idle time shorter than the silence limit must be detected in time.
-        return min(SILENT_SECONDS, (self.config.window.idle_ms or 1_000_000) / 4000)
+        return min(_SILENT_SECONDS, (self.config.window.idle_ms or 1_000_000) / 4000)
 
     def begin(self, held: OwnedPartition) -> None:
         """Start with a loaded partition: read the frames topic from the position in its head."""

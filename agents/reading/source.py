@@ -22,7 +22,7 @@ from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error
 from ldpstream.agents.state.packed import Record
 
-POLL_MS: Final = 200
+_POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
 _RECORDS_A_PARTITION: Final = 20
 _BACKLOG_RECORDS: Final = 500
@@ -249,7 +249,7 @@ class SourceReader:
     ) -> dict[TopicPartition, list[ConsumerRecord[bytes, bytes]]]:
         most = max(_RECORDS_A_STEP, _RECORDS_A_PARTITION * len(self._sessions))
         if not waiting:
-            return await self._consumer.getmany(timeout_ms=POLL_MS, max_records=most)
+            return await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=most)
         # Naming the wanted partitions costs time for each one with data, so only do it if needed.
         wanted = self._sessions.keys() - waiting
         if not wanted:

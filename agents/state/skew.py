@@ -10,8 +10,8 @@ should leave its partitions to others.
 from dataclasses import dataclass
 from typing import Final
 
-LEAST_LIMIT_MS: Final = 1_000
-MOST_LIMIT_MS: Final = 5_000
+_LEAST_LIMIT_MS: Final = 1_000
+_MOST_LIMIT_MS: Final = 5_000
 
 
 @dataclass(frozen=True)
@@ -34,4 +34,4 @@ class Skew:
 
 def skew_limit_ms(grace_ms: int) -> int:
     """Return the tolerated clock error for a collection with this grace."""
-    return max(LEAST_LIMIT_MS, min(MOST_LIMIT_MS, grace_ms // 2))
+    return max(_LEAST_LIMIT_MS, min(_MOST_LIMIT_MS, grace_ms // 2))

@@ -32,7 +32,7 @@ from ldpstream.agents.state.cell_store import (
 )
 from ldpstream.agents.stores.rocks import RocksDatabase, after
 
-START_BYTES: Final = 25
+_START_BYTES: Final = 25
 """How much of a value stays in memory: all of a pane's totals, or the sum of a chunk."""
 _BATCH_BYTES: Final = 1 << 20
 _LENGTH_BYTES: Final = 4
@@ -146,13 +146,13 @@ class RocksStore:
 
     def keep(self, key: bytes, value: bytes) -> KeptValue:
         """Write a value that is longer than what stays in memory."""
-        if len(value) > START_BYTES:
+        if len(value) > _START_BYTES:
             self._batch.put(self._at(b"v", key), value)
             self._batch_bytes += len(value)
             if self._batch_bytes > _BATCH_BYTES:
                 self._batch.put(b"s" + self._digest, b"")
                 self._write()
-        return KeptValue(value[:START_BYTES], len(value))
+        return KeptValue(value[:_START_BYTES], len(value))
 
     def value(self, key: bytes, held: KeptValue) -> bytes:
         """Return a value that was stored and committed.

@@ -14,7 +14,7 @@ from ldpstream.mechanisms.domains.words import Words
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-SHARD_VARIABLE: Final = "LDPSTREAM_SHARD"
+_SHARD_VARIABLE: Final = "LDPSTREAM_SHARD"
 CHUNK: Final = 100_000
 """Lines that are read and processed at once."""
 
@@ -68,7 +68,7 @@ def shard_option(command: Command) -> Command:
         "--shard",
         type=Parsed("shard", Shard.parse),
         default="1/1",
-        envvar=SHARD_VARIABLE,
+        envvar=_SHARD_VARIABLE,
         show_envvar=True,
         metavar="I/N",
         help="Run only the collections whose names fall to shard I of N (docs/scale.md).",

@@ -22,7 +22,7 @@ from ldpstream.agents.terminal.plots import show_plots
 from ldpstream.agents.terminal.tables import Showing, show_document, table_console
 
 WATCHED: Final = "anytime"
-PLOTTED: Final = 200
+_PLOTTED: Final = 200
 """The most windows of one plot: the newest."""
 _GONE: Final = 410
 
@@ -109,7 +109,7 @@ class _Reader:
             final = document.final
             return [WindowState(window=window, n=0, late=0, final=final, published=False)]
         if wanted.form == "plot":
-            limit = PLOTTED if limit is None else min(limit, PLOTTED)
+            limit = _PLOTTED if limit is None else min(limit, _PLOTTED)
         first, last, fingerprint = wanted.start, wanted.end, wanted.fingerprint
         if limit is not None:
             return await self.worker.newest(
