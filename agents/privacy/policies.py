@@ -23,7 +23,8 @@ from ldpstream.mechanisms.policies.policy import (
 )
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 
-_LARGEST_ENUMERATED: Final = 256
+LARGEST_ENUMERATED: Final = 256
+"""Pairs of at most this many values are looked at one by one."""
 _OF_RECORDS: Final = (
     "A report is about one of {} attributes, drawn whatever the values are. However many of them "
     "two records differ in, it distinguishes them no better than the one that is hidden least:"
@@ -265,7 +266,7 @@ def _for_priors(who: str, factor: str) -> str:
 
 
 def _by_pairs(policy: Policy) -> list[str]:
-    if policy.size > _LARGEST_ENUMERATED:
+    if policy.size > LARGEST_ENUMERATED:
         return ["How well two values are hidden from each other depends on the two: see certify."]
     largest: Fraction = max((budget for *_, budget in policy.constraints()), default=Fraction(0))
     return [

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
 from ldpstream.agents.privacy.factors import factor_text, round_up
-from ldpstream.agents.privacy.policies import policy_sentences
+from ldpstream.agents.privacy.policies import LARGEST_ENUMERATED, policy_sentences
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
@@ -27,7 +27,6 @@ from ldpstream.mechanisms.wire.hold import Hold
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 YEAR_MS: Final = 365 * 86_400_000
-_LARGEST_ENUMERATED: Final = 256
 _REPEATED: Final = (
     "This holds for each report by itself: factors of several reports of one device multiply."
 )
@@ -108,7 +107,7 @@ def _epsilon_text(policy: Policy) -> str:
         case LipPolicy() | PriorPolicy():
             levels = policy.levels if isinstance(policy, LipPolicy) else [policy]
             return f"{_span_text(level.epsilon for level in levels)} from a prior"
-    if policy.size > _LARGEST_ENUMERATED:
+    if policy.size > LARGEST_ENUMERATED:
         return "depends on the values"
     return _span_text(budget for *_, budget in policy.constraints())
 
