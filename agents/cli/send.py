@@ -19,7 +19,6 @@ from ldpstream.agents.device import Sender
 from ldpstream.agents.kafka.delivery import Acknowledged, Delivery
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.broker import interruptibly
 from ldpstream.agents.terminal.chunks import Chunk, Kept, frames, from_reports, from_values
 from ldpstream.agents.terminal.common import (
     CHUNK,
@@ -151,7 +150,7 @@ async def _send(
         delivery = Delivery(producer, topic, partitions, precision_ms=collection.spec.precision_ms)
         try:
             with console.status(f"sending to {topic}") as status:
-                for chunk in interruptibly(chunks):
+                for chunk in broker.interruptibly(chunks):
                     for frame, reports, partition in frames(collection.spec, chunk, batch):
                         await delivery.add(frame, reports=reports, partition=partition)
                     status.update(f"{delivery.acknowledged.reports:,} reports acknowledged")

@@ -25,7 +25,6 @@ from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.kafka.transactions import committed
 from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.broker import interruptibly
 from ldpstream.agents.terminal.chunks import Chunk, frames
 from ldpstream.agents.terminal.common import count
 from ldpstream.agents.terminal.errors import Failed, Refused
@@ -132,7 +131,7 @@ class Once:
             self._journal.draw(
                 (
                     (frame, reports)
-                    for chunk in interruptibly(reading(stream))
+                    for chunk in broker.interruptibly(reading(stream))
                     for frame, reports, _ in frames(spec, chunk, batch)
                 ),
                 source,
