@@ -1,4 +1,4 @@
-"""`[kafka]`: the brokers' addresses and the clients' options, with names, values and combinations.
+"""`[kafka]`: the brokers' addresses and the clients' options: names, values, combinations.
 
 Reading a configuration checks the names alone; the clients check the rest (`settled`).
 """

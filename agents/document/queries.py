@@ -30,7 +30,7 @@ def range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstimat
     few = len(ranges) * basis.mechanism.statistic_size <= _KEPT_ENTRIES
     prepare = _kept_ranges if few else _prepare_ranges
     sets, given, prepared = prepare(basis.mechanism, basis.own, ranges, keep=few)
-    # `list_values` has checked that the statistic counts n reports.
+    # `list_values`, which comes first, has checked that the statistic counts n reports.
     estimate = estimate_prepared(
         basis.mechanism, basis.statistic, n, given, prepared, **basis.keywords
     )

@@ -1,7 +1,4 @@
-"""What handlers look up: the application's objects, and what a request is about.
-
-That is a readable collection, its windows, or a span of panes.
-"""
+"""What handlers look up: the application's objects, and the collection and panes of a request."""
 
 import asyncio
 from typing import Final

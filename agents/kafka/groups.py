@@ -1,10 +1,10 @@
 """The consumer groups of workers: who is in them, who keeps a place, and who gets which partitions.
 
-aiokafka lacks part of *static membership*. A process that joins as an instance takes over its
-place. The broker then refuses the process that had it before, but only if that one sends its old
-member id: without an id it would take the place back, and two processes with one instance would
-displace each other for ever. aiokafka forgets the id as soon as the broker does not know it; here
-it is kept, and sent once more (`keep_place`).
+aiokafka lacks part of *static membership*. A process that joins as an instance takes over that
+instance's place. The broker then refuses the process that had it before, but only if that one sends
+its old member id: without an id it would take the place back, and two processes with one instance
+would displace each other for ever. aiokafka forgets the id as soon as the broker does not know it;
+here it is kept, and sent once more (`keep_place`).
 
 Partitions are assigned evenly and with as few moves as possible (`assign`). Every topic is spread
 evenly, and so are all topics together: three workers of one collection with four partitions own 2,

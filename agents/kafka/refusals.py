@@ -1,6 +1,6 @@
 """Explain errors of a broker to the user: one line with the setting and what to do.
 
-What is refused for good and retried is logged once (`Complaints`).
+An error that no retry is expected to mend is logged once, however often it comes (`Complaints`).
 """
 
 import logging

@@ -29,7 +29,7 @@ from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 
 RESULTS: Final = ("counted", "late", "rejected")
 _PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)
-FLUSH_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_TIME_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
 
 
@@ -143,14 +143,14 @@ class Metrics(ProcessMetrics):
             "ldpstream_flush_seconds",
             "Time of a flush, from its first record sent to its commit record read back",
             ["collection"],
-            buckets=FLUSH_BUCKETS_SECONDS,
+            buckets=_TIME_BUCKETS_SECONDS,
             registry=registry,
         )
         self._http = Histogram(
             "ldpstream_http_seconds",
             "Time from a request to its answer, by operationId of /openapi.json and status",
             ["operation", "status"],
-            buckets=FLUSH_BUCKETS_SECONDS,
+            buckets=_TIME_BUCKETS_SECONDS,
             registry=registry,
         )
         self._streams = Gauge(
@@ -163,7 +163,7 @@ class Metrics(ProcessMetrics):
             "ldpstream_answer_seconds",
             "Time to compute an estimate that is asked for over HTTP, without the wait for a turn",
             ["collection"],
-            buckets=FLUSH_BUCKETS_SECONDS,
+            buckets=_TIME_BUCKETS_SECONDS,
             registry=registry,
         )
         self._final_age = Histogram(
