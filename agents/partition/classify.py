@@ -38,16 +38,16 @@ from ldpstream.mechanisms.wire.one_report import OneReport
 
 COUNTED: Final = 0
 LATE: Final = 1
-FATES: Final = ("counted", "late", *REASONS)
+OUTCOMES: Final = ("counted", "late", *REASONS)
 """The names of the outcomes, by code."""
-REJECTED: Final = {reason: FATES.index(reason) for reason in REASONS}
+REJECTED: Final = {reason: OUTCOMES.index(reason) for reason in REASONS}
 
 
 @dataclass(frozen=True, eq=False)
 class Classified:
     """The classification of a batch of R runs and N reports.
 
-    - `fate` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`. It applies to the run's reports
+    - `outcome` int64 `(R,)` is COUNTED, LATE or `REJECTED[reason]`. It applies to the run's reports
       that are in `good`, bool `(N,)`; the others of a counted or late run are rejected for "range".
     - `pane` int64 `(R,)`, `reports` int64 `(N,)`.
     - `clock` is the watermark after the batch, `before` int64 `(R,)` the watermark before each run.
@@ -59,7 +59,7 @@ class Classified:
     """
 
     batch: Batch
-    fate: Integers
+    outcome: Integers
     pane: Integers
     reports: Reports
     good: NDArray[np.bool_]
@@ -80,7 +80,7 @@ class Classified:
 
     def counted(self, of_reports: NDArray[Any]) -> Iterator[tuple[int, NDArray[Any]]]:
         """Yield `(pane, part)`: of an array with an entry per report, those of counted ones."""
-        runs = (self.fate == COUNTED) & (self.good_count > 0)
+        runs = (self.outcome == COUNTED) & (self.good_count > 0)
         if not runs.any():
             return
         rows = self.good
@@ -100,7 +100,7 @@ class Classified:
 
     def late(self) -> dict[int, int]:
         """Return the number of late reports by pane."""
-        runs = (self.fate == LATE) & (self.good_count > 0)
+        runs = (self.outcome == LATE) & (self.good_count > 0)
         panes, place = np.unique(self.pane[runs], return_inverse=True)
         late = np.zeros(len(panes), dtype=np.int64)
         np.add.at(late, place, self.good_count[runs])
@@ -109,9 +109,9 @@ class Classified:
     def rejected(self) -> dict[str, int]:
         """Return the number of rejected reports by reason; an unreadable message counts as one."""
         rejected = dict.fromkeys(REASONS, 0)
-        for code in np.unique(self.fate[self.fate > LATE]).tolist():
-            rejected[FATES[code]] = int(self.batch.count[self.fate == code].sum())
-        taken = self.fate <= LATE
+        for code in np.unique(self.outcome[self.outcome > LATE]).tolist():
+            rejected[OUTCOMES[code]] = int(self.batch.count[self.outcome == code].sum())
+        taken = self.outcome <= LATE
         if self.why is None:
             rejected["range"] += int((self.batch.count - self.good_count)[taken].sum())
         else:
@@ -129,7 +129,7 @@ class Classified:
             return
         codes = self.why[rows]
         for code in np.unique(codes).tolist():
-            yield FATES[code], rows[codes == code]
+            yield OUTCOMES[code], rows[codes == code]
 
 
 def classify(
@@ -150,14 +150,14 @@ def classify(
     window, time_ms = context.window, batch.time_ms
     rows, tokens = context.spec.split(batch.payload)
     reports, good = context.spec.mechanism.decode(rows)
-    fate = np.full(len(time_ms), COUNTED, dtype=np.int64)
+    outcome = np.full(len(time_ms), COUNTED, dtype=np.int64)
     latest_ms, arrived_ms = arrived.per_run(batch.message)
-    fate[time_ms > latest_ms + window.future_ms] = REJECTED["future"]
-    fate[time_ms % context.spec.precision_ms != 0] = REJECTED["precision"]
-    fate[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
+    outcome[time_ms > latest_ms + window.future_ms] = REJECTED["future"]
+    outcome[time_ms % context.spec.precision_ms != 0] = REJECTED["precision"]
+    outcome[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
     pane = time_ms // window.pane_ms
     classified = Classified(
-        batch, fate, pane, reports, good, head.clock, time_ms, arrived_ms, witnessed
+        batch, outcome, pane, reports, good, head.clock, time_ms, arrived_ms, witnessed
     )
     if context.spec.one_report is not None:
         rule, most = context.spec.one_report, context.tokens_a_pane
@@ -165,14 +165,14 @@ def classify(
     if not len(time_ms):
         return classified
     moved = np.minimum(time_ms, arrived_ms)
-    taken = np.where((fate == COUNTED) & (classified.good_count > 0), moved, NEVER)
+    taken = np.where((outcome == COUNTED) & (classified.good_count > 0), moved, NEVER)
     if window.witnesses == 1:
         clocks = np.maximum.accumulate(np.concatenate(([head.clock], taken)))
     else:
         clocks, witnessed = _witness(window.witnesses, batch.message, taken, witnessed)
         clocks = np.maximum(clocks, head.clock)
     first_open = np.maximum(head.closed, (clocks[:-1] - window.grace_ms) // window.pane_ms)
-    fate[(fate == COUNTED) & (classified.pane < first_open)] = LATE
+    outcome[(outcome == COUNTED) & (classified.pane < first_open)] = LATE
     if classified.why is not None:
         classified = _late_again(classified, classified.why)
     return replace(classified, clock=int(clocks[-1]), before=clocks[:-1], witnessed=witnessed)
@@ -216,7 +216,7 @@ def _one_each(
     batch, numbers = classified.batch, as_numbers(tokens)
     why = np.where(classified.good, COUNTED, REJECTED["range"])
     why[classified.good & (rule.partition(tokens) != partition)] = REJECTED["partition"]
-    asked = (why == COUNTED) & np.repeat(classified.fate == COUNTED, batch.count)
+    asked = (why == COUNTED) & np.repeat(classified.outcome == COUNTED, batch.count)
     rows = np.flatnonzero(asked)
     panes, of_rows = np.repeat(classified.pane, batch.count)[rows], numbers[rows]
     repeated = again(panes, of_rows) | seen.repeated(panes, of_rows)
@@ -227,7 +227,7 @@ def _one_each(
 
 def _late_again(classified: Classified, why: Integers) -> Classified:
     """Make reports refused for their token late if their pane is closed: its tokens are gone."""
-    late = np.repeat(classified.fate == LATE, classified.batch.count)
+    late = np.repeat(classified.outcome == LATE, classified.batch.count)
     of_tokens = (why == REJECTED["repeated"]) | (why == REJECTED["crowded"])
     good = classified.good | (late & of_tokens)
     return replace(classified, good=good)

@@ -19,7 +19,7 @@ from typing import Final, Literal, Self
 
 import numpy as np
 
-from ldpstream.agents.partition.classify import FATES, LATE, REJECTED, Classified
+from ldpstream.agents.partition.classify import LATE, OUTCOMES, REJECTED, Classified
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
@@ -109,12 +109,12 @@ class Delays:
     @classmethod
     def of(cls, classified: Classified, *, pane_ms: int) -> Self:
         """Return the delays of a classified batch."""
-        batch, fate, good = classified.batch, classified.fate, classified.good_count
-        if not len(fate):
+        batch, outcome, good = classified.batch, classified.outcome, classified.good_count
+        if not len(outcome):
             return cls()
         delay_ms = classified.arrived_ms - batch.time_ms
-        taken = fate <= LATE
-        decided = taken | (fate == REJECTED["future"])
+        taken = outcome <= LATE
+        decided = taken | (outcome == REJECTED["future"])
         late_ms = np.maximum(classified.before - (classified.pane + 1) * pane_ms + 1, 0)
         return cls(
             lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
@@ -250,27 +250,27 @@ def _copy(reason: str, partition: int, offset: int, value: bytes) -> Copy:
 def _concerned(classified: Classified) -> dict[tuple[int, str], list[range | Integers]]:
     """Return the rows of the reports to copy, in parts, by message and reason."""
     batch, good_count = classified.batch, classified.good_count
-    runs = np.flatnonzero((classified.fate >= LATE) | (good_count < batch.count))
+    runs = np.flatnonzero((classified.outcome >= LATE) | (good_count < batch.count))
     ends = np.cumsum(batch.count)[runs]
     found: dict[tuple[int, str], list[range | Integers]] = {}
-    for place, fate, good, count, end in zip(
+    for place, outcome, good, count, end in zip(
         batch.message[runs].tolist(),
-        classified.fate[runs].tolist(),
+        classified.outcome[runs].tolist(),
         good_count[runs].tolist(),
         batch.count[runs].tolist(),
         ends.tolist(),
         strict=True,
     ):
         rows = range(end - count, end)
-        if fate > LATE:
-            found.setdefault((place, FATES[fate]), []).append(rows)
+        if outcome > LATE:
+            found.setdefault((place, OUTCOMES[outcome]), []).append(rows)
         elif good == count:
             found.setdefault((place, "late"), []).append(rows)
         else:
             taken = classified.good[rows.start : end]
             for reason, bad in classified.reasons(rows.start + np.flatnonzero(~taken)):
                 found.setdefault((place, reason), []).append(bad)
-            if fate == LATE and good:
+            if outcome == LATE and good:
                 found.setdefault((place, "late"), []).append(rows.start + np.flatnonzero(taken))
     return found
 

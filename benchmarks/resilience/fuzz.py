@@ -19,11 +19,11 @@ from rich.table import Table
 from tests.brokers import KINDS, broker
 from tests.fuzz.records import formats, fuzz_changelog
 from tests.fuzz.stream import (
-    FATES,
+    OUTCOMES,
     WINDOW,
     Fuzzed,
     check_fuzz,
-    metric_fates,
+    metric_outcomes,
     nothing_sent,
     send_fuzz,
 )
@@ -48,14 +48,14 @@ def main() -> None:
             begun = time.monotonic()
             fuzzed = asyncio.run(_fuzz(lab, worker, given))
             took_seconds = time.monotonic() - begun
-            found = metric_fates(worker)
+            found = metric_outcomes(worker)
             if worker.terminate() or worker.errors():
                 raise SystemExit("the worker complained")
     table = Table(title=f"{given.messages:,} messages, {given.broker}, {took_seconds:.0f} s")
-    for column in ("fate", "expected", "in /metrics"):
-        table.add_column(column, justify="left" if column == "fate" else "right")
-    for fate in FATES:
-        table.add_row(fate, f"{fuzzed.fates[fate]:,}", f"{found[fate]:,}")
+    for column in ("outcome", "expected", "in /metrics"):
+        table.add_column(column, justify="left" if column == "outcome" else "right")
+    for outcome in OUTCOMES:
+        table.add_row(outcome, f"{fuzzed.outcomes[outcome]:,}", f"{found[outcome]:,}")
     Console().print(table)
 
 

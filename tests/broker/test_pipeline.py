@@ -1,4 +1,4 @@
-"""From devices to finals through a real broker: every report has one fate, and counts are exact."""
+"""From devices to finals through a real broker: each report has one outcome, counts are exact."""
 
 import asyncio
 import json

@@ -1,7 +1,7 @@
 """A stream of known reports, and workers that are killed or stopped while it is counted.
 
 Event time rises within every partition, so without an order to close nothing is late but what is
-made so; the ledger therefore knows every report's fate in advance.
+made so; the ledger therefore knows every report's outcome in advance.
 """
 
 import asyncio
@@ -116,7 +116,7 @@ async def run(
             await disturbances
         await lab.close(START_MS + WINDOWS * WINDOW_MS)
         await lab.check_exact()
-        await _check_fates(lab, stream.sent)
+        await _check_outcomes(lab, stream.sent)
         assert all(worker.process.poll() is None for worker in fleet), "a worker died by itself"
     return stream.sent
 
@@ -137,7 +137,7 @@ async def _stop(lab: Lab, fleet: list[Worker], rng: random.Random) -> None:
     worker.process.send_signal(signal.SIGCONT)
 
 
-async def _check_fates(lab: Lab, sent: Sent) -> None:
+async def _check_outcomes(lab: Lab, sent: Sent) -> None:
     """Late and rejected are counted once each; their copies arrive at least once."""
     heads = await lab.heads()
     assert sum(head.late for head in heads) == sent.late

@@ -1,6 +1,6 @@
-"""The fate of every report of a message, computed byte by byte from docs/wire.md alone.
+"""The outcome of every report of a message, computed byte by byte from docs/wire.md alone.
 
-It shares no code with the worker: bytes go in, and the number of reports by fate and the counted
+It shares no code with the worker: bytes go in, and the number of reports by outcome and the counted
 reports come out.
 """
 
@@ -17,7 +17,7 @@ RUN_BYTES = 12
 
 @dataclass(frozen=True, kw_only=True)
 class Rules:
-    """What the fate of a message depends on: the collection's identity, reports, times, windows."""
+    """What a message's outcome depends on: the collection's identity, reports, times, windows."""
 
     fingerprint: bytes
     report_bytes: int
@@ -31,25 +31,25 @@ class Rules:
 
 @dataclass
 class Expected:
-    """One partition: its watermark, the fates so far, and the counted reports by pane."""
+    """One partition: its watermark, the outcomes so far, and the counted reports by pane."""
 
     rules: Rules
     clock: int = NEVER
-    fates: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
     counted: Counter[tuple[int, bytes]] = field(default_factory=Counter)
 
     def message(self, value: bytes | None, now_ms: int) -> Counter[str]:
-        """Take one message; returns its reports by fate, one where it cannot be read."""
+        """Take one message; returns its reports by outcome, one where it cannot be read."""
         runs = self._runs(value or b"")
         if isinstance(runs, str):
-            fates = Counter({runs: 1})
+            outcomes = Counter({runs: 1})
         else:
-            fates = Counter()
+            outcomes = Counter()
             # Earlier runs come first, whatever their order in the frame.
             for time_ms, reports in sorted(runs, key=lambda run: run[0]):
-                fates += self._run(time_ms, reports, now_ms)
-        self.fates += fates
-        return fates
+                outcomes += self._run(time_ms, reports, now_ms)
+        self.outcomes += outcomes
+        return outcomes
 
     def _runs(self, value: bytes) -> list[tuple[int, list[bytes]]] | str:
         rules = self.rules
@@ -80,14 +80,14 @@ class Expected:
         if refused is not None:
             return Counter({refused: len(reports)})
         good = [report for report in reports if self.rules.possible(report)]
-        fates = Counter({"range": len(reports) - len(good)})
+        outcomes = Counter({"range": len(reports) - len(good)})
         pane = time_ms // self.rules.pane_ms
         if (pane + 1) * self.rules.pane_ms + self.rules.grace_ms <= self.clock:
-            return fates + Counter({"late": len(good)})
+            return outcomes + Counter({"late": len(good)})
         self.counted.update((pane, report) for report in good)
         if good:
             self.clock = max(self.clock, min(time_ms, now_ms))
-        return fates + Counter({"counted": len(good)})
+        return outcomes + Counter({"counted": len(good)})
 
     def _refused(self, time_ms: int, now_ms: int) -> str | None:
         rules = self.rules

@@ -1,4 +1,4 @@
-"""A fuzz through a broker and a worker: what is sent, its expected fate, and what is found."""
+"""A fuzz through a broker and a worker: what is sent, its expected outcome, and what is found."""
 
 import random
 import time
@@ -17,7 +17,7 @@ from tests.processes import PATIENCE_SECONDS, Worker, eventually
 HOUR_MS = 3_600_000
 WINDOW = 'grace = "2h", idle = "off"'
 """Keeps reports of an hour ago on time, whatever times others claim: those ahead are refused."""
-FATES = (
+OUTCOMES = (
     *("counted", "late"),
     *("undecodable", "fingerprint", "range", "future", "precision", "time"),
 )
@@ -27,15 +27,15 @@ Place = tuple[int, int]
 
 @dataclass
 class Fuzzed:
-    """The expected fate of the messages sent, by partition and by place."""
+    """The expected outcome of the messages sent, by partition and by place."""
 
     expected: list[Expected]
     sent: int = 0
     reasons: dict[Place, set[str]] = field(default_factory=dict)
 
     @property
-    def fates(self) -> Counter[str]:
-        return sum((partition.fates for partition in self.expected), Counter())
+    def outcomes(self) -> Counter[str]:
+        return sum((partition.outcomes for partition in self.expected), Counter())
 
 
 def nothing_sent(lab: Lab) -> Fuzzed:
@@ -55,15 +55,17 @@ async def send_fuzz(lab: Lab, fuzzed: Fuzzed, messages: int, *, seed: int, big: 
             offset, at = divmod(fuzzed.sent, partitions)
             fuzzed.sent += 1
             await producer.send(source, value, partition=at, key=b"k")
-            fates = fuzzed.expected[at].message(value, now_ms)
-            reasons = {fate for fate, count in fates.items() if count and fate != "counted"}
+            outcomes = fuzzed.expected[at].message(value, now_ms)
+            reasons = {
+                outcome for outcome, count in outcomes.items() if count and outcome != "counted"
+            }
             if reasons:
                 fuzzed.reasons[at, offset] = reasons
         await producer.flush()
 
 
-def metric_fates(worker: Worker) -> Counter[str]:
-    """Return the reports by fate as `/metrics` has them."""
+def metric_outcomes(worker: Worker) -> Counter[str]:
+    """Return the reports by outcome as `/metrics` has them."""
     with urllib.request.urlopen(f"{worker.url}/metrics", timeout=PATIENCE_SECONDS) as answer:
         families = text_string_to_metric_families(answer.read().decode())
     found: Counter[str] = Counter()
@@ -79,12 +81,12 @@ async def check_fuzz(
     lab: Lab, worker: Worker, fuzzed: Fuzzed, *, seconds: float = PATIENCE_SECONDS
 ) -> None:
     """Wait until the metrics have every report; compare them, heads, copies and counts."""
-    total = sum(fuzzed.fates.values())
-    await eventually(lambda: metric_fates(worker).total() >= total, seconds=seconds)
-    assert metric_fates(worker) == fuzzed.fates
+    total = sum(fuzzed.outcomes.values())
+    await eventually(lambda: metric_outcomes(worker).total() >= total, seconds=seconds)
+    assert metric_outcomes(worker) == fuzzed.outcomes
     for head, expected in zip(await lab.heads(), fuzzed.expected, strict=True):
-        fates = Counter({"counted": head.n, "late": head.late, **head.rejected})
-        assert fates == expected.fates
+        outcomes = Counter({"counted": head.n, "late": head.late, **head.rejected})
+        assert outcomes == expected.outcomes
         assert head.clock == expected.clock
     assert await copied_reasons(lab) == fuzzed.reasons
     await _check_counts(lab, fuzzed)

@@ -1,4 +1,4 @@
-"""The fate of every report by plain definitions, one report at a time."""
+"""The outcome of every report by plain definitions, one report at a time."""
 
 from typing import NamedTuple
 
@@ -8,20 +8,20 @@ from ldpstream.mechanisms.base.errors import FrameError
 from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
 
 
-class Fate(NamedTuple):
+class Outcome(NamedTuple):
     """What became of a report, or (time and symbol None) of an unreadable message."""
 
     offset: int
-    fate: str
+    outcome: str
     time_ms: int | None
     symbol: int | None
 
 
 class Oracle:
-    """A partition's watermark, and the fates that follow from it."""
+    """A partition's watermark, and the outcomes that follow from it."""
 
     def __init__(self, context: Context, partition: int = 0) -> None:
-        self.context, self.clock, self.fates = context, NEVER, []
+        self.context, self.clock, self.outcomes = context, NEVER, []
         self.partition, self.tokens = partition, set()
         self.reached = []
         self.accept = {spec.fingerprint for spec in context.accept}
@@ -37,16 +37,16 @@ class Oracle:
             frame = decode_frame(value or b"", fingerprint=spec.fingerprint, report_bytes=whole)
         except FrameError as error:
             if error.reason == "undecodable" or frame_fingerprint(value) not in self.accept:
-                self.fates.append(Fate(offset, error.reason, None, None))
+                self.outcomes.append(Outcome(offset, error.reason, None, None))
             return
         times_ms = frame.times_ms.repeat(frame.counts).tolist()
         rows = [row.tobytes() for row in frame.payload]
         moved = []
         for time_ms, row in sorted(zip(times_ms, rows, strict=True), key=lambda r: r[0]):
             symbol = int.from_bytes(row[:width], "little")
-            fate = self.fate(time_ms, symbol, now_ms, row[width:])
-            self.fates.append(Fate(offset, fate, time_ms, symbol))
-            if fate == "counted":
+            outcome = self.outcome(time_ms, symbol, now_ms, row[width:])
+            self.outcomes.append(Outcome(offset, outcome, time_ms, symbol))
+            if outcome == "counted":
                 moved.append(min(time_ms, now_ms if clock_ms is None else clock_ms))
                 if self.context.window.witnesses == 1:
                     self.clock = max(self.clock, *moved)
@@ -54,7 +54,7 @@ class Oracle:
         if len(self.reached) >= self.context.window.witnesses:
             self.clock = max(self.clock, sorted(self.reached)[-self.context.window.witnesses])
 
-    def fate(self, time_ms: int, symbol: int, now_ms: int, token: bytes = b"") -> str:
+    def outcome(self, time_ms: int, symbol: int, now_ms: int, token: bytes = b"") -> str:
         window, spec = self.context.window, self.context.spec
         if not window.earliest_ms <= time_ms <= window.latest_ms:
             return "time"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker
-from tests.fuzz.stream import FATES, WINDOW, check_fuzz, nothing_sent, send_fuzz
+from tests.fuzz.stream import OUTCOMES, WINDOW, check_fuzz, nothing_sent, send_fuzz
 from tests.lab import Lab
 
 pytestmark = [pytest.mark.broker, on_one_broker]
@@ -23,7 +23,7 @@ async def test_metrics_and_copies_agree_with_expectations_message_by_message(
     with lab.worker() as worker:
         await send_fuzz(lab, fuzzed, 1_500, seed=2)
         await check_fuzz(lab, worker, fuzzed)
-        assert fuzzed.fates["counted"] > 3_000
-        assert set(fuzzed.fates) == set(FATES) - {"precision"}
+        assert fuzzed.outcomes["counted"] > 3_000
+        assert set(fuzzed.outcomes) == set(OUTCOMES) - {"precision"}
         assert worker.terminate() == 0
         assert worker.errors() == ""

@@ -1,9 +1,9 @@
 """What has to be counted, computed from a source topic alone: the truth of a run with faults.
 
 It follows docs/wire.md and docs/internals/architecture.md and shares no code with the engine:
-messages are read without a group, in the order of their offsets, and the fate of every report is
+messages are read without a group, in the order of their offsets, and the outcome of every report is
 decided one run after the other. Where idle partitions close panes, wall time matters too;
-`ambiguous` counts the reports whose fate it could change, of which a stream made for this has none.
+`ambiguous` counts the reports whose outcome it could change: none in a stream made for this.
 """
 
 import struct

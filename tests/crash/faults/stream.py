@@ -219,27 +219,27 @@ class Maker:
 
     def _value(self, content: int, rng: np.random.Generator) -> bytes | None:
         n = 1 if rng.random() < self.plan.singles else int(rng.integers(*self.plan.frame))
-        fate, possible = rng.random(), self.spec.mechanism.possible_reports()
+        outcome, possible = rng.random(), self.spec.mechanism.possible_reports()
         reports = possible[rng.integers(0, len(possible), n)]
         times_ms = self._times(content, n, rng)
         precision_ms = self.spec.precision_ms
-        if content < DELAYED or fate > 0.05:
+        if content < DELAYED or outcome > 0.05:
             return self.spec.frame_reports(reports, times_ms=times_ms)
         cut_ms = times_ms - times_ms % precision_ms
         payload = self.spec.mechanism.encode(reports)
-        if fate < 0.02:
+        if outcome < 0.02:
             cut_ms = cut_ms - (3_600_000 if self.live else 60_000)
-        elif fate < 0.025:
+        elif outcome < 0.025:
             cut_ms = cut_ms + 30 * YEAR_MS
-        elif fate < 0.03 and precision_ms > 1:
+        elif outcome < 0.03 and precision_ms > 1:
             cut_ms = cut_ms + 1
-        elif fate < 0.035:
+        elif outcome < 0.035:
             # No value produces the first half of the reports; the other half counts.
             payload = payload.copy()
             payload[: (n + 1) // 2] = 255
-        elif fate < 0.04:
+        elif outcome < 0.04:
             return encode_frame(b"stranger", cut_ms, payload)
-        elif fate < 0.045:
+        elif outcome < 0.045:
             return b"no frame at all" if content % 4 else None
         elif content % 2:
             # Some reports of a frame are late, and its other ones are not.

@@ -1,6 +1,6 @@
 """20,000 messages (200,000 in `make soak`) malformed in every field, for every mechanism.
 
-Each has the fates that `tests.fuzz.expected` expects, which is written from docs/wire.md alone.
+Each has the outcomes that `tests.fuzz.expected` expects, which is written from docs/wire.md alone.
 """
 
 import random
@@ -46,11 +46,11 @@ def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
     expected = Expected(rules_of(spec, WINDOW))
     replica, part = loaded(context)
     offset = log = 0
-    fates, copied = [], []
+    outcomes, copied = [], []
     values = list(fuzzer_of(spec, rng, now_ms=NOW_MS).messages(EACH, big=1))
     while offset < EACH:
         batch = list(enumerate(values[offset : offset + rng.choice((1, 2, 50, 200))], offset))
-        fates += [expected.message(value, NOW_MS) for _, value in batch]
+        outcomes += [expected.message(value, NOW_MS) for _, value in batch]
         part.ingest(batch, now_ms=NOW_MS)
         offset += len(batch)
         assert part.work.clock == expected.clock
@@ -60,13 +60,13 @@ def test_every_message_has_the_fates_that_the_wire_format_says(name: str):
     head = replica.head
     assert head is not None
     found = {"counted": head.n, "late": head.late, **head.rejected}
-    assert found == {"counted": 0, "late": 0, **expected.fates}
-    assert expected.fates["counted"] > EACH
-    assert set(expected.fates) == {
+    assert found == {"counted": 0, "late": 0, **expected.outcomes}
+    assert expected.outcomes["counted"] > EACH
+    assert set(expected.outcomes) == {
         *("counted", "late", "undecodable", "fingerprint", "future", "precision", "time"),
         *(["range"] if has_impossible(spec.mechanism) else []),
     }
-    check_copies(copied, fates)
+    check_copies(copied, outcomes)
     check_counts(context, replica, expected)
 
 
@@ -75,14 +75,14 @@ def has_impossible(mechanism: Mechanism) -> bool:
     return not mechanism.decode(np.full((1, mechanism.report_bytes), 255, dtype=np.uint8))[1].all()
 
 
-def check_copies(copies: list[Copy], fates: list) -> None:
+def check_copies(copies: list[Copy], outcomes: list) -> None:
     """Check that each message is copied once for each of its reasons, up to the limit."""
     found: dict[int, set[str]] = {}
     for copy in copies:
         headers = dict(copy.headers)
         found.setdefault(int(headers["offset"]), set()).add(headers["reason"].decode())
         assert len(copy.value) <= COPY_BYTES
-    wanted = {at: set(fate) - {"counted"} for at, fate in enumerate(fates)}
+    wanted = {at: set(outcome) - {"counted"} for at, outcome in enumerate(outcomes)}
     assert found == {at: reasons for at, reasons in wanted.items() if reasons}
 
 

@@ -1,4 +1,4 @@
-"""Batches of messages against plain definitions: frames, fates, counts and copies."""
+"""Batches of messages against plain definitions: frames, outcomes, counts and copies."""
 
 from collections import Counter
 from typing import Any
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ldpstream.agents.partition.arrival import Arrivals
 from ldpstream.agents.partition.batch import read_batch
-from ldpstream.agents.partition.classify import FATES, LATE, count
+from ldpstream.agents.partition.classify import LATE, OUTCOMES, count
 from ldpstream.agents.partition.flushes import Copy, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cells import decode_chunk
@@ -49,9 +49,11 @@ def test_batches_get_the_fates_of_their_reports_one_by_one(
     copies = settle(replica, part).copies
     head = replica.head
     assert head is not None
-    fates = Counter(fate.fate for fate in oracle.fates)
-    assert (head.next, head.n, head.late) == (offset, fates["counted"], fates["late"])
-    assert head.rejected == {fate: n for fate, n in fates.items() if fate in FATES[LATE + 1 :]}
+    outcomes = Counter(one.outcome for one in oracle.outcomes)
+    assert (head.next, head.n, head.late) == (offset, outcomes["counted"], outcomes["late"])
+    assert head.rejected == {
+        outcome: n for outcome, n in outcomes.items() if outcome in OUTCOMES[LATE + 1 :]
+    }
     assert counted_by(context, replica) == counted_in(context, oracle)
     assert copied_by(context, copies, batches) == copied_in(oracle)
 
@@ -73,11 +75,11 @@ def counted_by(context: Context, replica: Replica) -> tuple[Counter, Counter]:
 
 def counted_in(context: Context, oracle: Oracle) -> tuple[Counter, Counter]:
     counts, totals = Counter(), Counter()
-    for _, fate, time_ms, symbol in oracle.fates:
-        if fate in ("counted", "late"):
+    for _, outcome, time_ms, symbol in oracle.outcomes:
+        if outcome in ("counted", "late"):
             pane = context.window.pane(time_ms)
-            totals[pane, "n" if fate == "counted" else "late"] += 1
-            if fate == "counted":
+            totals[pane, "n" if outcome == "counted" else "late"] += 1
+            if outcome == "counted":
                 counts[pane, symbol] += 1
     return counts, totals
 
@@ -109,7 +111,7 @@ def copied_by(context: Context, copies: tuple[Copy, ...], batches: list[list[byt
 
 
 def copied_in(oracle: Oracle) -> Counter:
-    return Counter(fate for fate in oracle.fates if fate.fate != "counted")
+    return Counter(one for one in oracle.outcomes if one.outcome != "counted")
 
 
 @pytest.mark.soak

@@ -57,10 +57,10 @@ class Retry(Worker):
             super().flush(p)
             return
         part, before = held.part, held.flight.flush
-        fates, part.fates = held.flight.fates + part.fates, []
+        outcomes, part.outcomes = held.flight.outcomes + part.outcomes, []
         part.flushes.flight, part._changed = None, True
         again = part.flush()
         cells = {**dict(before.cells), **dict(again.cells)}
         sends = [self.world.send_copy(p, copy) for copy in (*before.copies, *again.copies)]
         sends += [self.world.send(p, key, value) for key, value in cells.items()]
-        held.flight = Flight(replace(again, cells=tuple(cells.items())), fates, sends)
+        held.flight = Flight(replace(again, cells=tuple(cells.items())), outcomes, sends)

@@ -17,7 +17,7 @@ from ldpstream.agents.state.records import HEAD, Head, decode_head
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.evaluation import read_key
 from tests.stream.simulation.setting import Message
-from tests.stream.simulation.worker import Fate, Reader, Worker
+from tests.stream.simulation.worker import Outcome, Reader, Worker
 
 MOST = 3
 """The most partitions that a source may grow to."""
@@ -27,14 +27,14 @@ MOST = 3
 class Send:
     """A message in flight to a broker: a changelog record, or a copy.
 
-    A head carries, for the checks only, the fates decided since the one before.
+    A head carries, for the checks only, the outcomes decided since the one before.
     """
 
     p: int
     key: bytes
     value: bytes | None
     copy: Copy | None = None
-    fates: Sequence[Fate] = ()
+    outcomes: Sequence[Outcome] = ()
     state: str = "flying"
 
 
@@ -100,7 +100,7 @@ class Brokers:
             before, after = self.official[send.p], decode_head(key, send.value)
             self.official[send.p] = after
             self.won[send.p][after.seq] = after.epoch
-            self.checks.win(send.p, before, after, send.fates)
+            self.checks.win(send.p, before, after, send.outcomes)
 
     def compact(self, p: int, upto: int, *, drop_deletions: bool) -> None:
         last = {key: offset for offset, key, _ in self.log[p] if offset < upto}
@@ -135,8 +135,8 @@ class Brokers:
             self.committed[p] = offset
         return generation == self.generation
 
-    def lost_fates(self, p: int, first: int, end: int) -> list[Fate]:
-        """Return the fates of reports that retention deleted unread."""
+    def lost_outcomes(self, p: int, first: int, end: int) -> list[Outcome]:
+        """Return the outcomes of reports that retention deleted unread."""
         return [
             (offset, index, "lost")
             for offset in range(first, end)

@@ -1,7 +1,7 @@
 """The six invariants, numbered as in the messages of violations.
 
 1. Finals equal the ledger of accepted reports; every report is counted, late, rejected or lost; a
-   fate never changes; late and rejected reports are copied before their head.
+   outcome never changes; late and rejected reports are copied before their head.
 2. Finals of a window never differ.
 3. No view is torn, and no reader goes back.
 4. Once faults stop, all windows with data become final in bounded steps, and no garbage stays.
@@ -30,18 +30,18 @@ from tests.stream.simulation.setting import Report
 from tests.stream.simulation.violation import demand
 
 if TYPE_CHECKING:
-    from tests.stream.simulation.worker import Fate, Reader
+    from tests.stream.simulation.worker import Outcome, Reader
     from tests.stream.simulation.world import World
 
 
 class Checks:
-    """The ledger of a run, (offset, index) -> fate of winning heads, and what has to agree."""
+    """The ledger of a run, (offset, index) -> outcome of winning heads, and what has to agree."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         partitions = range(len(world.source))
         self.ledger: list[dict[tuple[int, int], str]] = [{} for _ in partitions]
-        self.fates: list[Counter[str]] = [Counter() for _ in partitions]
+        self.outcomes: list[Counter[str]] = [Counter() for _ in partitions]
         self.counts: list[Counter[tuple[int, int]]] = [Counter() for _ in partitions]
         self.late: list[Counter[int]] = [Counter() for _ in partitions]
         self.copied: dict[tuple[int, int, str], Counter[object]] = {}
@@ -71,7 +71,7 @@ class Checks:
         seen |= rows
         self.copied[p, offset, reason] = seen
 
-    def win(self, p: int, before: Head, head: Head, fates: Sequence[Fate]) -> None:
+    def win(self, p: int, before: Head, head: Head, outcomes: Sequence[Outcome]) -> None:
         pane = self.world.context.window.pane
         source = self.world.source[p]
         demand(
@@ -81,48 +81,52 @@ class Checks:
             "(3) next goes back",
         )
         needed: dict[tuple[int, str], Counter[object]] = {}
-        for offset, index, fate in fates:
-            known = self.ledger[p].setdefault((offset, index), fate)
-            demand(known == fate, "(1) a fate changed")
-            self.fates[p][fate] += 1
+        for offset, index, outcome in outcomes:
+            known = self.ledger[p].setdefault((offset, index), outcome)
+            demand(known == outcome, "(1) an outcome changed")
+            self.outcomes[p][outcome] += 1
             report = source[offset].reports[index]
-            self.one_report(p, fate, report)
-            if fate == "lost":
+            self.one_report(p, outcome, report)
+            if outcome == "lost":
                 self.lost_from[p][offset] = head.closed
                 # Reports lost before anything was counted belong to unknown windows.
                 if before.closed == NEVER:
                     self.unknown.add(p)
-            if fate == "counted":
+            if outcome == "counted":
                 demand(pane(report.time_ms) >= before.closed, "(1) counted in a closed pane")
                 self.counts[p][pane(report.time_ms), report.symbol] += 1
                 continue
-            if fate == "late":
+            if outcome == "late":
                 demand(pane(report.time_ms) < head.closed, "(1) late in an open pane")
                 self.late[p][pane(report.time_ms)] += 1
-            if fate != "lost":
-                needed.setdefault((offset, fate), Counter())[report] += 1
-        for (offset, fate), rows in needed.items():
-            copied = self.copied.get((p, offset, fate), Counter())
+            if outcome != "lost":
+                needed.setdefault((offset, outcome), Counter())[report] += 1
+        for (offset, outcome), rows in needed.items():
+            copied = self.copied.get((p, offset, outcome), Counter())
             demand(rows <= copied, "(1) late or rejected without a copy")
         self._totals(p, head)
 
-    def one_report(self, p: int, fate: str, report: Report | None) -> None:
-        """Check a fate against the rule of one report; the reports come in the order of offsets."""
+    def one_report(self, p: int, outcome: str, report: Report | None) -> None:
+        """Check an outcome against the rule of one report; reports come in the order of offsets."""
 
     def _totals(self, p: int, head: Head) -> None:
         """Compare a winning head's counters with the ledger."""
-        fates = self.fates[p]
+        outcomes = self.outcomes[p]
         total = sum(len(message.reports) for message in self.world.source[p][: head.next])
-        rejected = {fate: n for fate, n in fates.items() if fate not in ("counted", "late", "lost")}
+        rejected = {
+            outcome: n
+            for outcome, n in outcomes.items()
+            if outcome not in ("counted", "late", "lost")
+        }
         demand(
-            total == len(self.ledger[p]) and head.n == fates["counted"],
+            total == len(self.ledger[p]) and head.n == outcomes["counted"],
             "(1) counted + late + rejected + lost != all",
         )
         demand(
-            head.late == fates["late"] and dict(head.rejected) == rejected,
+            head.late == outcomes["late"] and dict(head.rejected) == rejected,
             "(1) late or rejected is not the ledger's",
         )
-        lost = {offset for (offset, _), fate in self.ledger[p].items() if fate == "lost"}
+        lost = {offset for (offset, _), outcome in self.ledger[p].items() if outcome == "lost"}
         demand(head.lost == len(lost), "(1) lost is not the ledger's")
 
     def commit(self, p: int, offset: int) -> None:
@@ -234,9 +238,9 @@ class Checks:
         if world.times.dated != "by brokers" or not world.times.checked:
             return
         for p, ledger in enumerate(self.ledger):
-            for (offset, index), fate in ledger.items():
+            for (offset, index), outcome in ledger.items():
                 report = world.source[p][offset].reports[index]
-                if fate != "lost" or report is None or not self._was_open(p, offset, report):
+                if outcome != "lost" or report is None or not self._was_open(p, offset, report):
                     continue
                 for number in window.windows(window.pane(report.time_ms)):
                     said = number in marked or number >= world.official[0].final

@@ -26,7 +26,7 @@ from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.client import Answer, Client, run_now
 from tests.stream.simulation.setting import Setting
 from tests.stream.simulation.violation import demand
-from tests.stream.simulation.worker import Fate, Watched, Worker
+from tests.stream.simulation.worker import Outcome, Watched, Worker
 from tests.stream.simulation.worker import OwnedPartition as SimulatedHeld
 from tests.stream.simulation.world import World
 
@@ -54,10 +54,10 @@ class Lane:
 
 
 class Part(Watched):
-    """Also keeps the fates of reports that retention deleted, and checks fates against arrivals."""
+    """Keeps outcomes of reports that retention deleted too, and checks them against arrivals."""
 
     world: World
-    came: list[list[Fate]]
+    came: list[list[Outcome]]
 
     def prepare(self) -> None:
         super().prepare()
@@ -70,18 +70,18 @@ class Part(Watched):
         now_ms: int,
         arrived: Arrivals | None = None,
     ) -> None:
-        before = len(self.fates)
+        before = len(self.outcomes)
         super().ingest(records, now_ms=now_ms, arrived=arrived)
-        self.came.append(self.fates[before:])
+        self.came.append(self.outcomes[before:])
 
     def check(self) -> None:
-        """Check the fates since the last time against arrivals."""
+        """Check the outcomes since the last time against arrivals."""
         came, self.came = self.came, []
-        for fates in came:
-            self.world.times.check(self.partition, self, fates)
+        for outcomes in came:
+            self.world.times.check(self.partition, self, outcomes)
 
     def skip_to(self, offset: int, *, now_ms: int) -> int:
-        self.fates += self.world.lost_fates(self.partition, self.next, offset)
+        self.outcomes += self.world.lost_outcomes(self.partition, self.next, offset)
         return super().skip_to(offset, now_ms=now_ms)
 
 

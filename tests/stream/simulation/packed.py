@@ -71,9 +71,9 @@ class PackedWorker(Worker):
         return taken in {Taken.TAKEN, Taken.REPEAT}
 
     def take(self, part: Watched, packed: Packed) -> Taken:
-        before = len(part.fates)
+        before = len(part.outcomes)
         taken = take(part, packed, now_ms=self.now_ms)
-        self.world.times.check(part.partition, part, part.fates[before:])
+        self.world.times.check(part.partition, part, part.outcomes[before:])
         return taken
 
 

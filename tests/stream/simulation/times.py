@@ -19,7 +19,7 @@ from tests.stream.simulation.violation import demand
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.stream.simulation.worker import Fate, OwnedPartition, Watched
+    from tests.stream.simulation.worker import Outcome, OwnedPartition, Watched
     from tests.stream.simulation.world import World
 
 DATED: Final = ("by brokers", "by brokers", "by senders", "by liars")
@@ -74,20 +74,20 @@ class Times:
         if head is not None:
             self._moved[p, head.epoch, head.seq] = part.moved
 
-    def check(self, p: int, part: Watched, fates: Sequence[Fate]) -> None:
-        """Check the fates of messages that were just ingested against the rule."""
+    def check(self, p: int, part: Watched, outcomes: Sequence[Outcome]) -> None:
+        """Check the outcomes of messages that were just ingested against the rule."""
         window = self.world.context.window
         if not self.checked or self.dated == "by liars":
             return
-        for offset, index, fate in fates:
+        for offset, index, outcome in outcomes:
             reports, arrived = self.world.source[p][offset].reports, self.arrived[p][offset]
             demand(index < len(reports), f"(1) no report {index} at offset {offset}")
             report = reports[index]
-            if fate in ("counted", "late") and arrived - report.time_ms <= window.grace_ms:
+            if outcome in ("counted", "late") and arrived - report.time_ms <= window.grace_ms:
                 self.seen += 1
             if arrived <= self.world.lagged_ms(p):
                 continue  # A lagging leader may have said that the log ended before this message.
-            if fate == "late" and window.pane(report.time_ms) >= window.closed(part.moved):
+            if outcome == "late" and window.pane(report.time_ms) >= window.closed(part.moved):
                 delay = arrived - report.time_ms
                 # Clocks of workers may be ahead by 1 ms.
                 slack = 0 if self.dated == "by brokers" else 1

@@ -72,22 +72,22 @@ class TokenChecks(Checks):
         super().__init__(world)
         self.tokens: dict[tuple[int, bytes], int] = {}
 
-    def one_report(self, p: int, fate: str, report: Report | None) -> None:
-        if report is None or fate not in ("counted", "partition", "repeated", "crowded"):
+    def one_report(self, p: int, outcome: str, report: Report | None) -> None:
+        if report is None or outcome not in ("counted", "partition", "repeated", "crowded"):
             return
         context = self.world.context
         own = int.from_bytes(report.token[:4], "little") % self.world.partitions == p
-        demand(own == (fate != "partition"), "(7) a report in another partition")
+        demand(own == (outcome != "partition"), "(7) a report in another partition")
         key = context.window.pane(report.time_ms), report.token
         siblings = sum(pane == key[0] and of == p for (pane, _), of in self.tokens.items())
-        if fate == "counted":
+        if outcome == "counted":
             demand(key not in self.tokens, "(7) two reports of one token and window")
             demand(siblings < context.tokens_a_pane, "(7) more tokens than a pane takes")
             self.tokens[key] = p
-        elif fate == "crowded":
+        elif outcome == "crowded":
             demand(key not in self.tokens, "(7) crowded, and counted before")
             demand(siblings >= context.tokens_a_pane, "(7) crowded where there is room")
-        elif fate == "repeated":
+        elif outcome == "repeated":
             demand(key in self.tokens, "(7) repeated, but none was counted")
 
     def view(self, reader: Reader, before: Head | None) -> None:

@@ -24,7 +24,7 @@ from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.patched import PatchedWorld
 from tests.stream.simulation.setting import Setting
 from tests.stream.simulation.violation import demand
-from tests.stream.simulation.worker import Fate, Reader, Watched, Worker
+from tests.stream.simulation.worker import Outcome, Reader, Watched, Worker
 
 SWITCH_MS, GAP_MS = 4, 3
 
@@ -125,8 +125,8 @@ class UpgradeWorker(Worker):
 class UpgradeChecks(Checks):
     world: UpgradeWorld
 
-    def win(self, p: int, before: Head, head: Head, fates: Sequence[Fate]) -> None:
-        super().win(p, before, head, fates)
+    def win(self, p: int, before: Head, head: Head, outcomes: Sequence[Outcome]) -> None:
+        super().win(p, before, head, outcomes)
         demand(head.format >= before.format, "(10) a format goes back")
         first = self.world.official[0].format
         demand(head.format <= first, "(10) a partition moves on before partition 0")

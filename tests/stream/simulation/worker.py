@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.classify import FATES, LATE, Classified
+from ldpstream.agents.partition.classify import LATE, OUTCOMES, Classified
 from ldpstream.agents.partition.flushes import Flush, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cell_store import CellRecord
@@ -24,42 +24,46 @@ if TYPE_CHECKING:
     from tests.stream.simulation.brokers import Send
     from tests.stream.simulation.world import World
 
-Fate = tuple[int, int, str]
+Outcome = tuple[int, int, str]
 
 
 class Watched(Partition):
-    """The product's partition, which also keeps the fate of every report: (offset, index, fate)."""
+    """The product's partition, which keeps each report's (offset, index, outcome) as well."""
 
-    fates: list[Fate]
+    outcomes: list[Outcome]
     moved: int
     """How far anything but reports has moved the partition's clock."""
 
     def prepare(self) -> None:
         """Set up what tests add, after loading."""
-        self.fates = []
+        self.outcomes = []
 
     def _classify(
         self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals
     ) -> Classified:
         classified = super()._classify(records, arrived)
-        self.fates += fates_of(records, classified)
+        self.outcomes += outcomes_of(records, classified)
         return classified
 
 
-def fates_of(records: Sequence[tuple[int, bytes | None]], classified: Classified) -> list[Fate]:
-    fates = [(records[place][0], 0, reason) for place, reason in classified.batch.refused]
+def outcomes_of(
+    records: Sequence[tuple[int, bytes | None]], classified: Classified
+) -> list[Outcome]:
+    outcomes = [(records[place][0], 0, reason) for place, reason in classified.batch.refused]
     row, seen = 0, {}
     batch = classified.batch
-    runs = zip(batch.message.tolist(), batch.count.tolist(), classified.fate.tolist(), strict=True)
-    for place, count, fate in runs:
+    runs = zip(
+        batch.message.tolist(), batch.count.tolist(), classified.outcome.tolist(), strict=True
+    )
+    for place, count, outcome in runs:
         for _ in range(count):
             index = seen[place] = seen.get(place, -1) + 1
-            why = FATES[fate]
-            if not classified.good[row] and fate <= LATE:
-                why = "range" if classified.why is None else FATES[classified.why[row]]
-            fates.append((records[place][0], index, why))
+            why = OUTCOMES[outcome]
+            if not classified.good[row] and outcome <= LATE:
+                why = "range" if classified.why is None else OUTCOMES[classified.why[row]]
+            outcomes.append((records[place][0], index, why))
             row += 1
-    return fates
+    return outcomes
 
 
 class Reader:
@@ -95,7 +99,7 @@ class Flight:
     """A flush in flight: its sends, and whether the head is among them."""
 
     flush: Flush
-    fates: list[Fate]
+    outcomes: list[Outcome]
     sends: list[Send]
     head_sent: bool = False
 
@@ -177,15 +181,15 @@ class Worker:
             return
         part, source, start = held.part, self.world.source[p], self.world.start[p]
         if part.next < start:
-            part.fates += self.world.lost_fates(p, part.next, start)
+            part.outcomes += self.world.lost_outcomes(p, part.next, start)
             part.skip_to(start, now_ms=self.now_ms)
         if part.next == len(source) and self.world.rng.random() < self.world.fetch_errors:
             part.interrupted()
         stop = min(part.next + self.world.rng.choice([1, 2, 2, 5]), len(source))
-        offsets, before = range(part.next, stop), len(part.fates)
+        offsets, before = range(part.next, stop), len(part.outcomes)
         records = [(offset, source[offset].value) for offset in offsets]
         part.ingest(records, now_ms=self.now_ms, arrived=self.arrivals(p, offsets, held))
-        self.world.times.check(p, part, part.fates[before:])
+        self.world.times.check(p, part, part.outcomes[before:])
         held.ended_ms = self.now_ms if stop == len(source) else None
         part.read_to(part.next, end=len(source), asked_ms=self.steady_ms)
 
@@ -219,15 +223,15 @@ class Worker:
             flush = held.part.flush()
             if flush is not None:
                 self.world.times.flushed(p, held.part)
-                fates, held.part.fates = held.part.fates, []
+                outcomes, held.part.outcomes = held.part.outcomes, []
                 sends = [self.world.send_copy(p, copy) for copy in flush.copies]
                 sends += [self.world.send(p, key, value) for key, value in flush.cells]
-                held.flight = Flight(flush, fates, sends)
+                held.flight = Flight(flush, outcomes, sends)
         elif any(send.state == "failed" for send in held.flight.sends):
             del self.held[p]
         elif not held.flight.head_sent and self.acknowledged(held.flight):
             head = self.world.send(p, *held.flight.flush.head)
-            head.fates = held.flight.fates
+            head.outcomes = held.flight.outcomes
             held.flight.sends = [head]
             held.flight.head_sent = True
 

@@ -52,10 +52,12 @@ def test_all_invariants_hold(first: int):
 
 
 @pytest.mark.slow
-def test_runs_reach_every_fate():
+def test_runs_reach_every_outcome():
     worlds = [ran(seed).world for seed in range(40)]
-    fates = {fate for world in worlds for counter in world.checks.fates for fate in counter}
-    assert fates >= {"counted", "late", "future", "range", "fingerprint", "undecodable", "lost"}
+    outcomes = {
+        outcome for world in worlds for counter in world.checks.outcomes for outcome in counter
+    }
+    assert outcomes >= {"counted", "late", "future", "range", "fingerprint", "undecodable", "lost"}
     assert max(len(world.checks.published) for world in worlds) > 5
     assert max(head.seq for world in worlds for head in world.official) > 20
     assert sum(world.times.seen for world in worlds) > 100

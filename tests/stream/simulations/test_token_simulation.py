@@ -14,16 +14,16 @@ from tests.stream.simulation.tokens import TOKEN_MUTANTS, TokenWorld
 
 @pytest.mark.soak
 def test_all_invariants_hold_and_runs_reach_every_case():
-    fates: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for seed in seeds(40, soak=1_000):
         done = run(seed, make=TokenWorld)
         assert done.violated is None, explain(seed, make=TokenWorld)
-        fates += sum(done.world.checks.fates, Counter())
+        outcomes += sum(done.world.checks.outcomes, Counter())
     if not CHECK:
-        assert fates["counted"] > 150
-        assert fates["repeated"] > 150
-        assert fates["crowded"] > 20
-        assert fates.keys() >= {"late", "partition", "range", "fingerprint", "lost"}
+        assert outcomes["counted"] > 150
+        assert outcomes["repeated"] > 150
+        assert outcomes["crowded"] > 20
+        assert outcomes.keys() >= {"late", "partition", "range", "fingerprint", "lost"}
 
 
 @pytest.mark.parametrize("name", TOKEN_MUTANTS)

@@ -84,11 +84,13 @@ def test_fates_are_those_of_a_plain_loop_however_messages_are_batched(seed: int,
             if rng.random() < 0.5:
                 cluster.take_over(0)
     cluster.flush(0)
-    fates = Counter(fate.fate for fate in oracle.fates)
+    outcomes = Counter(one.outcome for one in oracle.outcomes)
     head = cluster.head()
-    assert {"counted": head.n, "late": head.late, **head.rejected} == fates
-    assert min(fates["repeated"], fates["partition"], fates["late"], fates["range"]) > 20
-    assert (fates["crowded"] > 20) == (most is not None)
+    assert {"counted": head.n, "late": head.late, **head.rejected} == outcomes
+    assert (
+        min(outcomes["repeated"], outcomes["partition"], outcomes["late"], outcomes["range"]) > 20
+    )
+    assert (outcomes["crowded"] > 20) == (most is not None)
     counted = {(end, int.from_bytes(token, "little")) for end, token in oracle.tokens}
     for pane in range(head.closed, head.closed + 3):
         assert stored(cluster, pane) == {t for end, t in counted if end == (pane + 1) * 1_000}
