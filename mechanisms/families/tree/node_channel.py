@@ -42,7 +42,8 @@ class NodeChannel:
     def contrast_noise(self) -> Fraction:
         """Variance of `sum_v a_v h_v` over uniform reports, for `sum a = 0` and `sum a^2 = 1`.
 
-        `v = (inside - overlap)/(order (own - other)^2)` (docs/theory.md section 8).
+        `v = (inside - overlap)/(order (own - other)^2)`: the constant part of `h_v` cancels, and
+        the products of different a sum to -1.
         """
         design = self.design
         spread = Fraction(design.inside - design.overlap, design.order)
