@@ -1,4 +1,4 @@
-"""The Bayesian estimate of a `lip` collection, from priors and reports (docs/theory.md section 7).
+"""The Bayesian estimate of a `lip` collection, from priors and reports.
 
 `E[X_i | Y_i]` is the estimate with the least mean squared error; its sum over the reports follows
 from their counts. It is only as right as the priors: see `calibration`, and `estimate` for shares
