@@ -31,7 +31,7 @@ from ldpstream.mechanisms.exact.dyadic import float_above
 
 Bound = Literal["report", "any-channel", "blanket"]
 
-MOST_REPORTS: Final = 1_000_000
+_MOST_REPORTS: Final = 1_000_000
 """Of more reports only this many are counted; since more reports hide more, this is a bound."""
 _UNIT: Final = 2.0**-53
 _SLACK: Final = 2.0**-38
@@ -96,7 +96,7 @@ def _epsilon(blanket: Blanket, reports: int, delta: float, itself: float) -> flo
 def delta_above(blanket: Blanket, *, epsilon: float, reports: int) -> float:
     """Return an upper bound on delta for one of n reports, in both directions of the pair."""
     ways = {blanket, blanket.reversed}
-    return max(_one_way(way, epsilon, min(reports, MOST_REPORTS)) for way in ways)
+    return max(_one_way(way, epsilon, min(reports, _MOST_REPORTS)) for way in ways)
 
 
 def _one_way(blanket: Blanket, epsilon: float, n: int) -> float:

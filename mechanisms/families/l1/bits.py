@@ -41,8 +41,8 @@ from ldpstream.mechanisms.families.l1.step import StepMechanism, certify_steps
 from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
 
-LONGEST_REPORT_BYTES = 8192
-MOST_VALUES = 1 << 20
+_LONGEST_REPORT_BYTES = 8192
+_MOST_VALUES = 1 << 20
 _MOST_NOISE_TERMS = 1 << 24
 _MOST_LISTED_BITS = 10
 _MOST_CHANNEL_ENTRIES = 1 << 17
@@ -76,11 +76,11 @@ class L1Bits(StepMechanism):
     @classmethod
     def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
         extents = tuple(extent for extent in shape if extent > 1)
-        longest = 8 * LONGEST_REPORT_BYTES
+        longest = 8 * _LONGEST_REPORT_BYTES
         bits = sum(extents) - len(extents)
         if bits > longest:
             raise SpecError(path, f"at most {longest} bits a report, one a position, got {bits}")
-        most = min(MOST_VALUES, _MOST_NOISE_TERMS >> len(extents))
+        most = min(_MOST_VALUES, _MOST_NOISE_TERMS >> len(extents))
         size = math.prod(extents)
         if size > most:
             raise SpecError(

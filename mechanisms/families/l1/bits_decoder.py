@@ -24,7 +24,7 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.interface.decoder import PrefixDecoder, PrefixNoise, Statistic
 
-Pair = tuple[Floats, Floats]
+_Pair = tuple[Floats, Floats]
 """Least and largest values."""
 
 
@@ -200,7 +200,7 @@ def _factors(table: Floats) -> list[Floats] | None:
     return factors if np.array_equal(outer, table) else None
 
 
-def _multiply(first: Pair, second: Pair) -> Pair:
+def _multiply(first: _Pair, second: _Pair) -> _Pair:
     """Return the extremes of products of independent factors, as an outer product."""
     ends = np.stack([np.multiply.outer(a, b) for a in first for b in second])
     return ends.min(axis=0), ends.max(axis=0)
