@@ -25,7 +25,7 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.channels.blanket import Blanket, any_channel
 from ldpstream.mechanisms.exact.dyadic import float_above
 
@@ -152,7 +152,7 @@ def _slope(masses: Floats, values: Floats, tilt: float) -> float:
     return float(masses @ (values * np.exp(tilt * values)))
 
 
-def _split(masses: Floats, scaled: Floats) -> tuple[NDArray[np.int64], Floats]:
+def _split(masses: Floats, scaled: Floats) -> tuple[Integers, Floats]:
     """Return lattice places and their probabilities, each number split over its two neighbours.
 
     The share of the upper neighbour is rounded up, so that the mean does not shrink.
@@ -165,7 +165,7 @@ def _split(masses: Floats, scaled: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 
 def _lattice_mean(
-    places: NDArray[np.int64], chances: Floats, n: int, *, points: int, step: float, tilt: float
+    places: Integers, chances: Floats, n: int, *, points: int, step: float, tilt: float
 ) -> float:
     """Return an upper bound on `E(S)_+`, where S is the sum of n draws of `step * places`."""
     half = points // 2
@@ -199,7 +199,7 @@ def _power(numbers: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
     return half * half * numbers if n % 2 else half * half
 
 
-def _beyond(places: NDArray[np.int64], chances: Floats, n: int, end: float, step: float) -> float:
+def _beyond(places: Integers, chances: Floats, n: int, end: float, step: float) -> float:
     """Return an upper bound on `E[S; S >= end]`: `s <= end e^(t (s - end))` for all t >= 1 / end.
 
     A few t are tried, and the smallest bound is returned.

@@ -18,7 +18,6 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -196,7 +195,7 @@ def _factors(table: Floats) -> list[Floats] | None:
     if height == 0.0:
         return lines
     factors = [lines[0], *(line / line[i] for line, i in zip(lines[1:], peak[1:], strict=True))]
-    outer: NDArray[np.float64] = reduce(np.multiply.outer, factors)
+    outer: Floats = reduce(np.multiply.outer, factors)
     return factors if np.array_equal(outer, table) else None
 
 

@@ -17,7 +17,6 @@ from operator import mul
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.canonical import Json
@@ -114,7 +113,7 @@ class L1Geometric(StepMechanism, SymbolMechanism):
             return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
         return certify_steps(self.id, policy, ratio, self.disclosed())
 
-    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+    def randomise(self, values: Integers, entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         See `exact.geometric` for the draws; a dimension of one value draws nothing.

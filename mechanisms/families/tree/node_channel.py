@@ -7,9 +7,8 @@ from functools import cached_property, lru_cache
 from math import isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Bools, Indices
 from ldpstream.mechanisms.exact.dyadic import set_threshold
 from ldpstream.mechanisms.exact.entropy import Entropy, uniform_below
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
@@ -60,7 +59,7 @@ class NodeChannel:
         """Which reports support which nodes."""
         return OWN if self.geometry is None else hyperplanes(self.geometry, self.nodes)
 
-    def draw(self, source: Entropy, nodes: Indices, wanted: NDArray[np.bool_]) -> Indices:
+    def draw(self, source: Entropy, nodes: Indices, wanted: Bools) -> Indices:
         """Return a uniform report for each node, supporting it if `wanted`, else not supporting it.
 
         Randomised response draws the latter among all nodes but the own one.
