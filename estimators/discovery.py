@@ -3,7 +3,7 @@
 Every round but the last keeps the prefixes with the largest estimates, however uncertain they are.
 Keeping one by chance costs little, since the last round asks other devices about the kept words
 only. Its bounds hold simultaneously for all of these and `other`, so that with the stated
-confidence no word is listed that nobody has (docs/theory.md, section 13).
+confidence no word is listed that nobody has. docs/theory.md, section 13, has what a device loses.
 """
 
 from collections.abc import Mapping, Sequence

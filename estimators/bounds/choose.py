@@ -154,7 +154,7 @@ def _padded(sums: Sums, n: int, level: float, options: Options) -> "_Filled":
     tosses, two = _tosses(sums)
     many, z = ~two, quantile(level)
     if n < _FEWEST:
-        rest = _Rule(many, "range", lambda _: (n * sums.bottom / n, n * sums.top / n))
+        rest = _Rule(many, "range", lambda _: (sums.bottom, sums.top))
     elif options.estimand == "population":
         rest = _Rule(many, "padded", lambda _: padded_bounds(sums, n, z))
     else:

@@ -91,8 +91,8 @@ def padded_bounds(sums: Sums, n: int, z: float) -> Pair:
     This is Agresti and Coull's interval for any decoder: `n' = n + z^2`, with the mean and the
     variance of all reports and pseudo-reports. If the far end carries no mass, the pseudo-reports
     move the centre by up to `z/sqrt(2)` standard errors and the interval covers 0.92. Each end is
-    therefore the outer one of this interval and of z times the plug-in error. 95% bounds then cover
-    0.94 and more (docs/performance.md).
+    therefore the outer one of this interval and of z times the plug-in error. Of 95% bounds none
+    then covers significantly less than 0.94 (docs/performance.md).
 
     If the statistic only estimates the sum of squares, the variance is at least the known noise,
     and a report lies no further out than its user's weight plus a deviation.

@@ -23,6 +23,7 @@ _SEEN: Final = np.linspace(-_FAR, _FAR, 481)
 _ALPHAS: Final = np.arange(0.0, 3.01, 0.25)
 _ZEROS: Final = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995)
 _STEP: Final = 1 << 16
+"""Number of values pulled towards a power law at a time."""
 
 
 def project_simplex(values: Floats) -> Floats:

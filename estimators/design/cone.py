@@ -1,4 +1,7 @@
-"""The cone of a policy: the columns that a channel may have (docs/theory.md section 8)."""
+"""The cone of a policy: the columns that a channel may have (docs/theory.md section 8).
+
+Also what cones share: scale and gain of columns, and the sets of values that seeds are made of.
+"""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -69,8 +72,8 @@ def hyperplanes(size: int, epsilon: float) -> Floats:
     """Return 1 where a value is on a hyperplane, 0 elsewhere: `(n, k)`, sets of 1..k-1 values.
 
     Under classical LDP with uniform shares, a channel whose reports support these sets is close to
-    the best one at any size (projective geometry response). As seeds of a search they save a long
-    time with hundreds of values, since a search adds only a few columns in each round.
+    the best one at any size (projective geometry response). As seeds they save a search much time
+    with hundreds of values, since it adds only a few columns in each round.
     """
     geometry = choose_geometry(budget(epsilon), size)
     points, values = np.arange(geometry.points), np.arange(size)

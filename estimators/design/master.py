@@ -1,9 +1,10 @@
 """The weights of given columns that minimise a workload's variance: A-optimal design.
 
 For columns `v_y` with `p.v_y = 1` the variance falls with `f(theta) = tr(G I^-1)`,
-`I = sum_y theta_y v_y v_y^T`, over `theta >= 0` with `sum_y theta_y v_y = 1` (docs/theory.md
-section 8). f is convex, its gradient `-g`, `g_y = v_y^T M v_y`, `M = I^-1 G I^-1`. The optimum has
-multipliers lambda with slacks `s_y = lambda.v_y - g_y >= 0` and `theta_y s_y = 0`.
+`I = sum_y theta_y v_y v_y^T`, over `theta >= 0` with `sum_y theta_y v_y = 1` (`optimise`). f is
+convex, its gradient `-g`, `g_y = v_y^T M v_y`, `M = I^-1 G I^-1`. The optimum has multipliers
+lambda with slacks `s_y = lambda.v_y - g_y >= 0` and `theta_y s_y = 0`. Of all optimal weights,
+`thin` finds some with few columns.
 
 A primal-dual interior-point method with Mehrotra's centring. The Hessian is
 `2 (V I^-1 V^T) * (V M V^T)`, entry by entry, for columns in the rows of V: a step costs one

@@ -1,7 +1,11 @@
 """The best channel that a policy allows for a workload (docs/theory.md section 8).
 
 A workload of queries `w_1, ..., w_q` matters only through `G = sum_i w_i w_i^T`, which is a product
-over the dimensions for prefixes and ranges.
+over the dimensions for prefixes and ranges. A channel is `Q[x, y] = theta_y v_y[x]` with
+`p.v_y = 1` for the design prior p, so that `sum_y theta_y v_y = 1`. If p is true, the best decoder
+that is unbiased for every distribution is `h_w(y) = w^T I^-1 v_y`, `I = sum_y theta_y v_y v_y^T`,
+and one report has the variance `tr(G I^-1) - p^T G p` for the population, summed over all queries,
+and `tr(G I^-1) - sum_x p_x G[x, x]` for respondents. Both are least where `f = tr(G I^-1)` is.
 
 The channel is found by column generation. Each round has two steps: find the best weights of the
 columns so far (`master`), then columns of the policy's cone that would improve them (`search`).

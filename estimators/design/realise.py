@@ -38,7 +38,7 @@ def realise(design: Design) -> DesignedChannel:
         SpecError: if the policy has more values than channel files hold.
     """
     policy = tabled(design.policy)
-    keeps = keeper(policy)
+    keeps = _keeper(policy)
     share = _LEAST_SHARE
     while share <= _MOST_SHARE:
         columns = [
@@ -71,7 +71,7 @@ def write_channel(path: str | Path, design: Design) -> DesignedChannel:
     return channel
 
 
-def keeper(policy: Policy) -> Keeps:
+def _keeper(policy: Policy) -> Keeps:
     """Return an exact test of whether a report, numerators of `Q[., y]`, keeps a policy."""
     if isinstance(policy, PriorPolicy):
         limit = exp_floor(policy.budget)

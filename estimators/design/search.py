@@ -31,7 +31,7 @@ def search(
     cone: Cone, prior: Floats, master: Master, rng: np.random.Generator, *, effort: int, most: int
 ) -> Found:
     """Return at most `most` columns of positive gain; `effort` multiplies the starts."""
-    climbed = climb(cone, prior, master, directions(master, rng, effort * cone.climbs))
+    climbed = _climb(cone, prior, master, directions(master, rng, effort * cone.climbs))
     shares = master.weights / master.weights.sum()
     chosen = rng.choice(len(shares), effort * cone.kicks, p=shares)
     columns = np.concatenate([climbed, cone.kick(master.columns[chosen], prior, rng)])
@@ -52,7 +52,7 @@ def search_all(cone: Cone, prior: Floats, master: Master, *, most: int) -> Found
     return best
 
 
-def climb(cone: Cone, prior: Floats, master: Master, starts: Floats) -> Floats:
+def _climb(cone: Cone, prior: Floats, master: Master, starts: Floats) -> Floats:
     """Return local optima, one for each initial direction, `(n, k)`."""
     columns = cone.best(starts, prior)
     gain = gains(columns, master.form, master.multipliers)

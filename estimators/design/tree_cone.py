@@ -17,13 +17,10 @@ from functools import cached_property
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.design.cone import gains, hyperplanes, scaled
 from ldpstream.estimators.design.pair_cone import PairCone, essential_pairs
-from ldpstream.mechanisms.base.arrays import Floats, Integers
-
-Bits = NDArray[np.bool_]
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 _MOST_CHOICES = 23
 _CHUNK_BITS = 14
@@ -112,7 +109,7 @@ class TreeCone(PairCone):
             t = np.maximum(t, reached)
         return scaled(columns, prior)
 
-    def _greedy(self, directions: Floats) -> Bits:
+    def _greedy(self, directions: Floats) -> Bools:
         """Return the choices with the largest `c.v`: high if the part below contributes to it."""
         total = directions.copy()
         chosen = np.zeros(total.shape, dtype=np.bool_)
@@ -123,20 +120,20 @@ class TreeCone(PairCone):
                 total[:, self.parents[x]] += total[:, x] * level
         return chosen
 
-    def _columns(self, chosen: Bits) -> Floats:
+    def _columns(self, chosen: Bools) -> Floats:
         columns: Floats = np.where(chosen, self.high, self.low)
         for x in self.order:
             if self.parents[x] >= 0:
                 columns[:, x] *= columns[:, self.parents[x]]
         return columns
 
-    def _choices(self, columns: Floats) -> Bits:
+    def _choices(self, columns: Floats) -> Bools:
         """Return the choices of extreme columns of any scale."""
         if (self.parents < 0).all():
             middle = columns.max(axis=1, keepdims=True) * np.sqrt(self.low / self.high)
         else:
             middle = columns[:, self.parents] * np.sqrt(self.low * self.high)
-        chosen: Bits = columns > middle
+        chosen: Bools = columns > middle
         return chosen
 
     def improve(self, columns: Floats, prior: Floats, form: Floats, multipliers: Floats) -> Floats:
@@ -154,7 +151,7 @@ class TreeCone(PairCone):
         return scaled(self._columns(chosen), prior)
 
     def _changed(
-        self, chosen: Bits, columns: Floats, prior: Floats, form: Floats, multipliers: Floats
+        self, chosen: Bools, columns: Floats, prior: Floats, form: Floats, multipliers: Floats
     ) -> Floats:
         """Return the gain of every column with one choice changed, float64 `(n, choices)`."""
         rise = (self.high / self.low)[self.free] - 1.0

@@ -1,4 +1,4 @@
-"""Tests of the priors of a `lip` collection against its reports (docs/theory.md section 7).
+"""Tests of the priors of a `lip` collection against its reports.
 
 A wrong prior biases the Bayesian estimate without warning. But it also changes how often report 1
 arrives: with the prior P, in a level with the channel (q, r), this has the probability

@@ -1,4 +1,4 @@
-"""The Bayesian estimate of a `lip` collection, from priors and reports (docs/theory.md section 7).
+"""The Bayesian estimate of a `lip` collection, from priors and reports.
 
 `E[X_i | Y_i]` is the estimate with the least mean squared error; its sum over the reports follows
 from their counts. It is only as right as the priors: see `calibration`, and `estimate` for shares
@@ -10,13 +10,12 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import ndtri
 
 from ldpstream.estimators.bounds.anytime import mixture_half_width
 from ldpstream.estimators.bounds.options import SHARPEST, CredibleMethod
+from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.queries.sums import check_counts
-from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -119,7 +118,7 @@ def estimate_mmse(
 
 
 def _anytime_half_width(
-    counts: NDArray[np.int64], posterior: Floats, n: int, delta: float, sharpest: int
+    counts: Integers, posterior: Floats, n: int, delta: float, sharpest: int
 ) -> float:
     """Return the half-width for the sum, exact at every n.
 
@@ -136,6 +135,6 @@ def _anytime_half_width(
 
 def _half_width(variance: float, delta: float, method: CredibleMethod) -> float:
     if method == "normal":
-        return float(-ndtri(delta / 2.0)) * math.sqrt(variance)
+        return quantile(delta) * math.sqrt(variance)
     scale = math.log(2.0 / delta)
     return math.sqrt(2.0 * variance * scale) + scale / 3.0

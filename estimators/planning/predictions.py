@@ -137,8 +137,8 @@ def prefix_bound(spread: float, prefixes: int, n: int, confidence: float) -> flo
     """Return a bound on the errors of all prefixes with n reports that holds simultaneously.
 
     It is `R sqrt(log(2 m / delta) / (2 n))`, by Hoeffding's inequality and a union over m prefixes:
-    valid for both estimands and any shares, and known before any report. For `l1-bits` R = c, and
-    this is the bound of docs/theory.md section 6, tighter than [ML] Theorem 4.
+    valid for both estimands and any shares, and known before any report (docs/theory.md section 6).
+    For `l1-bits`, whose R is 1/t, it is tighter than [ML] Theorem 4.
     """
     level = (1.0 - confidence) / prefixes
     return float(hoeffding_half_width(np.array(spread), n, level))

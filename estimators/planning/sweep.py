@@ -22,7 +22,7 @@ from ldpstream.mechanisms.registry.proposals import Proposal, propose
 
 SWEPT_QUERIES = 128
 """Most queries of the objective, thinned because a sweep predicts them at every budget."""
-FACTORS: tuple[float, ...] = tuple(np.geomspace(0.1, 4.0, 13).tolist())
+_FACTORS: tuple[float, ...] = tuple(np.geomspace(0.1, 4.0, 13).tolist())
 """The factors of the budgets, evenly spaced in the logarithm."""
 
 Key = tuple[str, str]
@@ -50,7 +50,7 @@ def sweep(
     estimand: Estimand,
     candidates: Sequence[Candidate],
     *,
-    factors: Sequence[float] = FACTORS,
+    factors: Sequence[float] = _FACTORS,
     say: Callable[[str], object] = str,
 ) -> Sweep | None:
     """Predict the candidates that are proposed for the policy with its budgets times each factor.

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.estimators.queries.counts import TOGETHER, SetDecoder
 from ldpstream.estimators.queries.queries import Groups
 from ldpstream.estimators.queries.sums import Sums
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.interface.decoder import remove_rounding
 from ldpstream.mechanisms.interface.mechanism import Statistic
 
@@ -37,7 +36,7 @@ class _Cuts:
     group: Integers
     rank: Integers
     position: Integers
-    whole: NDArray[np.bool_]
+    whole: Bools
     rank_of_value: Integers
     length: int
     ranks: int
@@ -60,7 +59,7 @@ class _Cuts:
             ranks=int(sizes.max()),
         )
 
-    def whole_groups(self, rank: int, groups: int) -> NDArray[np.bool_]:
+    def whole_groups(self, rank: int, groups: int) -> Bools:
         """Return which groups are whole after the cuts of a rank, bool of shape `(groups,)`."""
         out = np.zeros(groups, dtype=np.bool_)
         out[self.group[self.whole & (self.rank <= rank)]] = True

@@ -132,7 +132,9 @@ def crossings(low: Floats, high: Floats, p: Floats) -> tuple[Integers, Integers]
 def monotone(prefixes: Estimate) -> Floats:
     """Return the nearest cumulative distribution by isotonic regression, float64 `(m,)`.
 
-    Weights are the inverse variances. Prefixes without error stay, and the last entry is 1.
+    Weights are the inverse variances. Prefixes without error stay, and the last entry is 1. The
+    largest error does not grow: an entry is at most the mean of some estimates up to its place, and
+    at least that of some from its place on, where the true distribution is no larger and no less.
     """
     variance = prefixes.se**2
     fixed = variance == 0.0

@@ -37,8 +37,6 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 TOGETHER: Final = 1 << 18
 """Number of decoder entries processed at a time."""
-
-
 _KEPT: Final = 1 << 16
 """Up to this many values, the prepared queries of a mechanism are cached."""
 

@@ -25,13 +25,13 @@ from typing import Final, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.channels.blanket import Blanket, any_channel
 from ldpstream.mechanisms.exact.dyadic import float_above
 
 Bound = Literal["report", "any-channel", "blanket"]
 
-MOST_REPORTS: Final = 1_000_000
+_MOST_REPORTS: Final = 1_000_000
 """Of more reports only this many are counted; since more reports hide more, this is a bound."""
 _UNIT: Final = 2.0**-53
 _SLACK: Final = 2.0**-38
@@ -96,7 +96,7 @@ def _epsilon(blanket: Blanket, reports: int, delta: float, itself: float) -> flo
 def delta_above(blanket: Blanket, *, epsilon: float, reports: int) -> float:
     """Return an upper bound on delta for one of n reports, in both directions of the pair."""
     ways = {blanket, blanket.reversed}
-    return max(_one_way(way, epsilon, min(reports, MOST_REPORTS)) for way in ways)
+    return max(_one_way(way, epsilon, min(reports, _MOST_REPORTS)) for way in ways)
 
 
 def _one_way(blanket: Blanket, epsilon: float, n: int) -> float:
@@ -152,7 +152,7 @@ def _slope(masses: Floats, values: Floats, tilt: float) -> float:
     return float(masses @ (values * np.exp(tilt * values)))
 
 
-def _split(masses: Floats, scaled: Floats) -> tuple[NDArray[np.int64], Floats]:
+def _split(masses: Floats, scaled: Floats) -> tuple[Integers, Floats]:
     """Return lattice places and their probabilities, each number split over its two neighbours.
 
     The share of the upper neighbour is rounded up, so that the mean does not shrink.
@@ -165,7 +165,7 @@ def _split(masses: Floats, scaled: Floats) -> tuple[NDArray[np.int64], Floats]:
 
 
 def _lattice_mean(
-    places: NDArray[np.int64], chances: Floats, n: int, *, points: int, step: float, tilt: float
+    places: Integers, chances: Floats, n: int, *, points: int, step: float, tilt: float
 ) -> float:
     """Return an upper bound on `E(S)_+`, where S is the sum of n draws of `step * places`."""
     half = points // 2
@@ -199,7 +199,7 @@ def _power(numbers: NDArray[np.complex128], n: int) -> NDArray[np.complex128]:
     return half * half * numbers if n % 2 else half * half
 
 
-def _beyond(places: NDArray[np.int64], chances: Floats, n: int, end: float, step: float) -> float:
+def _beyond(places: Integers, chances: Floats, n: int, end: float, step: float) -> float:
     """Return an upper bound on `E[S; S >= end]`: `s <= end e^(t (s - end))` for all t >= 1 / end.
 
     A few t are tried, and the smallest bound is returned.

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import number_text, parse_real, real_number
 from ldpstream.mechanisms.base.errors import SpecError
@@ -40,7 +40,7 @@ class Interval(Domain):
                 raise SpecError("bins", "bins wide enough for double precision")
 
     @cached_property
-    def edges(self) -> tuple[NDArray[np.float64], ...]:
+    def edges(self) -> tuple[Floats, ...]:
         """The edges of the bins of each dimension, float64 `(bins + 1,)`."""
         pairs = zip(self.bounds, self.bins, strict=True)
         return tuple(np.linspace(low, high, bins + 1) for (low, high), bins in pairs)
@@ -65,7 +65,7 @@ class Interval(Domain):
             return f"a number in {ranges[0]}"
         return f"{len(ranges)} numbers in {', '.join(ranges)}"
 
-    def points(self, labels: Sequence[Any] | NDArray[Any]) -> NDArray[np.float64]:
+    def points(self, labels: Sequence[Any] | NDArray[Any]) -> Floats:
         """Return numbers, `(n,)` or `(n, D)` in D > 1 dimensions, as float64 of shape `(n, D)`.
 
         Raises:
@@ -109,7 +109,7 @@ class Interval(Domain):
         table = self.parse_points(rows)
         return self.index(table if len(self.bins) > 1 else table[:, 0])
 
-    def parse_points(self, rows: Sequence[Sequence[str]]) -> NDArray[np.float64]:
+    def parse_points(self, rows: Sequence[Sequence[str]]) -> Floats:
         """Return rows of decimal numbers as float64 `(n, D)`; raises as `points` does."""
         dimensions = len(self.bins)
         table = np.full((len(rows), dimensions), np.nan)
@@ -132,7 +132,7 @@ class Interval(Domain):
         return {"interval": bounds, "bins": list(self.bins)}
 
 
-def _narrowest(edges: NDArray[np.float64]) -> float:
+def _narrowest(edges: Floats) -> float:
     low, high = edges[:-1], edges[1:]
     widths = high - low
     # The exact rounding error of each subtraction (Knuth's two-sum).

@@ -4,10 +4,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError, within
-from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain
+from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.blocks import (
     Blocks,
     box_blocks,
@@ -21,10 +20,8 @@ from ldpstream.mechanisms.domains.rounded_interval import RoundedInterval
 from ldpstream.mechanisms.domains.words import read_words
 
 __all__ = [
-    "MAX_VALUES",
     "Domain",
     "Grid",
-    "Indices",
     "Interval",
     "Labels",
     "Lattice",

@@ -22,8 +22,8 @@ from ldpstream.mechanisms.domains.base import MAX_VALUES
 from ldpstream.mechanisms.domains.lattice import Lattice
 from ldpstream.mechanisms.exact.entropy import Entropy
 
-MAX_WORD_BITS: Final = 1_024
-MAX_KEPT: Final = 99
+_MAX_WORD_BITS: Final = 1_024
+_MAX_KEPT: Final = 99
 """Most prefixes that a round keeps; the last round asks about all of them, and `other`, at once."""
 MECHANISMS: Final = (
     "block-hadamard",
@@ -61,9 +61,9 @@ class Words(Lattice):
 
     def __post_init__(self) -> None:
         for key, least, most in (
-            ("bits", 8, MAX_WORD_BITS),
+            ("bits", 8, _MAX_WORD_BITS),
             ("rounds", 2, self.bits + 1 if is_whole(self.bits) else 2),
-            ("kept", 1, MAX_KEPT),
+            ("kept", 1, _MAX_KEPT),
         ):
             given = getattr(self, key)
             if not is_whole(given) or not least <= given <= most:

@@ -1,7 +1,6 @@
 """Linear queries of `high-low`."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
@@ -40,7 +39,7 @@ class HighLowDecoder(CountDecoder):
         # Each value's entry among the S transformed positions, followed by the plain reports.
         self._place = np.where(self._hidden, row, plain)
 
-    def _transform(self, reports: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _transform(self, reports: Floats) -> Floats:
         """Transform the positions and leave the plain reports as they are."""
         S = self._positions
         return np.concatenate((walsh_hadamard(reports[:S]), reports[S:]))

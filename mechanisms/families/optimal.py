@@ -173,10 +173,10 @@ class Permanent(Optimal):
 class TableDecoder(DenseDecoder):
     """`h_x(y) = (I^-1 v_y)[x]`, `v_y = Q[., y] / P(y)`, `I = sum_y P(y) v_y v_y^T`.
 
-    Of all unbiased decoders it has the least variance if values follow the design prior
-    (docs/theory.md section 8), and it is unbiased whatever they follow. With `A = Q / sqrt(P(y))`
-    it is the transposed pseudoinverse of A over `sqrt(P(y))`. This is more accurate than inverting
-    I, whose condition number is that of A squared.
+    Of all h with `Q h = 1`, which are unbiased whatever values follow, it has the least
+    `sum_y P(y) h_x(y)^2`: the least variance if they follow the design prior. With
+    `A = Q / sqrt(P(y))` it is the transposed pseudoinverse of A over `sqrt(P(y))`. This is more
+    accurate than inverting I, whose condition number is that of A squared.
     """
 
     def __init__(self, design: DesignedChannel) -> None:

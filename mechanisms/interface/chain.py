@@ -98,8 +98,7 @@ class MixtureChain(Chain):
 
     For any channel, `Q = lambda Q1 + (1 - lambda) 1 beta^T`: `keep` is lambda and `others` is
     `(1 - lambda) beta`, which does not depend on z. They sum to 1. `extremes` hold the pairs of
-    values that decide the loss, each as
-    `(y, Q1[x, y], Q1[x', y])` with `Q1[x, y] > Q1[x', y] > 0`.
+    values that decide the loss, as `(y, Q1[x, y], Q1[x', y])` with `Q1[x, y] > Q1[x', y] > 0`.
     """
 
     keep: Fraction

@@ -71,9 +71,7 @@ class Settings:
         return read_epsilon(self.keys.get("epsilon"), f"{self.path}.epsilon")
 
     def read_step_epsilon(self) -> float:
-        """Return the budget of one index step of an ordered domain.
-
-        See `step_epsilon.read_step_epsilon`.
+        """Return the budget of one index step (`policies.config.read_step_epsilon`).
 
         Raises:
             SpecError: if it is absent or not a finite number above 0.

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import from_bytes, to_bytes
 from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports, Statistic
 
@@ -43,17 +44,14 @@ class SymbolMechanism(Mechanism):
         return self.outputs
 
     def encode(self, reports: Reports) -> NDArray[np.uint8]:
-        table = np.ascontiguousarray(reports, dtype="<i8").view(np.uint8).reshape(-1, 8)
-        return table[:, : self.report_bytes]
+        return to_bytes(reports, self.report_bytes)
 
     def decode(self, payload: NDArray[np.uint8]) -> tuple[Reports, NDArray[np.bool_]]:
         """Decode uint8 `(n, report_bytes)` into `(reports, valid)`, each of shape `(n,)`.
 
         A symbol that does not exist becomes 0 and is not valid.
         """
-        table = np.zeros((len(payload), 8), dtype=np.uint8)
-        table[:, : self.report_bytes] = payload
-        reports = table.view("<i8")[:, 0].astype(np.int64, copy=False)
+        reports = from_bytes(payload)
         valid = reports < self.outputs
         if not valid.all():
             reports[~valid] = 0

@@ -17,7 +17,7 @@ from ldpstream.mechanisms.policies.composition import SumPolicy, first_beyond, l
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-MAX_COMPARED_VALUES = 256
+_MAX_COMPARED_VALUES = 256
 """Most values of a policy as the budget, whose pairs are compared before every report."""
 
 Budget = Policy | Fraction | int | float | str
@@ -133,10 +133,10 @@ class Terms:
             return read_budget(given)
         sizes = {spec.charged.size for spec, _ in self.specs.values()}
         domains = {str(spec.domain.canonical()) for spec, _ in self.specs.values()}
-        if sizes != {given.size} or len(domains) > 1 or given.size > MAX_COMPARED_VALUES:
+        if sizes != {given.size} or len(domains) > 1 or given.size > _MAX_COMPARED_VALUES:
             raise SpecError(
                 "budget",
-                f"a number, or a policy of at most {MAX_COMPARED_VALUES} values, those of all "
+                f"a number, or a policy of at most {_MAX_COMPARED_VALUES} values, those of all "
                 f"collections; got one of {given.size}",
             )
         return given

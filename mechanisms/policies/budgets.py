@@ -61,7 +61,9 @@ def block_budget(policy: Policy) -> BlockBudget:
         return BlockBudget(least, Blocks.one(policy.size), every)
     pairs, budgets = _finite_pairs(policy)
     least = _above_zero(min(budgets))
-    return BlockBudget(least, _connected(policy.size, pairs), np.unique(pairs[:, 0]))
+    lowest = components(policy.size, pairs[:, 0], pairs[:, 1])
+    blocks = Blocks(np.unique(lowest, return_inverse=True)[1])
+    return BlockBudget(least, blocks, np.unique(pairs[:, 0]))
 
 
 def l1_budget(policy: Policy, shape: Sequence[int]) -> Fraction:
@@ -185,13 +187,16 @@ def _above_zero(epsilon: Fraction) -> Fraction:
     return epsilon
 
 
-def _connected(size: int, pairs: Indices) -> Blocks:
-    """Return the blocks of values that the pairs connect."""
-    lowest, first, second = np.arange(size), pairs[:, 0], pairs[:, 1]
+def components(size: int, first: Indices, second: Indices) -> Indices:
+    """Return, for each value, the least value that chains of pairs join to it: int64 `(size,)`."""
+    lowest = np.arange(size)
     while True:
-        before = lowest.copy()
-        np.minimum.at(lowest, first, before[second])
-        np.minimum.at(lowest, second, before[first])
-        lowest = lowest[lowest]
-        if np.array_equal(lowest, before):
-            return Blocks(np.unique(lowest, return_inverse=True)[1])
+        ends = np.minimum(lowest[first], lowest[second])
+        joined = lowest.copy()
+        for side in (first, second):
+            np.minimum.at(joined, side, ends)
+            np.minimum.at(joined, lowest[side], ends)
+        joined = joined[joined]
+        if np.array_equal(joined, lowest):
+            return lowest
+        lowest = joined

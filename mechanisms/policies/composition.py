@@ -1,4 +1,4 @@
-"""What reports lose: together their policies add up, and along a chain of values their budgets do.
+"""What reports lose: the policies of several add up, and so do budgets along a chain of values.
 
 Several reports of one person ([CA] Proposition 2) are drawn independently, so that their joint
 probability is a product and the losses of two sequences of values add up:
@@ -7,7 +7,7 @@ reported again and again, where every term is of the same pair. All sums are exa
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -59,10 +59,13 @@ class SumPolicy(Policy):
     def entry(self, value: int, other: int) -> Fraction | None:
         total = Fraction(0)
         for policy, times in self.terms:
+            if not times:
+                continue
             entry = policy.entry(value, other)
-            if entry is None and times:
+            if entry is None:
                 return None
-            total += times * (entry or 0)
+            # A product with 1 would nearly double the time that `compose` takes.
+            total += entry if times == 1 else times * entry
         return total
 
     @property
@@ -167,14 +170,11 @@ def first_beyond(spent: Policy, allowed: Policy) -> tuple[int, int] | None:
 
     Compares the pairs that imply all others (`Policy.pairs`).
     """
-    return next(_beyond(spent, allowed), None)
-
-
-def _beyond(spent: Policy, allowed: Policy) -> Iterator[tuple[int, int]]:
     for value, other, budget in allowed.constraints():
         entry = spent.entry(value, other)
         if entry is None or entry > budget:
-            yield value, other
+            return value, other
+    return None
 
 
 def closure(policy: Policy) -> MatrixPolicy:

@@ -26,7 +26,7 @@ class MatrixPolicy(Policy):
     """`E[x, x'] = entries[x][x']`, exact rationals, None for infinity ([CA] Definition 1).
 
     Rows are "from", columns "to"; `E[x, x']` and `E[x', x]` are independent, and no entry has to be
-    a shortest path (see `spending.closure`). `of` reads numbers, `of_function` calls a function,
+    a shortest path (see `composition.closure`). `of` reads numbers, `of_function` calls a function,
     `file.read_matrix` reads a file. Policies with the same entries are equal.
 
     Raises:

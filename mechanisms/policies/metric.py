@@ -98,9 +98,9 @@ class MetricPolicy(Policy):
     def step(self) -> Fraction:
         """The budget per index step with which an L1 mechanism keeps this policy.
 
-        Epsilon for p = 1, and less for other p in D > 1 dimensions (`l1_epsilon`; a
-        dimension with a single value does not count). With a scale, the dimension with the smallest
-        factor decides.
+        Epsilon for p = 1, and less for other p in D > 1 dimensions (`l1_epsilon`; a dimension with
+        a single value does not count). With a scale, the dimension with the smallest factor
+        decides.
         """
         extents = [extent for extent in self.shape if extent > 1]
         epsilon = l1_epsilon(self._unit, dimensions=max(len(extents), 1), p=self.p)

@@ -4,9 +4,8 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Bools, Indices
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.policies.budgets import by_entries
 from ldpstream.mechanisms.policies.composition import closure
@@ -107,7 +106,7 @@ def _first_unprotected(
     yield int(values[place]), int(others[place])
 
 
-def _is_sensitive(policy: HighLowPolicy) -> NDArray[np.bool_]:
+def _is_sensitive(policy: HighLowPolicy) -> Bools:
     mask = np.zeros(policy.size, dtype=np.bool_)
     mask[list(policy.sensitive)] = True
     return mask

@@ -13,8 +13,8 @@ from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 
 MAX_MATRIX_VALUES = 64
-MAX_GRAPH_VALUES = 256
-MAX_LIP_VALUES = 512
+_MAX_GRAPH_VALUES = 256
+_MAX_LIP_VALUES = 512
 _FRACTION = re.compile(r"[0-9]+(/[0-9]*[1-9][0-9]*)?")
 
 
@@ -27,10 +27,10 @@ def tabled(policy: Policy) -> Policy:
         SpecError: if it has more values than a channel file may hold in this form.
     """
     if isinstance(policy, PriorPolicy):
-        return _checked(policy, MAX_LIP_VALUES)
+        return _checked(policy, _MAX_LIP_VALUES)
     if isinstance(policy, MatrixPolicy):
         return _checked(policy, MAX_MATRIX_VALUES)
-    _checked(policy, MAX_GRAPH_VALUES)
+    _checked(policy, _MAX_GRAPH_VALUES)
     edges = tuple(sorted(policy.constraints()))
     if len(edges) <= MAX_MATRIX_VALUES**2 and sum(1 for _ in policy.pairs()) < _pairs(policy.size):
         return GraphPolicy(policy.size, edges, directed=True)
@@ -70,13 +70,13 @@ def read_policy_document(given: object) -> Policy:
         raise SpecError("policy", "a table of the kind lip, graph or matrix")
     kind = given["kind"]
     if kind == "lip":
-        return _checked(_prior_policy(given), MAX_LIP_VALUES)
+        return _checked(_prior_policy(given), _MAX_LIP_VALUES)
     if kind == "graph":
         size = given.get("size")
         if not is_whole(size):
             raise SpecError("policy.size", f"a whole number, got {describe(size)}")
         edges = tuple(_edge(edge) for edge in _list(given.get("edges"), "edges"))
-        return _checked(GraphPolicy(size, edges, directed=True), MAX_GRAPH_VALUES)
+        return _checked(GraphPolicy(size, edges, directed=True), _MAX_GRAPH_VALUES)
     rows = [
         tuple(_fraction(entry, "policy.budgets") for entry in _list(row, "budgets"))
         for row in _list(given.get("budgets"), "budgets")

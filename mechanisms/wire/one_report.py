@@ -25,7 +25,7 @@ TOKEN_BYTES: Final = 8
 SECRET_BYTES: Final = 32
 """Number of random bytes that a device draws for its secret; at least half as many are required."""
 DEFAULT_PARTITIONS: Final = 4
-DEFAULT_WINDOW: Final = "1h"
+_DEFAULT_WINDOW: Final = "1h"
 DISCLOSED: Final = ("a token: which reports of one window are one device's",)
 """What the rule adds to what is sent in the clear."""
 _PARTITION_BYTES: Final = 4
@@ -118,7 +118,7 @@ def read_one_report(mapping: Mapping[str, object], path: str) -> OneReport | Non
     window = mapping.get("window", {})
     if not isinstance(window, dict):
         raise SpecError(f"{path}.window", f"a table, got {describe(window)}")
-    size_ms = _read_length(window.get("size", DEFAULT_WINDOW), f"{path}.window.size")
+    size_ms = _read_length(window.get("size", _DEFAULT_WINDOW), f"{path}.window.size")
     if _read_length(window.get("hop", f"{size_ms}ms"), f"{path}.window.hop") != size_ms:
         what = "size, because of one_report: windows that overlap have no report to themselves"
         raise SpecError(f"{path}.window.hop", what)

@@ -27,7 +27,7 @@ def words_of(spec: CollectionSpec) -> Words:
     return spec.domain
 
 
-def round_number(words: Words, start_ms: int, window_ms: int) -> int:
+def _round_number(words: Words, start_ms: int, window_ms: int) -> int:
     """Return the round of a window; runs begin at multiples of their length since the epoch."""
     return start_ms // window_ms % words.rounds
 
@@ -59,7 +59,7 @@ def in_round(spec: CollectionSpec, document: object) -> CollectionSpec:
         found = words.in_round(asked)
     window_ms = asked.end_ms - asked.start_ms
     own = window_ms > 0 and asked.start_ms % window_ms == 0
-    if not own or round_number(words, asked.start_ms, window_ms) != asked.number:
+    if not own or _round_number(words, asked.start_ms, window_ms) != asked.number:
         raise SpecError(f"{spec.name}.round", f"the window of round {asked.number}, got another")
     return replace(spec, domain=found)
 

@@ -1,4 +1,4 @@
-"""What exact tests compute by definition: channels, statistics, variances; and scripted entropy."""
+"""Channels, statistics, variances and failures by their definitions, and scripted entropy."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -97,7 +97,7 @@ Holds = Callable[[int, NDArray[np.int64]], NDArray[np.bool_]]
 
 
 def failing(means: Sequence[float], holds: Holds) -> float:
-    """The exact probability that `holds(n, ones)` fails at some n: bits with these means.
+    """Return the exact probability that `holds(n, ones)` fails at some n, for bits of these means.
 
     `ones` are all numbers of ones that n bits may have.
     """
@@ -111,6 +111,6 @@ def failing(means: Sequence[float], holds: Holds) -> float:
 def predicted_value_variances(
     mechanism: Mechanism, values: Iterable[int], **options: Any
 ) -> Floats:
-    """Those of the sets of one value each."""
+    """Return the predicted variances of single values, each as a set of its own."""
     sets = [np.array([value]) for value in values]
     return predicted_set_variances(mechanism, sets, **options)

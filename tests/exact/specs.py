@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,7 +18,6 @@ from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.weights.public import PublicWeights
-from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 from tests.exact.dense import Dense, block_channel
@@ -42,7 +40,7 @@ def make(
     return CollectionSpec.from_mapping(name, mapping | changes, base=tmp_path)
 
 
-def dense(policy: Policy) -> list[list[Fraction | None]]:
+def entries_of(policy: Policy) -> list[list[Fraction | None]]:
     return [[policy.entry(x, z) for z in range(policy.size)] for x in range(policy.size)]
 
 
@@ -59,7 +57,7 @@ BLOCKS = block_channel(7, (2, 1, 3))
 
 
 def block_statistic(counts: tuple[int, int, int], seed: int = 0) -> np.ndarray:
-    """A statistic with these numbers of reports from the three blocks of BLOCKS."""
+    """Return a statistic with these numbers of reports from the three blocks of BLOCKS."""
     rng = np.random.default_rng(seed)
     statistic = np.zeros(BLOCKS.outputs, dtype=np.int64)
     for block, count in enumerate(counts):
@@ -75,26 +73,13 @@ def built(name: str, policy: Policy, scales: tuple[float, ...] | None = None) ->
     return Matrix(policy, Strategy.built_in(name, policy.size), scales)
 
 
-def queries(workload: str, size: int) -> np.ndarray:
-    ends = [(i, j) for i in range(size) for j in range(i, size)]
-    kept = {"values": lambda i, j: i == j, "prefixes": lambda i, _: i == 0}
-    rows = [pair for pair in ends if kept.get(workload, lambda *_: True)(*pair)]
-    return np.array([[i <= x <= j for x in range(size)] for i, j in rows], dtype=float)
-
-
 IDS = pytest.mark.parametrize("mechanism_id", ["l1-bits", "l1-geometric"])
 KINDS = pytest.mark.parametrize("kind", [L1BitsPublicWeights, L1GeometricPublicWeights])
 PLAIN = {L1BitsPublicWeights: L1Bits, L1GeometricPublicWeights: L1Geometric}
-SETS = [np.array([1]), np.array([0, 1]), np.array([1, 2, 3]), np.arange(4)]
 
 
 def weighted(kind: type[PublicWeights], shape: tuple[int, ...], largest: int) -> PublicWeights:
     return kind(PLAIN[kind](1.0, shape), largest)
-
-
-def spec_of(mechanism_id: str, weights: object, **keys: object) -> CollectionSpec:
-    table: dict[str, Any] = {"mechanism": mechanism_id, "epsilon": 1.0, "domain": {"size": 6}}
-    return CollectionSpec.from_mapping("shop", table | {"weights": weights} | keys, base=Path())
 
 
 Record = tuple[int, ...]
@@ -106,12 +91,6 @@ def sampled(spec: CollectionSpec) -> tuple[Attributes, Sampled]:
     assert isinstance(spec.domain, Attributes)
     assert isinstance(spec.mechanism, Sampled)
     return spec.domain, spec.mechanism
-
-
-def block_policy(mechanism: Mechanism) -> BlockPolicy:
-    """Return the policy of an attribute or a pair that protects its values in blocks."""
-    assert isinstance(mechanism.policy, BlockPolicy)
-    return mechanism.policy
 
 
 def channel_of(

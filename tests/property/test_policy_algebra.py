@@ -18,7 +18,7 @@ from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
-from tests.exact.specs import dense
+from tests.exact.specs import entries_of
 from tests.soak import chosen
 
 Table = list[list[Fraction | None]]
@@ -73,7 +73,7 @@ def least_over_chains(policy: Policy) -> Table:
 @given(matrices())
 def test_the_closure_is_the_least_over_all_chains(policy: MatrixPolicy):
     closed = closure(policy)
-    assert dense(closed) == least_over_chains(policy)
+    assert entries_of(closed) == least_over_chains(policy)
     assert closure(closed) == closed
     assert implies(policy, closed) is None
 
@@ -83,7 +83,7 @@ def test_a_graph_of_all_entries_is_the_closure(policy: MatrixPolicy):
     edges = tuple((x, z, e) for x, z in policy.pairs() if (e := policy.entry(x, z)) is not None)
     assume(edges)
     graph = GraphPolicy(policy.size, edges, directed=True)
-    assert dense(graph) == dense(closure(policy)) == dense(closure(graph))
+    assert entries_of(graph) == entries_of(closure(policy)) == entries_of(closure(graph))
     assert graph.unprotected_pairs == closure(policy).unprotected_pairs
 
 

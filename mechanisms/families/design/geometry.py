@@ -15,9 +15,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.arrays import Bools, Integers
 
 
 @dataclass(frozen=True)
@@ -67,10 +66,10 @@ class Geometry:
         out: Integers = vectors @ self._powers[::-1] + (self._firsts - self._powers)[after]
         return out
 
-    def orthogonal(self, values: Integers, reports: Integers) -> NDArray[np.bool_]:
+    def orthogonal(self, values: Integers, reports: Integers) -> Bools:
         """Return whether each report is orthogonal to its value: bool `(n,)`."""
         products = self.vectors(values)[:, ::-1] * self.vectors(reports)
-        out: NDArray[np.bool_] = products.sum(axis=1) % self.q == 0
+        out: Bools = products.sum(axis=1) % self.q == 0
         return out
 
     def complete(self, values: Integers, lower: Integers) -> Integers:

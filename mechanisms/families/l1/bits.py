@@ -41,8 +41,8 @@ from ldpstream.mechanisms.families.l1.step import StepMechanism, certify_steps
 from ldpstream.mechanisms.interface.chain import Chain, blend_of, read_larger
 from ldpstream.mechanisms.interface.mechanism import Reports, Statistic
 
-LONGEST_REPORT_BYTES = 8192
-MOST_VALUES = 1 << 20
+_LONGEST_REPORT_BYTES = 8192
+_MOST_VALUES = 1 << 20
 _MOST_NOISE_TERMS = 1 << 24
 _MOST_LISTED_BITS = 10
 _MOST_CHANNEL_ENTRIES = 1 << 17
@@ -76,11 +76,11 @@ class L1Bits(StepMechanism):
     @classmethod
     def check_shape(cls, shape: tuple[int, ...], path: str) -> None:
         extents = tuple(extent for extent in shape if extent > 1)
-        longest = 8 * LONGEST_REPORT_BYTES
+        longest = 8 * _LONGEST_REPORT_BYTES
         bits = sum(extents) - len(extents)
         if bits > longest:
             raise SpecError(path, f"at most {longest} bits a report, one a position, got {bits}")
-        most = min(MOST_VALUES, _MOST_NOISE_TERMS >> len(extents))
+        most = min(_MOST_VALUES, _MOST_NOISE_TERMS >> len(extents))
         size = math.prod(extents)
         if size > most:
             raise SpecError(
@@ -139,9 +139,9 @@ class L1Bits(StepMechanism):
         reports = self.possible_reports()
         if self.size * len(reports) > _MOST_CHANNEL_ENTRIES:
             raise ValueError(f"the channel of {self.size} values is too large to enumerate")
-        keep, flip = Fraction(self.threshold, WORD), Fraction(WORD - self.threshold, WORD)
+        keep = Fraction(self.threshold, WORD)
         powers = [
-            keep ** (self.report_bits - flips) * flip**flips
+            keep ** (self.report_bits - flips) * (1 - keep) ** flips
             for flips in range(self.report_bits + 1)
         ]
         plain = self._plain(np.arange(self.size))
@@ -164,15 +164,15 @@ class L1Bits(StepMechanism):
     def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)`, into reports, uint8 `(n, report_bytes)`.
 
-        The coins, 1 for an entry that is kept, come from `packed_bernoulli`, for many
-        reports at once.
+        The coins, 1 for an entry that is kept, come from `packed_bernoulli`, for many reports at
+        once.
         """
         keep = Fraction(self.threshold, WORD)
         reports = np.empty((len(values), self.report_bytes), dtype=np.uint8)
         step = max(1, _CHUNK_BYTES // self.report_bytes)
         for start in range(0, len(values), step):
             plain = self._plain(values[start : start + step])
-            reports[start : start + step] = flip(plain, keep, self._used, entropy)
+            reports[start : start + step] = _flipped(plain, keep, self._used, entropy)
         return reports
 
     def chain(self, epsilon: object) -> tuple[Self, "BitChain"]:
@@ -244,7 +244,7 @@ class BitChain(Chain):
         return (1 + self.blend.keep) / 2
 
     def again(self, reports: Bytes, entropy: Entropy) -> Bytes:
-        return flip(reports, self.stay, self.used, entropy)
+        return _flipped(reports, self.stay, self.used, entropy)
 
     def canonical(self) -> Sequence[Json]:
         return [str(self.stay)]
@@ -254,7 +254,7 @@ class BitChain(Chain):
         return self.blend.ratio(reports)
 
 
-def flip(rows: Bytes, keep: Fraction, used: Bytes, entropy: Entropy) -> Bytes:
+def _flipped(rows: Bytes, keep: Fraction, used: Bytes, entropy: Entropy) -> Bytes:
     """Return rows, uint8 `(n, size)`, whose used bits stay with probability `keep` < 1 each."""
     kept = packed_bernoulli(entropy, keep, rows.size).reshape(rows.shape)
     flipped: Bytes = rows ^ (~kept & used)

@@ -18,13 +18,12 @@ from collections.abc import Callable, Sequence
 from functools import reduce
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.interface.decoder import PrefixDecoder, PrefixNoise, Statistic
 
-Pair = tuple[Floats, Floats]
+_Pair = tuple[Floats, Floats]
 """Least and largest values."""
 
 
@@ -196,11 +195,11 @@ def _factors(table: Floats) -> list[Floats] | None:
     if height == 0.0:
         return lines
     factors = [lines[0], *(line / line[i] for line, i in zip(lines[1:], peak[1:], strict=True))]
-    outer: NDArray[np.float64] = reduce(np.multiply.outer, factors)
+    outer: Floats = reduce(np.multiply.outer, factors)
     return factors if np.array_equal(outer, table) else None
 
 
-def _multiply(first: Pair, second: Pair) -> Pair:
+def _multiply(first: _Pair, second: _Pair) -> _Pair:
     """Return the extremes of products of independent factors, as an outer product."""
     ends = np.stack([np.multiply.outer(a, b) for a in first for b in second])
     return ends.min(axis=0), ends.max(axis=0)

@@ -17,7 +17,6 @@ from operator import mul
 from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.canonical import Json
@@ -114,7 +113,7 @@ class L1Geometric(StepMechanism, SymbolMechanism):
             return certify_by_enumeration(self.id, policy, self.channel(), self.disclosed())
         return certify_steps(self.id, policy, ratio, self.disclosed())
 
-    def randomise(self, values: NDArray[np.int64], entropy: Entropy) -> Reports:
+    def randomise(self, values: Integers, entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
         See `exact.geometric` for the draws; a dimension of one value draws nothing.
@@ -162,7 +161,11 @@ class GeometricChain(Chain):
     `alpha` is `a = e^-s` for the budget s of a step of a report, and `larger` is `a1`, likewise for
     the permanent draw, each rounded to 64 bits. A coordinate stays with probability
     `(a1/a) ((1-a)/(1-a1))^2`, at an end with `(a1/a) (1-a)/(1-a1)`; otherwise it gets the noise of
-    a report. Then `Q1 M = Q` for any length (docs/theory.md, section 11).
+    a report. With K the diagonal of these probabilities, `M = K + (1 - K) Q`.
+
+    Then `Q1 M = Q` for any length: the inverses are `Q^-1 = 1 + W B` and `Q1^-1 = 1 + W1 B`, with
+    the same second differences B (`geometric_decoder`), and K is W1/W, so that
+    `K (Q^-1 - 1) = Q1^-1 - 1`.
 
     `extents` are the lengths of the dimensions, two or more each, and `noise` is that of a report.
     `steps` is the number of steps between opposite corners.

@@ -3,8 +3,8 @@
 A report holds the level, of prior and epsilon, in the clear, and one bit sent through the level's
 channel: the best one that keeps eps-LIP at every prior of the level, rounded to multiples of 2^-64.
 [LIP] Theorem 2 gives another channel, `q0 = P/e^eps`, `q1 = (1 - P)/e^eps`, which violates the
-bound for most priors (P = 0.01 with epsilon 1 loses 4.15); where it keeps the bound, both are
-equal.
+bound for most priors (P = 0.01 with epsilon 1 loses 4.15; `policies.lip` says for which). Where it
+keeps the bound, both are equal.
 """
 
 import math
@@ -126,7 +126,39 @@ class Lip(SymbolMechanism):
         return Channel(rows, self.outputs)
 
     def certify(self) -> Certificate:
-        return _certify(self.id, self.policy, self.disclosed())
+        """Prove or refute `e^-eps <= P(X = x | y)/P(X = x) <= e^eps`, exactly.
+
+        Checks both values and both reports of every level, for every prior of its interval; the two
+        ends that `worst_leak` computes suffice. `losses` holds the largest ratio (or inverse) for
+        each budget. The certificate names the violation with the largest excess.
+        """
+        worst: dict[Fraction, Fraction] = {}
+        floors = {epsilon: exp_floor(epsilon) for epsilon in {one.epsilon for one in self.levels}}
+        violation, worst_excess = None, -math.inf
+        for number, (level, thresholds) in enumerate(
+            zip(self.levels, self.thresholds, strict=True)
+        ):
+            budget = level.epsilon
+            leak = worst_leak(level, thresholds)
+            worst[budget] = max(worst.get(budget, Fraction(1)), leak.ratio)
+            if leak.ratio <= floors[budget]:
+                continue
+            loss = log_estimate(leak.ratio)
+            if loss - float(budget) > worst_excess:
+                worst_excess = loss - float(budget)
+                violation = (
+                    f"level {number} ({level}) at output {leak.output}: "
+                    f"loss {loss:.6g} above the budget {float(budget):.6g}"
+                )
+        enumerated = self.size <= ENUMERATION_LIMIT
+        return certify_by_structure(
+            self.id,
+            self.policy,
+            worst,
+            self.disclosed(),
+            violation=violation,
+            proof="enumeration" if enumerated else "structure",
+        )
 
     @cached_property
     def _table(self) -> NDArray[np.uint64]:
@@ -154,42 +186,6 @@ class Lip(SymbolMechanism):
         if len(self.epsilons) > 1:
             said.append(f"the chosen epsilon, one of {len(self.epsilons)}")
         return said
-
-
-def _certify(mechanism: str, policy: LipPolicy, disclosed: list[str]) -> Certificate:
-    """Prove or refute `e^-eps <= P(X = x | y)/P(X = x) <= e^eps`, exactly.
-
-    Checks both values and both reports of every level, for every prior of its interval; the two
-    ends that `worst_leak` computes suffice. `losses` holds the largest ratio (or inverse) for each
-    budget. The certificate names the violation with the largest excess.
-    """
-    worst: dict[Fraction, Fraction] = {}
-    floors = {e: exp_floor(e) for e in {level.epsilon for level in policy.levels}}
-    violation, worst_excess = None, -math.inf
-    for number, (level, thresholds) in enumerate(
-        zip(policy.levels, policy.thresholds, strict=True)
-    ):
-        budget = level.epsilon
-        leak = worst_leak(level, thresholds)
-        worst[budget] = max(worst.get(budget, Fraction(1)), leak.ratio)
-        if leak.ratio <= floors[budget]:
-            continue
-        loss = log_estimate(leak.ratio)
-        if loss - float(budget) > worst_excess:
-            worst_excess = loss - float(budget)
-            violation = (
-                f"level {number} ({level}) at output {leak.output}: "
-                f"loss {loss:.6g} above the budget {float(budget):.6g}"
-            )
-    enumerated = policy.size <= ENUMERATION_LIMIT
-    return certify_by_structure(
-        mechanism,
-        policy,
-        worst,
-        disclosed,
-        violation=violation,
-        proof="enumeration" if enumerated else "structure",
-    )
 
 
 class LipDecoder(CountDecoder):

@@ -92,7 +92,7 @@ class Matrix(Mechanism):
         if len(found) == 1:
             return found[0]
         decoders = [one.decoder() for one in found]
-        return found[least_error(decoders, read.workload, size=read.policy.size)]
+        return found[_least_error(decoders, read.workload, size=read.policy.size)]
 
     @property
     def size(self) -> int:
@@ -237,7 +237,7 @@ class Matrix(Mechanism):
         return [f"which of {self._groups} groups the value is in: the policy does not hide it"]
 
 
-def least_error(decoders: Sequence[MatrixDecoder], workload: str, *, size: int) -> int:
+def _least_error(decoders: Sequence[MatrixDecoder], workload: str, *, size: int) -> int:
     """Return the place of the decoder with the least predicted error for a workload.
 
     `size` is the number of values. The chosen strategy is part of the fingerprint, so that rounding

@@ -19,7 +19,7 @@ from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.families.matrix.strategy import Entries
-from ldpstream.mechanisms.policies.budgets import by_entries
+from ldpstream.mechanisms.policies.budgets import by_entries, components
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
@@ -96,20 +96,6 @@ class ProtectedPairs:
         """Number of pairs P."""
         return len(self.first)
 
-    def components(self) -> Integers:
-        """Return, for each value, the least value that chains of pairs join to it: int64 `(k,)`."""
-        label = np.arange(self.size)
-        while True:
-            ends = np.minimum(label[self.first], label[self.second])
-            joined = label.copy()
-            for side in (self.first, self.second):
-                np.minimum.at(joined, side, ends)
-                np.minimum.at(joined, label[side], ends)
-            joined = joined[joined]
-            if np.array_equal(joined, label):
-                return label
-            label = joined
-
     def distances(self, rows: Entries) -> Integers:
         """Return `sum_j |A[j, x] - A[j, x']|` of each pair, int64 `(P,)`, exact."""
         levels = np.unique(rows)
@@ -162,7 +148,7 @@ class ProtectedPairs:
 
 def harmless_rows(rows: Entries, pairs: ProtectedPairs) -> Bools:
     """Return which rows distinguish no protected pair, bool of shape `(rows,)`."""
-    of_value = pairs.components()
+    of_value = components(pairs.size, pairs.first, pairs.second)
     harmless: Bools = (rows == rows[:, of_value]).all(axis=1)
     return harmless
 

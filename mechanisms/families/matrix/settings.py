@@ -27,6 +27,7 @@ from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 MAX_COMPARED = 512
 """Largest domain for which a device compares strategies itself."""
 _TREES = frozenset(STRATEGIES) - {"identity"}
+_NO_LINE = "the others need an ordered domain of one dimension"
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,6 @@ def read_matrix_settings(settings: Settings) -> MatrixSettings:
     )
 
 
-_NO_LINE = "the others need an ordered domain of one dimension"
-
-
 def _is_line(settings: Settings) -> bool:
     domain = settings.domain
     return domain.ordered and sum(extent > 1 for extent in domain.shape) <= 1
@@ -85,11 +83,8 @@ def _read_policy(settings: Settings) -> Policy:
 
 
 def _read_strategies(settings: Settings) -> tuple[Strategy, ...]:
-    given, path, size = (
-        settings.keys.get("strategy"),
-        f"{settings.path}.strategy",
-        settings.domain.size,
-    )
+    given, path = settings.keys.get("strategy"), f"{settings.path}.strategy"
+    size = settings.domain.size
     if isinstance(given, dict):
         table = check_keys(given, frozenset({"file"}), path)
         try:
@@ -100,18 +95,18 @@ def _read_strategies(settings: Settings) -> tuple[Strategy, ...]:
     if given != "best" and (not isinstance(given, str) or given not in STRATEGIES):
         names = ", ".join([*STRATEGIES, "best"])
         raise SpecError(path, f'one of {names}, or {{ file = "..." }}, got {describe(given)}')
-    names_ = [name for name in STRATEGIES if _is_line(settings) or name not in _TREES]
+    suited = [name for name in STRATEGIES if _is_line(settings) or name not in _TREES]
     if given != "best":
-        if given not in names_:
+        if given not in suited:
             raise SpecError(path, f"identity, best or a file, as {_NO_LINE}")
         return (Strategy.built_in(given, size),)
     if "scales" in settings.keys:
         raise SpecError(path, "one strategy by its name or a file with scales, got 'best'")
     if size > MAX_COMPARED:
         raise SpecError(
-            path, f"one of {', '.join(names_)} with more than {MAX_COMPARED} values, got 'best'"
+            path, f"one of {', '.join(suited)} with more than {MAX_COMPARED} values, got 'best'"
         )
-    return tuple(Strategy.built_in(name, size) for name in names_)
+    return tuple(Strategy.built_in(name, size) for name in suited)
 
 
 def _read_scales(settings: Settings) -> tuple[float, ...] | None:

@@ -21,7 +21,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Bools, Indices
+from ldpstream.mechanisms.base.arrays import Bools, Indices, from_bytes, to_bytes
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import exp_floor, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, Words
@@ -168,8 +168,7 @@ class SubsetLayout:
 
     def write(self, blocks: Indices, masks: Payload) -> Payload:
         """Return reports, uint8 `(n, report_bytes)`: blocks `(n,)`, masks `(n, mask_bytes)`."""
-        table = np.ascontiguousarray(blocks, dtype="<i8").view(np.uint8).reshape(-1, 8)
-        return np.concatenate((table[:, : self.block_bytes], masks), axis=1)
+        return np.concatenate((to_bytes(blocks, self.block_bytes), masks), axis=1)
 
     def pack(self, taken: Bools) -> Payload:
         """Return the masks of subsets, bool `(n, size)` -> uint8 `(n, mask_bytes)`."""
@@ -213,9 +212,7 @@ class SubsetLayout:
 
     def block_of(self, reports: Payload) -> Indices:
         """Return the number of each report's block, int64 `(n,)`."""
-        table = np.zeros((len(reports), 8), dtype=np.uint8)
-        table[:, : self.block_bytes] = reports[:, : self.block_bytes]
-        return table.view("<i8")[:, 0].astype(np.int64, copy=False)
+        return from_bytes(reports[:, : self.block_bytes])
 
 
 def _pack(bits: Bools) -> Payload:

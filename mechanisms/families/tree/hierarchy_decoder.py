@@ -3,9 +3,11 @@
 Let W_j be the number of places of a node of level j, v_j the noise of its channel, and
 `p_j = W_j/v_j`. A query w is decoded by `h(j, y) = mean(w) + p_j sum_v c_j[v] h_v(y)` with
 `c_j = sum_(l <= j) u_l/lambda_l`. Here u_l is the change of w's node means at level l from those
-above, and `lambda_l` is the sum of `pi_j p_j` over the levels that are nowhere coarser. Then
-`Q h = w` for any v and pi (docs/theory.md section 8). Weights beyond the last value of a dimension
-repeat the last one, so that a constant is decoded without noise.
+above, and `lambda_l` is the sum of `pi_j p_j` over the levels j that are nowhere coarser than l.
+Then `Q h = w` for any v and pi: on level j, which has the probability `pi_j`, `h_v` has mean 1 for
+the value's own node and 0 for others, so that `u_l` counts `sum_j pi_j p_j/lambda_l = 1` times, and
+all changes and `mean(w)` sum to w. Weights beyond the last value of a dimension repeat the last
+one, so that a constant is decoded without noise.
 """
 
 from dataclasses import dataclass

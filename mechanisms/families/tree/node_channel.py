@@ -7,9 +7,8 @@ from functools import cached_property, lru_cache
 from math import isqrt
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Bools, Indices
 from ldpstream.mechanisms.exact.dyadic import set_threshold
 from ldpstream.mechanisms.exact.entropy import Entropy, uniform_below
 from ldpstream.mechanisms.families.design.design import SymmetricDesign
@@ -42,7 +41,8 @@ class NodeChannel:
     def contrast_noise(self) -> Fraction:
         """Variance of `sum_v a_v h_v` over uniform reports, for `sum a = 0` and `sum a^2 = 1`.
 
-        `v = (inside - overlap)/(order (own - other)^2)` (docs/theory.md section 8).
+        `v = (inside - overlap)/(order (own - other)^2)`: the constant part of `h_v` cancels, and
+        the products of different a sum to -1.
         """
         design = self.design
         spread = Fraction(design.inside - design.overlap, design.order)
@@ -59,7 +59,7 @@ class NodeChannel:
         """Which reports support which nodes."""
         return OWN if self.geometry is None else hyperplanes(self.geometry, self.nodes)
 
-    def draw(self, source: Entropy, nodes: Indices, wanted: NDArray[np.bool_]) -> Indices:
+    def draw(self, source: Entropy, nodes: Indices, wanted: Bools) -> Indices:
         """Return a uniform report for each node, supporting it if `wanted`, else not supporting it.
 
         Randomised response draws the latter among all nodes but the own one.

@@ -24,7 +24,7 @@ Box = tuple[tuple[int, int], ...]
 Workload = str | tuple[Box, ...]
 
 NAMES: Final = ("ranges", "prefixes")
-MOST_BOXES: Final = 4096
+_MOST_BOXES: Final = 4096
 
 
 def height(extent: int) -> int:
@@ -121,8 +121,8 @@ def read_workload(given: object, extents: Sequence[int], path: str, *, boxes: bo
     names = " or ".join(f'"{name}"' for name in NAMES)
     if isinstance(given, str) and given in NAMES:
         return given
-    if not boxes or not isinstance(given, list) or not 1 <= len(given) <= MOST_BOXES:
-        more = f" or a list of at most {MOST_BOXES} ranges" if boxes else ""
+    if not boxes or not isinstance(given, list) or not 1 <= len(given) <= _MOST_BOXES:
+        more = f" or a list of at most {_MOST_BOXES} ranges" if boxes else ""
         raise SpecError(path, f"{names}{more}, got {describe(given)}")
     return tuple(_read_box(box, extents, f"{path}[{place}]") for place, box in enumerate(given))
 

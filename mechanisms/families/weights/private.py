@@ -23,7 +23,7 @@ from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.policies.metric import MetricPolicy
 
-LARGEST_WEIGHT: Final = 65_535
+_LARGEST_WEIGHT: Final = 65_535
 
 
 @dataclass(frozen=True)
@@ -144,10 +144,10 @@ def weighted_shape(settings: Settings, policy: MetricPolicy) -> tuple[int, ...] 
     path = f"{settings.path}.weights"
     table = check_keys(settings.keys["weights"], frozenset({"private"}), path)
     largest = table.get("private")
-    if not is_whole(largest) or not 1 <= largest <= LARGEST_WEIGHT:
+    if not is_whole(largest) or not 1 <= largest <= _LARGEST_WEIGHT:
         given = "none" if largest is None else describe(largest)
         raise SpecError(
-            f"{path}.private", f"the largest weight, a number in 1..{LARGEST_WEIGHT}, got {given}"
+            f"{path}.private", f"the largest weight, a number in 1..{_LARGEST_WEIGHT}, got {given}"
         )
     if policy.p != 1:
         raise SpecError(path, "weights under the L1 metric only")

@@ -15,6 +15,7 @@ from typing import Final, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import from_bytes, to_bytes
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.certificate import (
@@ -183,13 +184,10 @@ class PublicWeights(Mechanism):
         return self._row(self.values.encode(self.values.randomise(own, entropy)), weights)
 
     def _row(self, own: NDArray[np.uint8], weights: NDArray[np.int64]) -> Reports:
-        little = weights.astype("<i8").view(np.uint8).reshape(-1, 8)[:, : self.weight_bytes]
-        return np.concatenate([own, little], axis=1)
+        return np.concatenate([own, to_bytes(weights, self.weight_bytes)], axis=1)
 
     def _weights_of(self, reports: Reports) -> NDArray[np.int64]:
-        table = np.zeros((len(reports), 8), dtype=np.uint8)
-        table[:, : self.weight_bytes] = reports[:, self.values.report_bytes :]
-        return table.view("<i8")[:, 0].astype(np.int64, copy=False)
+        return from_bytes(reports[:, self.values.report_bytes :])
 
     def _values_of(self, reports: Reports) -> tuple[Reports, NDArray[np.bool_]]:
         return self.values.decode(np.ascontiguousarray(reports[:, : self.values.report_bytes]))

@@ -71,7 +71,7 @@ def test_ldp_channels_keep_lip_at_every_prior(epsilon: float):
 
 @pytest.mark.parametrize("epsilon", [0.2, 0.5, 1.0, 2.0, 4.0, 8.0])
 def test_the_order_of_the_errors(epsilon: float):
-    """eps/2-LIP is worse than eps-LDP, which is worse than eps-LIP: docs/theory.md section 7."""
+    """eps/2-LIP is worse than eps-LDP, which is worse than eps-LIP: docs/theory.md, corrections."""
     priors = np.concatenate([np.geomspace(1e-4, 0.5, 60), 1 - np.geomspace(1e-4, 0.5, 60)])
     ldp = lip_theory.error(priors, lip_theory.opt_ldp(epsilon))
     assert (lip_theory.opt_lip_error(priors, epsilon / 2) >= ldp * (1 - 1e-12)).all()

@@ -14,6 +14,7 @@ from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.noise import reach
 from ldpstream.mechanisms.families.matrix.pairs import ProtectedPairs
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, Strategy
+from ldpstream.mechanisms.policies.budgets import components
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -80,7 +81,8 @@ def test_components_are_what_pairs_join(policy: Policy):
                 union = joined[x] | joined[other]
                 joined |= dict.fromkeys(union, union)
     least = [min(joined[x]) for x in range(policy.size)]
-    assert ProtectedPairs.of(policy).components().tolist() == least
+    pairs = ProtectedPairs.of(policy)
+    assert components(policy.size, pairs.first, pairs.second).tolist() == least
 
 
 @pytest.mark.parametrize("threshold", [1, 1 << 32, 1 << 63, 15 << 60, WORD - (1 << 50)])

@@ -12,7 +12,9 @@ from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainEr
 from ldpstream.mechanisms.domains.pair import Pair
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.exact.entropy import WORD
-from tests.exact.specs import block_policy, channel_of, sampled
+from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.policy import BlockPolicy
+from tests.exact.specs import channel_of, sampled
 from tests.seeded import SeededEntropy
 
 PAIRS = [["a", "b"], ["c", "b"]]
@@ -22,6 +24,12 @@ IN_BLOCKS = {
     "b": {"size": 3, "epsilon": 1.5},
     "c": {"size": 3, "blocks": [[0], [1, 2]], "mechanism": "block-hadamard", "epsilon": 3.0},
 }
+
+
+def block_policy(mechanism: Mechanism) -> BlockPolicy:
+    """Return the policy of an attribute or a pair that protects its values in blocks."""
+    assert isinstance(mechanism.policy, BlockPolicy)
+    return mechanism.policy
 
 
 def spec_of(

@@ -10,7 +10,14 @@ from benchmarks.accuracy.total_error import predicted_total_error
 
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import STRATEGIES, WORKLOADS, Strategy
-from tests.exact.specs import SIZES, built, classical, line, queries
+from tests.exact.specs import SIZES, built, classical, line
+
+
+def queries(workload: str, size: int) -> np.ndarray:
+    ends = [(i, j) for i in range(size) for j in range(i, size)]
+    kept = {"values": lambda i, j: i == j, "prefixes": lambda i, _: i == 0}
+    rows = [pair for pair in ends if kept.get(workload, lambda *_: True)(*pair)]
+    return np.array([[i <= x <= j for x in range(size)] for i, j in rows], dtype=float)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -9,7 +9,7 @@ import pytest
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.policies.graph import GraphPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from tests.exact.specs import dense
+from tests.exact.specs import entries_of
 
 
 def edges(*given: tuple[int, int, object]) -> tuple[tuple[int, int, Fraction], ...]:
@@ -31,7 +31,7 @@ def test_a_graph_is_its_shortest_paths():
 
 def test_a_directed_graph_leaves_the_way_back_unprotected():
     policy = GraphPolicy(4, edges((0, 1, 1), (1, 2, 1), (2, 0, 1), (2, 3, 5)), directed=True)
-    assert dense(policy) == [[0, 1, 2, 7], [2, 0, 1, 6], [1, 2, 0, 5], [None, None, None, 0]]
+    assert entries_of(policy) == [[0, 1, 2, 7], [2, 0, 1, 6], [1, 2, 0, 5], [None, None, None, 0]]
     assert policy.unprotected_pairs == 3
     assert GraphPolicy(4, policy.edges).unprotected is None
 
@@ -39,7 +39,7 @@ def test_a_directed_graph_leaves_the_way_back_unprotected():
 def test_the_smaller_of_parallel_edges_holds_and_their_order_does_not_matter():
     first = GraphPolicy(3, edges((0, 1, 3), (1, 0, 1), (1, 2, 1), (2, 1, 4)))
     second = GraphPolicy(3, edges((2, 1, 1), (0, 1, 1)))
-    assert dense(first) == dense(second)
+    assert entries_of(first) == entries_of(second)
     assert first.digest == second.digest != GraphPolicy(3, first.edges, directed=True).digest
 
 
@@ -51,7 +51,9 @@ def test_a_grid_of_neighbours_is_the_l1_metric():
         for (i, a), (j, b) in product(enumerate(cells), repeat=2)
         if i < j and abs(a[0] - b[0]) + abs(a[1] - b[1]) == 1
     ]
-    assert dense(GraphPolicy(12, edges(*joined))) == dense(MetricPolicy(1.0, (rows, columns)))
+    assert entries_of(GraphPolicy(12, edges(*joined))) == entries_of(
+        MetricPolicy(1.0, (rows, columns))
+    )
 
 
 def test_a_graph_of_thousands_of_values_is_never_a_matrix():

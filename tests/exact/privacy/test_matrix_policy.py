@@ -12,7 +12,7 @@ from ldpstream.mechanisms.domains.lattice import Grid
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from tests.exact.specs import dense
+from tests.exact.specs import entries_of
 
 INF = math.inf
 
@@ -20,7 +20,7 @@ INF = math.inf
 def test_a_matrix_holds_what_was_given_with_its_asymmetry_and_infinities():
     rows = [[0, 0.1, INF], [0.3, 0, 2], ["inf", Fraction(1, 3), 0]]
     policy = MatrixPolicy.of(rows, size=3)
-    assert dense(policy) == [
+    assert entries_of(policy) == [
         [0, Fraction(1, 10), None],
         [budget(0.3), 0, 2],
         [None, Fraction(1, 3), 0],
@@ -93,9 +93,9 @@ def test_a_function_gives_the_entries_of_labels_indices_or_members():
     expected = [[0, 0.5, 1], [INF, 0, INF], [1, 0.5, 0]]
     assert MatrixPolicy.of_function(hide, domain) == MatrixPolicy.of(expected)
     assert MatrixPolicy.of_function(hide, ["work", "home", "shop"]) == MatrixPolicy.of(expected)
-    assert dense(MatrixPolicy.of_function(lambda x, z: x + z, 3))[1] == [1, 0, 3]
+    assert entries_of(MatrixPolicy.of_function(lambda x, z: x + z, 3))[1] == [1, 0, 3]
     grid = MatrixPolicy.of_function(lambda a, b: abs(a[0] - b[0]) + abs(a[1] - b[1]), Grid(2, 3))
-    assert dense(grid) == dense(MetricPolicy(1.0, (2, 3)))
+    assert entries_of(grid) == entries_of(MetricPolicy(1.0, (2, 3)))
     with pytest.raises(SpecError, match=r"^policy\[0\]\[1\]: expected a budget .* got -1$"):
         MatrixPolicy.of_function(lambda x, z: -1, 3)
     with pytest.raises(SpecError, match=r"^policy: expected a matrix of 2..1000 values, got 5000"):

@@ -1,17 +1,24 @@
 """Public weights: bytes, refusals, certificates and exact statistics."""
 
 import math
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from ldpstream.mechanisms import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.families.weights.public import LARGEST_PUBLIC_WEIGHT, PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.exact.enumeration import accumulated
-from tests.exact.specs import IDS, KINDS, PLAIN, spec_of, weighted
+from tests.exact.specs import IDS, KINDS, PLAIN, weighted
 from tests.seeded import SeededEntropy
+
+
+def spec_of(mechanism_id: str, weights: object, **keys: object) -> CollectionSpec:
+    table: dict[str, Any] = {"mechanism": mechanism_id, "epsilon": 1.0, "domain": {"size": 6}}
+    return CollectionSpec.from_mapping("shop", table | {"weights": weights} | keys, base=Path())
 
 
 @IDS
