@@ -12,10 +12,9 @@ import numpy as np
 from pydantic import BaseModel
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
-from ldpstream.agents.config.spread import read_spread
 from ldpstream.agents.config.tables import CollectionTable
 from ldpstream.agents.config.topic_names import Topics
-from ldpstream.agents.config.windows import window_spec
+from ldpstream.agents.config.windows import read_spread, window_spec
 from ldpstream.agents.privacy import (
     Central,
     PrivacyStatement,

@@ -13,12 +13,20 @@ from typing import Final, Self, TypedDict, cast
 import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.entries import Number
+from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
-from ldpstream.estimators.bounds.options import Form, OptionKeywords, sampling_among
+from ldpstream.estimators.bounds.options import (
+    ONE_REPORT_EACH,
+    Form,
+    OptionKeywords,
+    Sampling,
+    sampling_among,
+    sampling_of,
+)
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Curve, curve
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
@@ -106,6 +114,34 @@ def of_attribute(
         sampling = sampling_among(sampling, n, totals.n)
         options = replace(options, estimand="active")
     return replace(totals, statistic=statistic, n=n), replace(options, sampling=sampling)
+
+
+def sampling_between(
+    spread: SpreadConfig | None,
+    window: WindowSpec,
+    start_ms: int,
+    end_ms: int,
+    *,
+    held: int = 1,
+    part: float = 1.0,
+) -> Sampling:
+    """Return how devices' reports in a span of whole panes are drawn; one each if it is empty.
+
+    `held` and `part`: as in `sampling_of`.
+    """
+    first, panes = start_ms // window.pane_ms, (end_ms - start_ms) // window.pane_ms
+    if panes < 1:
+        return ONE_REPORT_EACH
+    if spread is None:
+        return sampling_of(first, panes, windows=None, held=held, part=part)
+    return sampling_of(
+        first,
+        panes,
+        windows=spread.windows,
+        reports=spread.reports,
+        rolling=spread.rolling,
+        part=part,
+    )
 
 
 class Numbers(TypedDict):

@@ -12,9 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.config.spread import sampling_between
 from ldpstream.agents.document.areas import find_areas
-from ldpstream.agents.document.basis import Basis, Numbers, numbers, of_attribute
+from ldpstream.agents.document.basis import Basis, Numbers, numbers, of_attribute, sampling_between
 from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate
 from ldpstream.agents.document.listed import Listed, list_values
 from ldpstream.agents.document.model import (

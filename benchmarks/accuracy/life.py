@@ -40,8 +40,7 @@ from benchmarks.accuracy.life_crowd import (
 from benchmarks.accuracy.life_table import LEVEL, Cell, print_table
 from benchmarks.accuracy.repeated import AffineSums
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.spread import sampling_between
-from ldpstream.agents.document.basis import of_attribute
+from ldpstream.agents.document.basis import of_attribute, sampling_between
 from ldpstream.agents.document.build import active_devices
 from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
