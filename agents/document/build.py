@@ -13,9 +13,15 @@ import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.document.areas import find_areas
-from ldpstream.agents.document.basis import Basis, Numbers, numbers, of_attribute, sampling_between
+from ldpstream.agents.document.basis import Basis, of_attribute, sampling_between
 from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate
-from ldpstream.agents.document.listed import Listed, list_values
+from ldpstream.agents.document.estimates import (
+    linear_estimates,
+    list_values,
+    quantile_estimates,
+    range_estimates,
+    value_estimates,
+)
 from ldpstream.agents.document.model import (
     ActiveEstimate,
     CentralLoss,
@@ -25,7 +31,6 @@ from ldpstream.agents.document.model import (
     Window,
 )
 from ldpstream.agents.document.priors import prior_parts
-from ldpstream.agents.document.queries import linear_estimates, quantile_estimates, range_estimates
 from ldpstream.agents.document.weights import Weights
 from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
@@ -146,7 +151,7 @@ def _estimates(
     basis = Basis.of(collection.spec, totals, chosen)
     # 1. The estimates of values and ranges, and the sums of weights in them.
     listed = list_values(basis)
-    values = _value_estimates(basis, listed)
+    values = value_estimates(basis, listed)
     ranges = range_estimates(basis, listed.projected) if chosen.ranges else []
     if isinstance(domain, WeightedDomain):
         weights = Weights(collection.spec.mechanism, domain, totals, chosen)
@@ -168,20 +173,6 @@ def _estimates(
         "forged": min(forged, default=None),
     }
     return fields | devices | _further_fields(collection, totals, basis, listed.projected)
-
-
-def _value_estimates(basis: Basis, listed: Listed) -> list[ValueEstimate]:
-    if listed.estimate is None:
-        return []
-    shares = None if listed.projected is None else listed.projected[listed.indices]
-    shown = None if basis.hidden is None else ~basis.hidden[listed.indices]
-    rows = numbers(listed.estimate, basis.n, shares, shown)
-    labels = basis.domain.labels(listed.indices)
-    parts = zip(labels, rows, strict=True)
-    return ValueEstimate.of_each(
-        {"value", *Numbers.__annotations__},
-        ({"value": label, **row, "weight": None} for label, row in parts),
-    )
 
 
 def _further_fields(

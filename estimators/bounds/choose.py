@@ -21,7 +21,7 @@ which is known without reports. Likelihoods need more than sums: `pays` has thei
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +37,7 @@ from ldpstream.estimators.bounds.intervals import (
     sample_variance,
     skewness_half_width,
 )
-from ldpstream.estimators.bounds.options import ANYTIME, Form, Options
+from ldpstream.estimators.bounds.options import Form, Options
 from ldpstream.estimators.bounds.two_valued import (
     FEW,
     FEW_IN_BLOCK,
@@ -114,14 +114,18 @@ def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
 def _by_name(sums: Sums, n: int, se: Floats, level: float, options: Options) -> Pair:
     """Return the bounds of the methods that have a single form."""
     value = sums.total / n
-    if options.method in ANYTIME:
-        below, above = anytime_distances(sums, n, level, options)
-        return value - below, value + above
-    if options.method == "bernstein":
-        half = _bernstein(sums, n, level, options)
-    else:
-        half = _normal(sums, n, se, level, options)
-    return value - half, value + half
+    match options.method:
+        case "anytime" | "anytime-exact":
+            below, above = anytime_distances(sums, n, level, options)
+        case "bernstein":
+            below = above = _bernstein(sums, n, level, options)
+        case "normal":
+            below = above = _normal(sums, n, se, level, options)
+        case "padded" | "exact" | "profile" | "profile-exact":
+            raise ValueError(f"{options.method} has a form for each query")
+        case other:
+            assert_never(other)
+    return value - below, value + above
 
 
 def _bernstein(sums: Sums, n: int, level: float, options: Options) -> Floats:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.document.listed import largest
+from ldpstream.agents.document.estimates import largest
 
 NUMBERS = st.sampled_from([-1.0, -0.0, 0.0, 0.25, 0.5, float("nan")])
 

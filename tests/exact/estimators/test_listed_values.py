@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from ldpstream.agents.document.listed import largest
+from ldpstream.agents.document.estimates import largest
 from ldpstream.estimators.bounds import projection
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Method
