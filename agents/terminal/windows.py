@@ -119,24 +119,30 @@ class _Reader:
         return [one async for one in found]
 
     async def documents(self, windows: Sequence[WindowState]) -> AsyncIterator[bytes]:
-        """Yield the windows' documents; windows that expire meanwhile are counted as gone.
-
-        People look at an open window more than once. So, as on the page, its bounds hold at every
-        moment at once, where such bounds exist and no other method was asked for.
-        """
-        choice = [("method", WATCHED)] if self._may_be_watched() else []
+        """Yield the windows' documents; windows that expire meanwhile are counted as gone."""
         for one in windows:
-            watched = [] if one.final else choice
             try:
-                document = await self._get(
-                    one.window.start, one.window.end, [*self.asked, *watched]
-                )
+                document = await self._document(one)
             except RefusedError as refused:
                 if refused.status != _GONE or self.wanted.span is not None:
                     raise
                 self.gone += 1
             else:
                 yield document
+
+    async def _document(self, one: WindowState) -> bytes:
+        """Return a window's document.
+
+        People look at an open window more than once. So, as on the page, its bounds hold at every
+        moment at once, where such bounds exist and no other method was asked for.
+        """
+        span = one.window.start, one.window.end
+        if not one.final and self._may_be_watched():
+            document = await self._get(*span, [*self.asked, ("method", WATCHED)])
+            if not _parse(document).final:
+                return document
+            # The window has closed since it was listed.
+        return await self._get(*span, self.asked)
 
     def _may_be_watched(self) -> bool:
         """Return whether to ask for anytime bounds while a window is open."""

@@ -4,7 +4,7 @@ import csv
 import io
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -74,6 +74,24 @@ async def test_a_span_is_one_document_of_all_its_panes(url: str, pipeline: Pipel
     assert "300 reports" in drawn.stdout
     refused = await ldpstream("query", url, "city", *span, "--last", "2")
     assert refused.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "span", [(), ("--start", "2026-11-21T10:01:00Z", "--end", "2026-11-21T10:05:00Z")]
+)
+async def test_a_window_that_closes_while_it_is_read_has_the_bounds_of_a_final(
+    url: str, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch, span: tuple[str, ...]
+) -> None:
+    asked = Client.get
+
+    async def closing(self: Client, path: str, params: Sequence[tuple[str, str]]) -> bytes:
+        if ("method", "anytime") in params:
+            pipeline.collections["city"].close(START_MS + 5 * MINUTE_MS)
+        return await asked(self, path, params)
+
+    monkeypatch.setattr(Client, "get", closing)
+    (document,) = await windows(url, "city", *span)
+    assert (document["final"], document["method"]) == (True, "padded")
 
 
 @pytest.mark.parametrize("form", [("--json",), ("--csv",), ("--plot",), ()])
