@@ -10,9 +10,8 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.http.feed import Feed, Feeds, TooManyReadersError
-from ldpstream.agents.http.lookup import FEEDS, METRICS, readable_collection
-from ldpstream.agents.http.parameters import AnswerError, read_time
+from ldpstream.agents.http.feed import FEEDS, Feed, Feeds, TooManyReadersError
+from ldpstream.agents.http.requests import METRICS, AnswerError, read_time, readable_collection
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
