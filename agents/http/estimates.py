@@ -226,7 +226,7 @@ async def _answer(
         begun = time.monotonic()
         answer = await compute(config, make, known_tags(request))
     if answer.body is not None:
-        request.app[METRICS].computed(config.name, seconds=time.monotonic() - begun)
+        request.app[METRICS].answer_seconds.labels(config.name).observe(time.monotonic() - begun)
     return tagged(request, answer, form)
 
 

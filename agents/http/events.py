@@ -28,8 +28,8 @@ async def events(request: web.Request) -> web.StreamResponse:
     after_ms = _read_after(request)
     feeds = request.app[FEEDS]
     try:
-        streaming = request.app[METRICS].streaming(served.config.name)
-        with feeds.reading(served) as feed, streaming:
+        streaming = request.app[METRICS].http_streams.labels(served.config.name)
+        with feeds.reading(served) as feed, streaming.track_inprogress():
             return await _stream(request, feeds, feed, after_ms)
     except TooManyReadersError as error:
         raise AnswerError(503, str(error)) from error

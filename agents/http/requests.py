@@ -170,8 +170,9 @@ async def answer_request(request: web.Request, handler: Handler) -> web.StreamRe
         answer = _refusal(error)
     # 3. Record the time, except of streams of events, which last as long as their reader.
     if operation is not None and not operation.endless:
-        seconds = time.monotonic() - begun
-        request.app[METRICS].answered(operation.handler.__name__, answer.status, seconds=seconds)
+        name, status = operation.handler.__name__, str(answer.status)
+        answered = request.app[METRICS].http_seconds.labels(operation=name, status=status)
+        answered.observe(time.monotonic() - begun)
     return answer
 
 
