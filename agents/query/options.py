@@ -42,7 +42,6 @@ from ldpstream.estimators.bounds.options import (
     SHARPEST,
     Estimand,
     Method,
-    OptionKeywords,
     Sampling,
 )
 from ldpstream.mechanisms.domains.parse import Domain
@@ -231,17 +230,6 @@ class EstimateOptions:
     def about(self, attribute: str | None) -> "EstimateOptions":
         """Return the options of an attribute of records: its own if it has any."""
         return dict(self.of_attributes).get(attribute or "", self)
-
-    def keywords(self) -> OptionKeywords:
-        """Return how bounds are made, as the estimators' keyword arguments."""
-        return {
-            "confidence": self.confidence,
-            "method": self.method,
-            "estimand": self.estimand,
-            "simultaneous": self.simultaneous,
-            "sharpest": self.sharpest,
-            "sampling": self.sampling,
-        }
 
 
 SETTINGS: Final = tuple(
