@@ -12,13 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.document.areas import find_areas
-from ldpstream.agents.document.basis import Basis, of_attribute, sampling_between
 from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate
 from ldpstream.agents.document.estimates import (
-    linear_estimates,
+    Basis,
     list_values,
-    quantile_estimates,
     range_estimates,
     value_estimates,
 )
@@ -31,14 +28,24 @@ from ldpstream.agents.document.model import (
     Window,
 )
 from ldpstream.agents.document.priors import prior_parts
+from ldpstream.agents.document.queries import find_areas, linear_estimates, quantile_estimates
 from ldpstream.agents.document.weights import Weights
 from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.estimators.bounds.options import ANYTIME
+from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.estimators.bounds.options import (
+    ANYTIME,
+    ONE_REPORT_EACH,
+    Sampling,
+    sampling_among,
+    sampling_of,
+)
 from ldpstream.mechanisms.base.arrays import Bools, Floats
 from ldpstream.mechanisms.base.times import format_time
+from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
+from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
 
 _LISTED_RUNS: Final = 1_000
@@ -109,6 +116,60 @@ def build_document(
     }
     return EstimateDocument.model_construct(
         **fields, **common, **said, **devices, attributes=sections
+    )
+
+
+def of_attribute(
+    collection: CollectionConfig, name: str, totals: WindowTotals, options: EstimateOptions
+) -> tuple[WindowTotals, EstimateOptions]:
+    """Return the totals of the reports about an attribute, and the options for them.
+
+    These reports are a random sample of all, so estimates for "respondents" are computed with the
+    estimand `active`.
+    """
+    mechanism = collection.spec.mechanism
+    assert isinstance(mechanism, Sampled)
+    number = mechanism.names.index(name)
+    statistic = totals.statistic[mechanism.slices[number]]
+    n = mechanism.parts[number].count(statistic)
+    sampling = sampling_between(
+        collection.spread,
+        collection.window,
+        totals.start_ms,
+        totals.end_ms,
+        part=mechanism.probabilities[number] / WORD,
+    )
+    if options.estimand == "respondents":
+        sampling = sampling_among(sampling, n, totals.n)
+        options = replace(options, estimand="active")
+    return replace(totals, statistic=statistic, n=n), replace(options, sampling=sampling)
+
+
+def sampling_between(
+    spread: SpreadConfig | None,
+    window: WindowSpec,
+    start_ms: int,
+    end_ms: int,
+    *,
+    held: int = 1,
+    part: float = 1.0,
+) -> Sampling:
+    """Return how devices' reports in a span of whole panes are drawn; one each if it is empty.
+
+    `held` and `part`: as in `sampling_of`.
+    """
+    first, panes = start_ms // window.pane_ms, (end_ms - start_ms) // window.pane_ms
+    if panes < 1:
+        return ONE_REPORT_EACH
+    if spread is None:
+        return sampling_of(first, panes, windows=None, held=held, part=part)
+    return sampling_of(
+        first,
+        panes,
+        windows=spread.windows,
+        reports=spread.reports,
+        rolling=spread.rolling,
+        part=part,
     )
 
 

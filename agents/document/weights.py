@@ -8,6 +8,7 @@ from typing import TypeVar
 import numpy as np
 
 from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate, WeightEstimate
+from ldpstream.agents.document.estimates import bound_keywords
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import Estimate
@@ -38,7 +39,7 @@ class Weights:
         """
         if not values:
             return values
-        keywords, size = self.options.keywords(), self.domain.estimated.size
+        keywords, size = bound_keywords(self.options), self.domain.estimated.size
         if len(listed) < size:
             keywords |= {"simultaneous": True, "family": size}
         if isinstance(self.mechanism, PublicWeights):
@@ -54,7 +55,7 @@ class Weights:
         """Return the ranges with their weights."""
         shape = self.domain.estimated.shape
         sets = [range_values(shape, asked.bounds) for asked in self.options.ranges]
-        return _weigh(ranges, self._sums(sets, self.options.keywords()))
+        return _weigh(ranges, self._sums(sets, bound_keywords(self.options)))
 
     def _sums(self, sets: Sequence[Integers], keywords: OptionKeywords) -> Estimate:
         given = self.totals.statistic, self.totals.n, sets

@@ -17,10 +17,9 @@ from ldpstream.agents.config.gateway import ANY_ORIGIN
 from ldpstream.agents.gateway.checked import UploadRefusedError
 from ldpstream.agents.gateway.topics import NewestRounds
 from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
-from ldpstream.agents.http.access import Access
-from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.probes import answer_health, answer_metrics, answer_readiness
 from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
+from ldpstream.agents.http.requests import Access, AnswerError
 from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.metrics.gateway import GatewayMetrics
 

@@ -16,9 +16,10 @@ from ldpstream.agents.gateway.app import Served, build_gateway
 from ldpstream.agents.gateway.remembered import Remembered, RememberedError
 from ldpstream.agents.gateway.topics import NewestRounds, SourceTopics
 from ldpstream.agents.gateway.uploads import FRAME_BYTES, Uploads
-from ldpstream.agents.http.access import Access, TokenError, is_loopback
+from ldpstream.agents.http.addresses import is_loopback
 from ldpstream.agents.http.connection import Bounds
 from ldpstream.agents.http.listening import HttpUnavailableError, listening
+from ldpstream.agents.http.requests import Access, TokenError
 from ldpstream.agents.http.serve import server_tls
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.producing import NoIdempotenceError

@@ -13,15 +13,25 @@ import sys
 import time
 from contextlib import suppress
 from multiprocessing.connection import wait
-from typing import BinaryIO, Final, TypeAlias
+from typing import BinaryIO, Final, Protocol, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.http.job import Work
-from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.requests import AnswerError
 
 _NICENESS: Final = 10
 _END_SECONDS: Final = 5.0
 _PROGRAM: Final = f"from {__name__} import main; main()"
+
+
+class Work(Protocol):
+    """What is computed about a collection, picklable for any thread or process."""
+
+    def tag(self, config: CollectionConfig) -> str:
+        """Return a hash that identifies the answer, in hexadecimal."""
+
+    def body(self, config: CollectionConfig) -> bytes:
+        """Return the answer."""
+
 
 _Asked: TypeAlias = tuple[int, CollectionConfig | None, Work]
 """A collection's number, the collection itself the first time, and what is asked about it."""

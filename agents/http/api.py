@@ -1,13 +1,17 @@
-"""The handlers of the API, except those of estimates, finals and events."""
+"""The handlers of the API, except those of estimates and events."""
 
 import asyncio
+import hashlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
 
 from aiohttp import web
+from multidict import MultiMapping
 from pydantic import BaseModel
 
+from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,
     CollectionList,
@@ -16,26 +20,43 @@ from ldpstream.agents.document.answers import (
     WindowList,
     WindowState,
 )
-from ldpstream.agents.document.flat import Cell, to_csv
+from ldpstream.agents.document.flat import Cell, document_csv, to_csv
 from ldpstream.agents.http import describe
-from ldpstream.agents.http.lookup import (
+from ldpstream.agents.http.certificates import CERTIFICATES
+from ldpstream.agents.http.computing import Answer
+from ldpstream.agents.http.declared import CONTENT_TYPES, WINDOWS_DEFAULT, WINDOWS_LIMIT
+from ldpstream.agents.http.estimates import kept_windows, known_tags, tagged
+from ldpstream.agents.http.probes import answer_metrics
+from ldpstream.agents.http.requests import (
     ACCESS,
-    CERTIFICATES,
-    DESCRIBING,
     METRICS,
     PIPELINE,
     SHARDS,
-    kept_windows,
+    AnswerError,
     named_collection,
+    read_time,
     readable_collection,
+    wanted_format,
 )
-from ldpstream.agents.http.parameters import CONTENT_TYPES, read_page, read_time, wanted_format
-from ldpstream.agents.http.probes import answer_metrics
 from ldpstream.agents.served.served import Described
 from ldpstream.agents.served.shards import Elsewhere
+from ldpstream.agents.state.cells import decode_final
+from ldpstream.agents.state.records import Name
 from ldpstream.agents.state.view import WindowInfo
 
+DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
+"""Held while what a policy means is worked out."""
 _WINDOW_COLUMNS: Final = ("start", "end", "n", "late", "final", "published")
+_DIGITS: Final = 9
+
+
+@dataclass(frozen=True)
+class _Page:
+    """At most `number` windows: the oldest after `after_ms` if `forward`, else the newest."""
+
+    number: int
+    forward: bool
+    after_ms: int | None
 
 
 async def health(request: web.Request) -> web.Response:
@@ -99,7 +120,7 @@ async def window_list(request: web.Request) -> web.Response:
     """
     served = readable_collection(request)
     form = wanted_format(request)
-    page = read_page(request.query)
+    page = _read_page(request.query)
     from_ms, to_ms = read_time(request.query, "from"), read_time(request.query, "to")
     chosen = [
         info
@@ -129,6 +150,45 @@ async def window_list(request: web.Request) -> web.Response:
     )
 
 
+def _read_page(query: MultiMapping[str]) -> _Page:
+    """Return which windows of a span are asked for.
+
+    Raises:
+        AnswerError: 400, for an invalid number, or contradicting parameters.
+    """
+    given = [name for name in ("last", "all", "limit", "after") if name in query]
+    forward = "limit" in query or "after" in query
+    if forward and ("last" in query or "all" in query):
+        raise AnswerError(400, f"{given[0]}: expected last or all, or limit and after, not both")
+    after_ms = read_time(query, "after")
+    if forward:
+        return _Page(_read_number(query, "limit"), True, after_ms)
+    if _read_flag(query, "all"):
+        if "last" in query:
+            raise AnswerError(400, "last: expected last or all=true, got both")
+        return _Page(WINDOWS_LIMIT, False, None)
+    return _Page(_read_number(query, "last"), False, None)
+
+
+def _read_number(query: MultiMapping[str], name: str) -> int:
+    text = query.get(name)
+    if text is None:
+        return WINDOWS_DEFAULT
+    number = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
+    if not 1 <= number <= WINDOWS_LIMIT:
+        raise AnswerError(
+            400, f"{name}: expected a whole number in 1..{WINDOWS_LIMIT}, got {text[:40]!r}"
+        )
+    return number
+
+
+def _read_flag(query: MultiMapping[str], name: str) -> bool:
+    text = query.get(name, "false")
+    if text not in ("true", "false"):
+        raise AnswerError(400, f"{name}: expected true or false, got {text[:40]!r}")
+    return text == "true"
+
+
 def _within(info: WindowInfo, from_ms: int | None, to_ms: int | None) -> bool:
     return (from_ms is None or info.start_ms >= from_ms) and (to_ms is None or info.end_ms <= to_ms)
 
@@ -141,6 +201,25 @@ def _link(request: web.Request, relation: str, moved: tuple[str, int]) -> str:
 
 def _window_row(one: WindowState) -> list[Cell]:
     return [one.window.start, one.window.end, one.n, one.late, one.final, one.published]
+
+
+async def stored_final(request: web.Request) -> web.Response:
+    """Answer the final document of a window, as it was stored and published."""
+    served = readable_collection(request)
+    form = wanted_format(request)
+    start_ms, window = read_time(request.match_info, "start"), served.context.window
+    record = None
+    if start_ms is not None and start_ms % window.hop_ms == 0:
+        record = served.replicas[0].cells.get(Name("final", start_ms // window.hop_ms))
+    if record is None:
+        raise AnswerError(404, "start: expected the start of a final window that is still kept")
+    body = decode_final(record.value)
+    tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
+    if known_tags(request) & {tag, "*"}:
+        return tagged(request, Answer(tag, None), form)
+    if form == "csv":
+        body = document_csv(EstimateDocument.model_validate_json(body))
+    return tagged(request, Answer(tag, body), form)
 
 
 async def _described(request: web.Request, served: Described) -> Collection:

@@ -1,19 +1,36 @@
 """Certificates of collections: proved once for each spec, off the event loop, and kept."""
 
+import json
 import time
+from dataclasses import dataclass
 from typing import Final
+
+from aiohttp import web
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.http.apart import AbortedError
-from ldpstream.agents.http.compute_queue import ComputeQueues
-from ldpstream.agents.http.job import Proof
-from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.http.question import CHEAP_BYTES
+from ldpstream.agents.http.computing import CHEAP_BYTES, ComputeQueues
+from ldpstream.agents.http.requests import AnswerError
+from ldpstream.agents.privacy.certificate import certify_collection
 
 LIMIT_SECONDS: Final = 30.0
 """How long one may take: costly answers of others wait meanwhile."""
 _AGAIN_SECONDS: Final = 600.0
 """How long one that took too long or too much memory is refused without another try."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A collection's certificate, which depends on its configuration alone."""
+
+    def tag(self, config: CollectionConfig) -> str:
+        """Return the fingerprint of the spec that is proved."""
+        return config.spec.fingerprint.hex()
+
+    def body(self, config: CollectionConfig) -> bytes:
+        """Return what `ldpstream certify` prints of the collection, as JSON."""
+        proved = certify_collection(config.name, config.spec, config.spread)
+        return json.dumps(proved, ensure_ascii=False, allow_nan=False).encode()
 
 
 class Certificates:
@@ -58,3 +75,6 @@ class Certificates:
         until, text = self._refused.get(key, (0.0, ""))
         if time.monotonic() < until:
             raise AnswerError(503, text)
+
+
+CERTIFICATES: Final = web.AppKey("certificates", Certificates)

@@ -5,7 +5,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final
 
-from ldpstream.agents.http.access import Network
+from ldpstream.agents.http.addresses import Network
 
 HEADER_SECONDS: Final = 10.0
 """From the connection, or a further request's first byte, to the end of the headers."""

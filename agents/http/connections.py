@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from ldpstream.agents.http.access import forwarded_for, is_trusted, peer_name
+from ldpstream.agents.http.addresses import forwarded_for, is_trusted, peer_name
 from ldpstream.agents.http.connection import (
     BODY_SECONDS,
     BUSY,

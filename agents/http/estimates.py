@@ -1,49 +1,58 @@
-"""Estimates of any span, and stored finals: computed off the event loop, with ETags.
+"""Answers an estimate of any span, from the request to the response.
 
-An answer's ETag is a hash of everything that the answer depends on. So all workers give the same
-one, and a reader that has the answer gets a 304 without any estimation.
+What is asked is read and held against the limits first. Then the request waits for its turn, its
+span is checked and read from the state, and `ldpstream.agents.http.computing` computes the answer.
+
+The ETag is a hash of everything that the answer depends on. So all workers give the same one, and a
+reader that has the answer gets a 304 without any estimation.
 """
 
-import hashlib
 import time
 from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import ETag, web
+from multidict import MultiMapping
+from pydantic import ValidationError
 
-from ldpstream.agents.document import EstimateDocument, EstimateOptions
-from ldpstream.agents.document.flat import document_csv
-from ldpstream.agents.http.job import Answer, Job, answer_bytes
-from ldpstream.agents.http.lookup import (
-    BODIES,
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.http.computing import QUEUES, Answer, Job, answer_bytes, check_cost
+from ldpstream.agents.http.declared import CONTENT_TYPES, Format
+from ldpstream.agents.http.receiving import BODIES
+from ldpstream.agents.http.requests import (
+    BODY_BYTES,
     METRICS,
-    QUEUES,
-    being_read,
-    check_span,
-    is_final,
-    kept_windows,
-    readable_collection,
-)
-from ldpstream.agents.http.parameters import (
-    CONTENT_TYPES,
     AnswerError,
-    Format,
     read_time,
+    readable_collection,
     wanted_format,
 )
-from ldpstream.agents.http.question import (
-    BODY_BYTES,
-    address_options,
-    body_options,
-    check_cost,
-    read_body,
-)
 from ldpstream.agents.partition.answers import answer as snapshot_of
+from ldpstream.agents.partition.answers import first_kept
+from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.offered import read_options, request_options
+from ldpstream.agents.query.options import QUERIES_LIMIT, WORDS, EstimateOptions, EstimateRequest
 from ldpstream.agents.served.served import ServedCollection
-from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.view import BehindError, add_up
+from ldpstream.agents.state.view import BehindError, WindowInfo, add_up, windows
+from ldpstream.estimators.bounds.options import FALLBACK
+from ldpstream.estimators.bounds.pays import MOST
+from ldpstream.mechanisms.base.times import format_time
+from ldpstream.mechanisms.domains.parse import Domain
 
+VALUES_LIMIT: Final = 100_000
+"""Values in one list."""
+CELLS_LIMIT: Final = 20_000_000
+"""Number of ranges and linear queries times values of the domain; one query is always allowed."""
+QUANTILE_VALUES_LIMIT: Final = 10_000
+"""The largest domain for quantiles, except those that are published anyway.
+
+Each quantile's bounds weigh all prefixes against all values: the work grows with the square.
+"""
+LIKELIHOOD_LIMIT: Final = 35_000
+"""Number of bounds by likelihood, times (100 + values of the domain).
+
+The time of one grows like this; all together take some seconds.
+"""
 _CHECK_AGAIN: Final = "private, no-cache"
 """Any answer may change: late reports are counted even after a final, and another spec, other
 windows or `ldpstream reset` put another final at the same URL. Revalidation is cheap."""
@@ -68,23 +77,112 @@ async def estimate_posted(request: web.Request) -> web.Response:
     return await _answer(request, served, given, options)
 
 
-async def stored_final(request: web.Request) -> web.Response:
-    """Answer the final document of a window, as it was stored and published."""
-    served = readable_collection(request)
-    form = wanted_format(request)
-    start_ms, window = read_time(request.match_info, "start"), served.context.window
-    record = None
-    if start_ms is not None and start_ms % window.hop_ms == 0:
-        record = served.replicas[0].cells.get(Name("final", start_ms // window.hop_ms))
-    if record is None:
-        raise AnswerError(404, "start: expected the start of a final window that is still kept")
-    body = decode_final(record.value)
-    tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
-    if _known(request) & {tag, "*"}:
-        return _tagged(request, Answer(tag, None), form)
-    if form == "csv":
-        body = document_csv(EstimateDocument.model_validate_json(body))
-    return _tagged(request, Answer(tag, body), form)
+def address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
+    """Return the collection's options, replaced where the URL asks for something else.
+
+    Raises:
+        AnswerError: 400, naming the parameter and what was expected.
+    """
+    asked = {word: query.getall(word) for word in query}
+    for word, texts in asked.items():
+        if len(texts) > QUERIES_LIMIT:
+            what = f"at most {QUERIES_LIMIT} of them, got {len(texts)}"
+            raise AnswerError(400, f"{word}: expected {what}")
+    try:
+        options = read_options(config.options, config.spec, asked)
+        about = config.attributes.get(options.attribute or "", config)
+        _check_size(options, about.options, about.spec.domain.estimated)
+    except QueryError as error:
+        raise AnswerError(400, str(error)) from error
+    return options
+
+
+def read_body(raw: bytes) -> EstimateRequest:
+    """Return the request in a body.
+
+    Raises:
+        AnswerError: 400, naming the first invalid key and what was expected.
+    """
+    try:
+        return EstimateRequest.model_validate_json(raw)
+    except ValidationError as error:
+        detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        where, problem = ".".join(map(str, detail["loc"])) or "body", detail["msg"]
+        raise AnswerError(400, f"{where}: {problem[:1].lower()}{problem[1:200]}") from error
+
+
+def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
+    """Return the collection's options, replaced where a body asks for something else.
+
+    Raises:
+        AnswerError: 400, naming the key and what was expected.
+    """
+    about = config.attributes.get(asked.attribute or "", config)
+    domain = about.spec.domain.estimated
+    try:
+        # Weights by label expand to the whole domain: check their number before that.
+        _check_work(len(asked.ranges or ()), len(asked.linear or ()), about.options, domain)
+        options = request_options(config.options, config.spec, asked)
+        _check_size(options, about.options, domain)
+    except QueryError as error:
+        raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error
+    return options
+
+
+def _check_size(options: EstimateOptions, published: EstimateOptions, domain: Domain) -> None:
+    """Refuse a document that would be too large, or take too much to compute.
+
+    `published` are the options of the collection's own documents.
+
+    Raises:
+        QueryError: naming the word.
+    """
+    size = domain.size
+    listed = size if options.top is None else min(options.top, size)
+    if listed > VALUES_LIMIT:
+        raise QueryError("top", f"at most {VALUES_LIMIT} of the domain's {size} values")
+    if size > QUANTILE_VALUES_LIMIT and not {*options.quantiles} <= {*published.quantiles}:
+        raise QueryError(
+            "quantile", f"a domain of at most {QUANTILE_VALUES_LIMIT} values, got {size}"
+        )
+    _check_work(len(options.ranges), len(options.linear), published, domain)
+    if options.method not in FALLBACK:
+        return
+    asked = _by_likelihood(options, size)
+    most = max(LIKELIHOOD_LIMIT // (100 + size), _by_likelihood(published, size))
+    if asked > most:
+        raise QueryError(
+            "method",
+            f"padded or another, or at most {most} values, ranges and quantiles together with "
+            f"{options.method} over {size} values, got {asked}",
+        )
+
+
+def _check_work(ranges: int, linear: int, published: EstimateOptions, domain: Domain) -> None:
+    """Refuse more ranges and linear queries than memory allows.
+
+    As many as are `published` are always allowed.
+
+    Raises:
+        QueryError: naming the word.
+    """
+    often = len(published.ranges) + len(published.linear)
+    most = max(1, often, CELLS_LIMIT // domain.size)
+    if ranges + linear > most:
+        raise QueryError(
+            "range" if ranges else "linear",
+            f"at most {most} ranges and linear queries together over {domain.size} values, "
+            f"got {ranges + linear}",
+        )
+
+
+def _by_likelihood(options: EstimateOptions, size: int) -> int:
+    """Return how many shares and quantiles are bounded by likelihood."""
+    if options.method not in FALLBACK:
+        return 0
+    listed = size if options.top is None else min(options.top, size)
+    queries = len(options.ranges) + len(options.quantiles)
+    return queries + (listed if size <= MOST else 0)
 
 
 async def _answer(
@@ -126,20 +224,81 @@ async def _answer(
 
         # 3. Add up, compute the tag, and estimate unless the reader has the answer.
         begun = time.monotonic()
-        answer = await compute(config, make, _known(request))
+        answer = await compute(config, make, known_tags(request))
     if answer.body is not None:
-        request.app[METRICS].computed(config.name, seconds=time.monotonic() - begun)
-    return _tagged(request, answer, form)
+        request.app[METRICS].answer_seconds.labels(config.name).observe(time.monotonic() - begun)
+    return tagged(request, answer, form)
 
 
-def _known(request: web.Request) -> frozenset[str]:
+def check_span(
+    served: ServedCollection, start_ms: int | None, end_ms: int | None
+) -> tuple[int, int]:
+    """Return the span if it consists of whole panes that have not expired.
+
+    Raises:
+        AnswerError: 400, naming the parameter and what was expected; 410, where a part of the span
+            has expired.
+    """
+    if start_ms is None or end_ms is None:
+        missing = "start" if start_ms is None else "end"
+        raise AnswerError(400, f"{missing}: expected start and end, or neither")
+    window = served.context.window
+    for name, time_ms in (("start", start_ms), ("end", end_ms)):
+        if not window.earliest_ms <= time_ms <= window.latest_ms:
+            raise AnswerError(400, f"{name}: expected a time within the years 1 to 9999")
+        if time_ms % window.pane_ms:
+            below_ms = time_ms - time_ms % window.pane_ms
+            raise AnswerError(
+                400,
+                f"{name}: expected the edge of a pane of {window.pane_ms} ms, such as "
+                f"{format_time(below_ms)}, got {format_time(time_ms)}",
+            )
+    if start_ms >= end_ms:
+        raise AnswerError(400, f"end: expected a time after start, got {format_time(end_ms)}")
+    kept_ms = first_kept(served.context, served.replicas) * window.pane_ms
+    if start_ms < kept_ms:
+        raise AnswerError(
+            410,
+            f"start: expected {format_time(kept_ms)} or later, because older reports have expired, "
+            f"got {format_time(start_ms)}",
+        )
+    return start_ms, end_ms
+
+
+def is_final(served: ServedCollection, end_ms: int) -> bool:
+    """Return whether all windows up to the edge of a pane are final."""
+    head, window = served.replicas[0].head, served.context.window
+    return head is not None and end_ms // window.pane_ms <= window.closing(head.final)
+
+
+def kept_windows(served: ServedCollection) -> list[WindowInfo]:
+    """Return the windows with reports of which no part has expired, in order.
+
+    Raises:
+        AnswerError: 503, where a replica is behind another one.
+    """
+    kept_ms = first_kept(served.context, served.replicas) * served.context.window.pane_ms
+    try:
+        found = windows(served.context, served.replicas)
+    except BehindError as error:
+        raise being_read(served) from error
+    return [info for info in found if info.start_ms >= kept_ms]
+
+
+def being_read(served: ServedCollection) -> AnswerError:
+    """Return the error for a state whose partitions have not been read equally far."""
+    return AnswerError(503, f"{served.config.name}: its state is being read; try again")
+
+
+def known_tags(request: web.Request) -> frozenset[str]:
     """Return the tags that the reader has, from If-None-Match; a star stands for any."""
     if request.method == "POST":
         return frozenset()
     return frozenset([one.value for one in request.if_none_match or ()])
 
 
-def _tagged(request: web.Request, answer: Answer, form: Format) -> web.Response:
+def tagged(request: web.Request, answer: Answer, form: Format) -> web.Response:
+    """Return the response with an answer and its tag: 304 without a body if the reader has it."""
     has = answer.body is None
     response = web.Response(
         status=304 if has else 200,

@@ -10,9 +10,8 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.http.feed import Feed, Feeds, TooManyReadersError
-from ldpstream.agents.http.lookup import FEEDS, METRICS, readable_collection
-from ldpstream.agents.http.parameters import AnswerError, read_time
+from ldpstream.agents.http.feed import FEEDS, Feed, Feeds, TooManyReadersError
+from ldpstream.agents.http.requests import METRICS, AnswerError, read_time, readable_collection
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
@@ -29,8 +28,8 @@ async def events(request: web.Request) -> web.StreamResponse:
     after_ms = _read_after(request)
     feeds = request.app[FEEDS]
     try:
-        streaming = request.app[METRICS].streaming(served.config.name)
-        with feeds.reading(served) as feed, streaming:
+        streaming = request.app[METRICS].http_streams.labels(served.config.name)
+        with feeds.reading(served) as feed, streaming.track_inprogress():
             return await _stream(request, feeds, feed, after_ms)
     except TooManyReadersError as error:
         raise AnswerError(503, str(error)) from error

@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
+from aiohttp import web
+
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.http.compute_queue import ComputeQueues
-from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.computing import ComputeQueues
+from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.partition.answers import answer, told_of
 from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.served.served import ServedCollection
@@ -200,3 +202,6 @@ class Feeds:
         self.closed = True
         for feed in self._feeds.values():
             feed.wake()
+
+
+FEEDS: Final = web.AppKey("feeds", Feeds)

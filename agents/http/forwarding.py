@@ -11,10 +11,10 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
-from ldpstream.agents.http.access import FORWARDED_FOR
-from ldpstream.agents.http.lookup import BODIES, SHARDS
-from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.http.question import BODY_BYTES
+from ldpstream.agents.http.addresses import FORWARDED_FOR
+from ldpstream.agents.http.declared import Handler
+from ldpstream.agents.http.receiving import BODIES
+from ldpstream.agents.http.requests import BODY_BYTES, SHARDS, AnswerError
 from ldpstream.agents.served.shards import Shards
 
 FORWARDED: Final = "Ldpstream-Forwarded"
@@ -41,6 +41,7 @@ def add_forwarding(app: web.Application, shards: Shards) -> None:
     """Let an application forward requests; connections are kept while it runs."""
     app[SHARDS] = shards
     app[FORWARDING] = Forwarding(shards)
+    app.middlewares.append(_forward)
     app.cleanup_ctx.append(_connections)
     app.on_shutdown.append(_end_answers)
 
@@ -100,6 +101,15 @@ class Forwarding:
 
 
 FORWARDING: Final = web.AppKey("forwarding", Forwarding)
+
+
+@web.middleware
+async def _forward(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Forward a request about a collection of another shard; answer any other here."""
+    name = request.match_info.get("name", "")
+    if request.app[SHARDS].elsewhere(name):
+        return await request.app[FORWARDING].answer(request, name)
+    return await handler(request)
 
 
 async def _connections(app: web.Application) -> AsyncIterator[None]:

@@ -1,11 +1,6 @@
 """The operations of the API: one table, from which the routes and `/openapi.json` follow."""
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
-
-from aiohttp import web
-from pydantic import BaseModel
 
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
@@ -19,62 +14,18 @@ from ldpstream.agents.document.answers import (
     WindowList,
 )
 from ldpstream.agents.http import api
-from ldpstream.agents.http.estimates import estimate, estimate_posted, stored_final
-from ldpstream.agents.http.events import events
-from ldpstream.agents.http.parameters import (
+from ldpstream.agents.http.declared import (
     ESTIMATE,
     EVENTS,
     FINGERPRINT,
     FORMAT,
     STATUS,
     WINDOWS,
-    Parameter,
+    Operation,
 )
+from ldpstream.agents.http.estimates import estimate, estimate_posted
+from ldpstream.agents.http.events import events
 from ldpstream.agents.query.options import EstimateRequest
-
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Operation:
-    """One operation.
-
-    `answer` is the model of a JSON answer, None for text of type `text`. `errors` are statuses that
-    answer with a `Problem`, in addition to those that follow from its path and `public`. `unready`:
-    503 answers with `answer`, too; `endless`: the answer is a stream; `public`: it needs no token;
-    `csv`: it can answer CSV; `tagged`: it has an ETag. With a `body`, a JSON model, it is a POST.
-    """
-
-    path: str
-    summary: str
-    handler: Handler
-    answer: type[BaseModel] | None
-    parameters: tuple[Parameter, ...] = ()
-    errors: tuple[int, ...] = ()
-    unready: bool = False
-    endless: bool = False
-    public: bool = False
-    text: str = "text/plain"
-    csv: bool = False
-    tagged: bool = False
-    body: type[BaseModel] | None = None
-
-    @property
-    def method(self) -> str:
-        """The HTTP method, as OpenAPI writes it."""
-        return "get" if self.body is None else "post"
-
-    @property
-    def refusals(self) -> frozenset[int]:
-        """All statuses that answer with a `Problem`."""
-        found = {400, 421, *self.errors}
-        if not self.public:
-            found |= {401, 403}
-        if "{name}" in self.path:
-            # 503: no worker of the collection's shard answers.
-            found |= {404, 503}
-        return frozenset(found)
-
 
 OPERATIONS: Final = (
     Operation(
@@ -134,7 +85,7 @@ OPERATIONS: Final = (
     Operation(
         path="/api/collections/{name}/finals/{start}",
         summary="The stored final document of a window",
-        handler=stored_final,
+        handler=api.stored_final,
         answer=EstimateDocument,
         parameters=(FORMAT, FINGERPRINT),
         csv=True,

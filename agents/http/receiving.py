@@ -123,3 +123,6 @@ class Bodies:
             del self._of_peer[peer], self._held_bytes[peer]
         # Free the memory now: the request lives until its task notices.
         arrival.pieces.clear()
+
+
+BODIES: Final = web.AppKey("bodies", Bodies)

@@ -9,10 +9,11 @@ from typing import Final
 
 from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.config.secret import Secret, SecretError
-from ldpstream.agents.http.access import Access, Network, TokenError, is_loopback
+from ldpstream.agents.http.addresses import Network, is_loopback
 from ldpstream.agents.http.app import build_http
 from ldpstream.agents.http.connection import Bounds
 from ldpstream.agents.http.listening import HttpUnavailableError, listening
+from ldpstream.agents.http.requests import Access, TokenError
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.served.served import ServedPipeline
 from ldpstream.agents.served.shards import Shards

@@ -9,7 +9,7 @@ device, and never a value that the configuration does not list.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from itertools import accumulate
 from typing import Final
 
@@ -85,7 +85,7 @@ def _add_histogram(
 
 
 class Metrics(ProcessMetrics):
-    """The metrics of one worker."""
+    """The metrics of one worker: public ones are counted or observed where they arise."""
 
     def __init__(self, *, registry: CollectorRegistry | None = None) -> None:
         super().__init__(registry)
@@ -115,7 +115,7 @@ class Metrics(ProcessMetrics):
             ["collection"],
             registry=registry,
         )
-        self._refused_orders = Counter(
+        self.refused_orders = Counter(
             "ldpstream_refused_orders",
             "Invalid messages of the control topic, from its beginning at each start",
             ["collection"],
@@ -139,34 +139,34 @@ class Metrics(ProcessMetrics):
             ["collection", "partition"],
             registry=registry,
         )
-        self._flush = Histogram(
+        self.flush_seconds = Histogram(
             "ldpstream_flush_seconds",
             "Time of a flush, from its first record sent to its commit record read back",
             ["collection"],
             buckets=_TIME_BUCKETS_SECONDS,
             registry=registry,
         )
-        self._http = Histogram(
+        self.http_seconds = Histogram(
             "ldpstream_http_seconds",
             "Time from a request to its answer, by operationId of /openapi.json and status",
             ["operation", "status"],
             buckets=_TIME_BUCKETS_SECONDS,
             registry=registry,
         )
-        self._streams = Gauge(
+        self.http_streams = Gauge(
             "ldpstream_http_streams",
             "Open streams of live updates, of at most 64",
             ["collection"],
             registry=registry,
         )
-        self._answer = Histogram(
+        self.answer_seconds = Histogram(
             "ldpstream_answer_seconds",
             "Time to compute an estimate that is asked for over HTTP, without the wait for a turn",
             ["collection"],
             buckets=_TIME_BUCKETS_SECONDS,
             registry=registry,
         )
-        self._final_age = Histogram(
+        self.final_age_seconds = Histogram(
             "ldpstream_final_age_seconds",
             "Time from the end of a window to the publication of its final",
             ["collection"],
@@ -197,11 +197,11 @@ class Metrics(ProcessMetrics):
                 if reason not in without:
                     self._rejected.labels(name, reason)
             self._lost_offsets.labels(name)
-            self._streams.labels(name)
-            for histogram in (self._flush, self._answer, self._final_age):
+            self.http_streams.labels(name)
+            for histogram in (self.flush_seconds, self.answer_seconds, self.final_age_seconds):
                 histogram.labels(name)
             self._delays.add(name, Delays())
-            self._refused_orders.labels(name)
+            self.refused_orders.labels(name)
         self.registry.register(PipelineCollector(pipeline, self._documents))
 
     def won(self, collection: str, outcome: Outcome, *, accepted: str | None = None) -> None:
@@ -219,30 +219,6 @@ class Metrics(ProcessMetrics):
             self._rejected.labels(collection, reason).inc(count)
         self._lost_offsets.labels(collection).inc(outcome.lost_offsets)
         self._delays.add(collection, outcome.delays)
-
-    def flushed(self, collection: str, *, seconds: float) -> None:
-        """Record one flush that won, from its first record sent until its commit was read back."""
-        self._flush.labels(collection).observe(seconds)
-
-    def answered(self, operation: str, status: int, *, seconds: float) -> None:
-        """Record one HTTP answer, from the request until it is ready to be sent."""
-        self._http.labels(operation, str(status)).observe(seconds)
-
-    def streaming(self, collection: str) -> AbstractContextManager[object]:
-        """Count a stream of live updates during a block."""
-        return self._streams.labels(collection).track_inprogress()
-
-    def computed(self, collection: str, *, seconds: float) -> None:
-        """Record how long computing an estimate for HTTP took."""
-        self._answer.labels(collection).observe(seconds)
-
-    def published(self, collection: str, *, age_seconds: float) -> None:
-        """Record how long after the end of its window a final was published."""
-        self._final_age.labels(collection).observe(age_seconds)
-
-    def refused_order(self, collection: str) -> None:
-        """Count an invalid message of the control topic."""
-        self._refused_orders.labels(collection).inc()
 
     def packed(self, collection: str, what: str, count: int) -> None:
         """Count packed messages by outcome, or ("reread") offsets read from the source."""

@@ -16,8 +16,8 @@ from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 from ldpstream.agents.config import CollectionConfig, Config, WorkerConfig
 from ldpstream.agents.http.connection import Bounds
 from ldpstream.agents.http.listening import listening
-from ldpstream.agents.http.parameters import AnswerError
 from ldpstream.agents.http.probes import answer_health, answer_metrics, answer_readiness
+from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.http.serve import worker_access
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.declare import TopicError

@@ -257,7 +257,7 @@ class Engine:
                 *(self.title, outcome.switched),
             )
         metrics.won(name, outcome, accepted=self._accepted)
-        metrics.flushed(name, seconds=seconds)
+        metrics.flush_seconds.labels(name).observe(seconds)
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""

@@ -285,7 +285,7 @@ class Pipeline:
             try:
                 order = decode_control(record.value or b"")
             except ControlError as error:
-                self.metrics.refused_order(engine.config.name)
+                self.metrics.refused_orders.labels(engine.config.name).inc()
                 # Topics are read from the beginning at every start.
                 log.log(
                     logging.DEBUG if record.topic in bad else logging.WARNING,

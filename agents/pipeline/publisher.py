@@ -101,9 +101,9 @@ class Publisher:
         state.mark_published()
         if not self._engine.context.accepted:
             now_ms, name = self._services.clock.now_ms(), self._engine.config.name
+            ages = self._services.metrics.final_age_seconds.labels(name)
             for _, end_ms in spans:
-                age_seconds = (now_ms - end_ms) / 1000
-                self._services.metrics.published(name, age_seconds=age_seconds)
+                ages.observe((now_ms - end_ms) / 1000)
         self._estimated(EstimateDocument.model_validate_json(found[-1].content))
 
     async def _publish_provisional(self) -> None:

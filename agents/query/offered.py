@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.options import SETTINGS, WORDS, EstimateOptions, EstimateRequest
@@ -12,6 +12,8 @@ from ldpstream.estimators.bounds.projection import CORRELATED
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_SHOWN: Final = 40  # characters of a text in a refusal
 
 
 def read_options(
@@ -26,7 +28,7 @@ def read_options(
         QueryError: naming the parameter, if it is invalid or does not fit the collection.
     """
     known = [(WORDS[word], texts) for word, texts in asked.items() if word in WORDS and texts]
-    return _with(defaults, spec, [(one, one.read(texts)) for one, texts in known])
+    return _with(defaults, spec, [(one, _read(one, texts)) for one, texts in known])
 
 
 def request_options(
@@ -41,12 +43,30 @@ def request_options(
     return _with(defaults, spec, [(one, value) for one, value in given if value is not None])
 
 
+def _read(setting: Setting, texts: Sequence[str]) -> Any:
+    """Return the value of one or more texts, in the form that a body has it.
+
+    Raises:
+        QueryError: for an invalid text.
+    """
+    values = []
+    for text in texts:
+        try:
+            values.append(setting.text.read(text))
+        except ValueError:
+            got = f"{setting.text.expected}, got {text[:_SHOWN]}"
+            raise QueryError(setting.word, got) from None
+    return values if setting.each else values[-1]
+
+
 def _with(
     defaults: EstimateOptions, spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]
 ) -> EstimateOptions:
     domain = _asked_about(spec, given).domain.estimated
     changes = {one.name: one.resolve(value, domain) for one, value in given}
-    options = replace(defaults.about(changes.get("attribute")), **changes)
+    attribute = changes.get("attribute")
+    own = defaults if attribute is None else defaults.about(attribute)
+    options = replace(own, **changes)
     if options.attribute is None:
         each = tuple((name, replace(one, **changes)) for name, one in defaults.of_attributes)
         options = replace(options, of_attributes=each)

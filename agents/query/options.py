@@ -6,22 +6,25 @@ of `/openapi.json`. The field of `EstimateOptions` with the same name holds the 
 is part of the ETag; with a `Key` it can be configured.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final, Literal, get_type_hints
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from ldpstream.agents.query.errors import refused
 from ldpstream.agents.query.queries import (
+    BoxRequest,
     Linear,
+    LinearRequest,
     Range,
+    RequestModel,
     check_areas,
     check_quantiles,
     make_linear,
     make_range,
-    parse_linear,
-    parse_range,
+    read_linear,
+    read_ranges,
 )
 from ldpstream.agents.query.settings import (
     FLAG,
@@ -39,7 +42,6 @@ from ldpstream.estimators.bounds.options import (
     SHARPEST,
     Estimand,
     Method,
-    OptionKeywords,
     Sampling,
 )
 from ldpstream.mechanisms.domains.parse import Domain
@@ -53,61 +55,12 @@ Projection = Literal["none", "simplex", "blocks", "power", "likelihood"]
 """`simplex`: the nearest distribution. `blocks`: the same, keeping each disclosed total. `power`:
 means under a power law fitted to all shares, then `blocks`. `likelihood`: the smoothest
 distribution that the reports do not contradict, where there is a likelihood."""
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 Time = Annotated[str, Field(max_length=40)] | int
 _Many = Field(max_length=QUERIES_LIMIT)
 
 
-class Asked(BaseModel):
-    """Base of requests: unknown keys are refused, so that none is misspelt and ignored."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
-
-
-class NamedQuery(Asked):
-    """A named query."""
-
-    name: str = Field(min_length=1, max_length=100)
-
-
-class BoxRequest(NamedQuery):
-    """A named range."""
-
-    bounds: list[Annotated[list[Finite], Field(min_length=2, max_length=2)]] = Field(
-        min_length=1,
-        description="[low, high], both included, or edges of bins; one pair per dimension",
-    )
-
-
-class LinearRequest(NamedQuery):
-    """A function of the value, whose mean is estimated."""
-
-    weights: list[Finite] | dict[str, Finite] = Field(
-        description="One weight per value in the domain's order (the last dimension fastest), or "
-        "by label, where missing ones weigh 0"
-    )
-
-
 def _top(top: int | str, _: Domain) -> int | None:
     return None if isinstance(top, str) else top
-
-
-def _ranges(asked: Sequence[str | BoxRequest], domain: Domain) -> tuple[Range, ...]:
-    return tuple(
-        parse_range(one, domain)
-        if isinstance(one, str)
-        else make_range(one.name, one.bounds, domain)
-        for one in asked
-    )
-
-
-def _linear(asked: Sequence[str | LinearRequest], domain: Domain) -> tuple[Linear, ...]:
-    return tuple(
-        parse_linear(one, domain, position)
-        if isinstance(one, str)
-        else make_linear(one.name, one.weights, domain)
-        for position, one in enumerate(asked, start=1)
-    )
 
 
 def _listed(top: Any) -> Any:
@@ -125,7 +78,7 @@ def _weights(given: Any) -> Any:
     return given
 
 
-class EstimateRequest(Asked):
+class EstimateRequest(RequestModel):
     """What is asked about a span; missing fields are as the collection publishes them."""
 
     start: Time | None = Field(default=None, description="First moment of whole panes; with end")
@@ -152,7 +105,7 @@ class EstimateRequest(Asked):
             help="The share between two values, both included, or on an interval between two edges "
             "of bins; one pair per dimension",
             each="range",
-            resolve=_ranges,
+            resolve=read_ranges,
         ),
     ] = None
     quantiles: Annotated[
@@ -170,7 +123,7 @@ class EstimateRequest(Asked):
             text=spelled("[NAME:]W,W,..."),
             help="The mean of a weight given for each value, in the domain's order",
             each="linear",
-            resolve=_linear,
+            resolve=read_linear,
         ),
     ] = None
     areas: Annotated[
@@ -277,17 +230,6 @@ class EstimateOptions:
     def about(self, attribute: str | None) -> "EstimateOptions":
         """Return the options of an attribute of records: its own if it has any."""
         return dict(self.of_attributes).get(attribute or "", self)
-
-    def keywords(self) -> OptionKeywords:
-        """Return how bounds are made, as the estimators' keyword arguments."""
-        return {
-            "confidence": self.confidence,
-            "method": self.method,
-            "estimand": self.estimand,
-            "simultaneous": self.simultaneous,
-            "sharpest": self.sharpest,
-            "sampling": self.sampling,
-        }
 
 
 SETTINGS: Final = tuple(

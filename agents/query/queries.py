@@ -1,16 +1,17 @@
 """Queries about the values of a domain: ranges, linear queries, areas and quantiles.
 
-They are parsed here, and checked to fit the domain.
+They are read here, from texts and bodies, and checked to fit the domain.
 """
 
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import BaseModel, ConfigDict, Field
 
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
@@ -20,7 +21,38 @@ _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact i
 _MAX_VALUES_WITH_AREAS: Final = 100_000
 _MAX_END: Final = 1e300  # differences of larger ones may overflow
 _MAX_WEIGHT: Final = 1e30  # squares of larger ones may overflow
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 _NAMED: Final = re.compile(r"(?:([A-Za-z0-9._-]{1,40}):)?(.*)", re.DOTALL)
+
+
+class RequestModel(BaseModel):
+    """Base of requests: unknown keys are refused, so that none is misspelt and ignored."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class _NamedQuery(RequestModel):
+    """A named query."""
+
+    name: str = Field(min_length=1, max_length=100)
+
+
+class BoxRequest(_NamedQuery):
+    """A named range."""
+
+    bounds: list[Annotated[list[Finite], Field(min_length=2, max_length=2)]] = Field(
+        min_length=1,
+        description="[low, high], both included, or edges of bins; one pair per dimension",
+    )
+
+
+class LinearRequest(_NamedQuery):
+    """A function of the value, whose mean is estimated."""
+
+    weights: list[Finite] | dict[str, Finite] = Field(
+        description="One weight per value in the domain's order (the last dimension fastest), or "
+        "by label, where missing ones weigh 0"
+    )
 
 
 @dataclass(frozen=True)
@@ -29,6 +61,20 @@ class Range:
 
     name: str
     bounds: tuple[tuple[int, int], ...]
+
+
+def read_ranges(asked: Sequence[str | BoxRequest], domain: Domain) -> tuple[Range, ...]:
+    """Return the ranges that are asked for, as texts or in a body.
+
+    Raises:
+        QueryError: for one that does not fit the domain.
+    """
+    return tuple(
+        parse_range(one, domain)
+        if isinstance(one, str)
+        else make_range(one.name, one.bounds, domain)
+        for one in asked
+    )
 
 
 def parse_range(text: str, domain: Domain) -> Range:
@@ -115,6 +161,16 @@ class Linear:
     def __repr__(self) -> str:
         """Return a text that differs whenever a weight does: ETags are made from it."""
         return f"Linear({self.name!r}, {hashlib.sha256(self.weights.tobytes()).hexdigest()})"
+
+
+def read_linear(asked: Sequence[str | LinearRequest], domain: Domain) -> tuple[Linear, ...]:
+    """Return the same for linear queries."""
+    return tuple(
+        parse_linear(one, domain, position)
+        if isinstance(one, str)
+        else make_linear(one.name, one.weights, domain)
+        for position, one in enumerate(asked, start=1)
+    )
 
 
 def parse_linear(text: str, domain: Domain, position: int) -> Linear:

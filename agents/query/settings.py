@@ -4,7 +4,7 @@ URLs and command lines are text, request bodies JSON, configurations TOML. A `Se
 and JSON become a value of the options, a `Key` how TOML does.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, get_args
 
@@ -19,7 +19,6 @@ Resolve = Callable[[Any, Domain], Any]
 """Turns a value into that of the options; raises QueryError if it does not fit the domain."""
 
 _DIGITS: Final = 18  # of a whole number: reading very long ones is slow
-_SHOWN: Final = 40  # characters of a text in a refusal
 
 
 def as_it_is(value: Any, _: Domain) -> Any:
@@ -64,21 +63,6 @@ class Setting:
         """The parameter's help, after its form if the schema does not say it."""
         spelled = self.text.form is not None and self.text.schema == {"type": "string"}
         return f"{self.text.form}: {self.help}" if spelled else self.help
-
-    def read(self, texts: Sequence[str]) -> Any:
-        """Return the value of one or more texts, in the form that a body has it.
-
-        Raises:
-            QueryError: for an invalid text.
-        """
-        values = []
-        for text in texts:
-            try:
-                values.append(self.text.read(text))
-            except ValueError:
-                got = f"{self.text.expected}, got {text[:_SHOWN]}"
-                raise QueryError(self.word, got) from None
-        return values if self.each else values[-1]
 
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler

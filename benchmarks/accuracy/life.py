@@ -40,8 +40,8 @@ from benchmarks.accuracy.life_crowd import (
 from benchmarks.accuracy.life_table import LEVEL, Cell, print_table
 from benchmarks.accuracy.repeated import AffineSums
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.document.basis import of_attribute, sampling_between
-from ldpstream.agents.document.build import active_devices
+from ldpstream.agents.document.build import active_devices, of_attribute, sampling_between
+from ldpstream.agents.document.estimates import bound_keywords
 from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
@@ -248,7 +248,7 @@ def _covered(
 
 
 def _of(sums: list[AffineSums], statistics: Integers, n: int, options: EstimateOptions) -> Floats:
-    found = [bound(part.at(statistics), n, Options(**options.keywords())) for part in sums]
+    found = [bound(part.at(statistics), n, Options(**bound_keywords(options))) for part in sums]
     ends = [[one.low for one in found], [one.high for one in found]]
     return np.stack([np.concatenate(end, axis=1) for end in ends])
 

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from ldpstream.agents.python.plans import certify, plan, write_channel
     from ldpstream.agents.python.reports import ReportSet, estimate, privatize, read_reports
     from ldpstream.agents.python.showing import plot, to_frame
-    from ldpstream.agents.query.options import BoxRequest, EstimateRequest, LinearRequest
+    from ldpstream.agents.query.options import EstimateRequest
+    from ldpstream.agents.query.queries import BoxRequest, LinearRequest
     from ldpstream.agents.testing.driver import Driver
     from ldpstream.mechanisms.channels.certificate import Certificate
 
@@ -64,7 +65,8 @@ _HOMES = {
     "ldpstream.agents.python.plans": "certify plan write_channel",
     "ldpstream.agents.python.reports": "ReportSet estimate privatize read_reports",
     "ldpstream.agents.python.showing": "plot to_frame",
-    "ldpstream.agents.query.options": "BoxRequest EstimateRequest LinearRequest",
+    "ldpstream.agents.query.options": "EstimateRequest",
+    "ldpstream.agents.query.queries": "BoxRequest LinearRequest",
     "ldpstream.agents.testing.driver": "Driver",
     "ldpstream.mechanisms.channels.certificate": "Certificate",
 }

@@ -21,8 +21,8 @@ from ldpstream.agents.document.answers import (
     Problem,
     Readiness,
 )
-from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.http.question import read_body
+from ldpstream.agents.http.estimates import read_body
+from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.partition.clock import Control, ControlError, decode_control, encode_control
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.cells import (

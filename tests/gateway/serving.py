@@ -19,7 +19,7 @@ from ldpstream.agents.gateway.app import MEDIA_TYPE, Served
 from ldpstream.agents.gateway.remembered import Remembered
 from ldpstream.agents.gateway.run import taking_uploads
 from ldpstream.agents.gateway.uploads import Uploads
-from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.requests import Access
 from ldpstream.agents.metrics.gateway import GatewayMetrics
 from ldpstream.mechanisms import CollectionSpec, decode_frame
 

@@ -9,10 +9,15 @@ import pytest
 
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.http.compute_queue import ComputeQueues
-from ldpstream.agents.http.job import answer_bytes
-from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.http.question import ANSWERS_BYTES, CHEAP_BYTES, WAITING_LIMIT, check_cost
+from ldpstream.agents.http.computing import (
+    ANSWERS_BYTES,
+    CHEAP_BYTES,
+    WAITING_LIMIT,
+    ComputeQueues,
+    answer_bytes,
+    check_cost,
+)
+from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.query.queries import Linear, Range
 from tests.property.documents import collection, totals
 

@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import binom
 
 import ldpstream as ldp
-from ldpstream.agents.document.basis import of_attribute
+from ldpstream.agents.document.build import of_attribute
+from ldpstream.agents.document.estimates import bound_keywords
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_values
 from tests.exact.enumeration import accumulated
@@ -42,9 +43,9 @@ def test_bounds_of_an_attribute_cover_the_share_among_all_who_report(epsilon: fl
         totals = WindowTotals(0, 0, statistic, DEVICES, late=0, rejected=0)
         own, options = of_attribute(collection, "b", totals, collection.options)
         truth = np.bincount(values[1], minlength=len(SHARES)) / DEVICES
-        found = estimate_values(part, own.statistic, own.n, **options.keywords())
+        found = estimate_values(part, own.statistic, own.n, **bound_keywords(options))
         covered += int(((found.low <= truth) & (truth <= found.high)).sum())
-        plain = collection.options.keywords() | {"method": "normal"}
+        plain = bound_keywords(collection.options) | {"method": "normal"}
         naive = estimate_values(part, own.statistic, own.n, **plain)
         as_if_all_were_asked += int(((naive.low <= truth) & (truth <= naive.high)).sum())
     assert covered >= LEAST * len(SHARES)

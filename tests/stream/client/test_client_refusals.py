@@ -22,7 +22,7 @@ from ldpstream.agents.client import (
     transport,
 )
 from ldpstream.agents.http import build_http
-from ldpstream.agents.http.access import Access
+from ldpstream.agents.http.requests import Access
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.ports import free_ports
 from tests.stream.asking import TOKEN

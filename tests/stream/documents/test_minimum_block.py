@@ -16,7 +16,7 @@ from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import MergedBlocks
 from ldpstream.agents.http import build_http
-from ldpstream.agents.http.job import Job
+from ldpstream.agents.http.computing import Job
 from ldpstream.agents.query.queries import Linear
 from ldpstream.agents.state.blocks import add_parts, merged_blocks
 from ldpstream.agents.state.cells import encode_chunk

@@ -12,7 +12,7 @@ import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.http.compute_queue import ComputeQueues
+from ldpstream.agents.http.computing import ComputeQueues
 from ldpstream.agents.http.describe import describe_collection
 from ldpstream.agents.http.feed import Feed
 from ldpstream.agents.partition.answers import answer

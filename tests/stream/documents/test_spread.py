@@ -198,4 +198,4 @@ def test_options_that_contradict_each_other_are_refused(tmp_path: Path):
 
 
 def test_options_sample_the_whole_population_by_default():
-    assert EstimateOptions().keywords()["sampling"].population == 1.0
+    assert EstimateOptions().sampling.population == 1.0

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.http import apart, compute_queue
+from ldpstream.agents.http import apart, computing
 from ldpstream.agents.http.apart import AbortedError, AnswerProcess
-from ldpstream.agents.http.compute_queue import ComputeQueues
-from ldpstream.agents.http.job import Proof
-from ldpstream.agents.http.question import CHEAP_BYTES
+from ldpstream.agents.http.certificates import Proof
+from ldpstream.agents.http.computing import CHEAP_BYTES, ComputeQueues
 from tests.stream.asking import CITY_PATH, Client, ask
 from tests.stream.serving import Pipeline
 
@@ -35,7 +34,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         found.append(process.pid)
         return process
 
-    monkeypatch.setattr(compute_queue, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(computing, "CHEAP_BYTES", 0)
     monkeypatch.setattr(apart.subprocess, "Popen", note)
     return found
 
@@ -64,10 +63,10 @@ async def test_the_process_gives_the_same_answer_and_ends_when_it_is_idle(
     # What the collection publishes is computed in a thread, however large.
     await ask(client, CITY_PATH)
     assert len(started) == 1
-    monkeypatch.setattr(compute_queue, "_IDLE_SECONDS", 0.01)
+    monkeypatch.setattr(computing, "_IDLE_SECONDS", 0.01)
     assert await ask(client, COSTLY) == apart_
     await until_gone(started[0])
-    monkeypatch.setattr(compute_queue, "CHEAP_BYTES", 1 << 40)
+    monkeypatch.setattr(computing, "CHEAP_BYTES", 1 << 40)
     assert await ask(client, COSTLY) == apart_
 
 

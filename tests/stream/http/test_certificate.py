@@ -10,9 +10,9 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document.answers import CollectionCertificate
-from ldpstream.agents.http import apart, build_http, certificates, compute_queue
+from ldpstream.agents.http import apart, build_http, certificates, computing
 from ldpstream.agents.http.apart import AnswerProcess
-from ldpstream.agents.http.compute_queue import ComputeQueues
+from ldpstream.agents.http.computing import ComputeQueues
 from tests.stream.asking import CITY_PATH, Client, ask
 from tests.stream.cli import configured, invoke
 from tests.stream.serving import Pipeline, serve_collections
@@ -135,7 +135,7 @@ async def test_a_proof_that_ends_costs_no_other_request_its_answer(
 
     # Otherwise estimates are as cheap as the published document, and wait in the other queue.
     monkeypatch.setattr(ComputeQueues, "published_bytes", nothing)
-    monkeypatch.setattr(compute_queue, "CHEAP_BYTES", 0)
+    monkeypatch.setattr(computing, "CHEAP_BYTES", 0)
     monkeypatch.setattr(AnswerProcess, "body", counted)
     monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.0)
     _, *others = await asyncio.gather(

@@ -12,8 +12,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.http import HttpUnavailableError, build_http, job, serve
-from ldpstream.agents.http.lookup import DESCRIBING
+from ldpstream.agents.http import HttpUnavailableError, build_http, computing, serve
+from ldpstream.agents.http.api import DESCRIBING
 from ldpstream.agents.state.view import totals
 from ldpstream.mechanisms.base.times import format_time
 from tests.replicas import stored_final
@@ -216,7 +216,7 @@ async def test_long_computations_leave_the_event_loop(
             running -= 1
         return original(*args, **kwargs)
 
-    monkeypatch.setattr(job, "build_document", slow)
+    monkeypatch.setattr(computing, "build_document", slow)
     asked = [ask(client, "/api/collections/city/estimate?top=3") for _ in range(6)]
     answers = await asyncio.gather(*asked)
     assert all(answer == answers[0] for answer in answers)

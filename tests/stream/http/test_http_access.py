@@ -10,8 +10,8 @@ from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http, serve
-from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.operations import OPERATIONS
+from ldpstream.agents.http.requests import Access
 from tests.stream.asking import BEARER, TOKEN, Client, ask
 from tests.stream.serving import CITY, Pipeline, serve_collections
 
@@ -139,7 +139,7 @@ async def test_the_log_has_no_addresses_and_no_malformed_requests(
     def broken(*_: object) -> None:
         raise RuntimeError("a defect of ours")
 
-    monkeypatch.setattr("ldpstream.agents.http.app.check_names", broken)
+    monkeypatch.setattr("ldpstream.agents.http.requests.check_names", broken)
     async with serve(pipeline, port=0) as url:
         host, port = url.removeprefix("http://").split(":")
         for sent in (b"\x16\x03\x01 no HTTP\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http, question
+from ldpstream.agents.http import build_http, requests
 from ldpstream.agents.state.view import totals
 from ldpstream.estimators.estimate import estimate_linear
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
@@ -131,7 +131,7 @@ async def test_malformed_bodies_are_refused(client: Client) -> None:
         (b'{"confidence": NaN}', 400, ""),
         (b'{"confidence": 1e999}', 400, "confidence: "),
         (b"[" * 100_000, 400, "body: invalid JSON"),
-        (b" " * (question.BODY_BYTES + 1), 413, ""),
+        (b" " * (requests.BODY_BYTES + 1), 413, ""),
     ):
         headers = {"Content-Type": "application/json"}
         answer = await client.post(CITY_PATH, data=io.BytesIO(body), headers=headers)

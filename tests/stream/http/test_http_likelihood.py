@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http, question
+from ldpstream.agents.http import build_http, estimates
 from tests.stream.asking import Client, ask, post
 from tests.stream.serving import RIDES, START_MS, serve_collections
 
@@ -72,7 +72,7 @@ async def test_collections_say_whether_they_have_a_likelihood(client: Client) ->
 async def test_queries_that_would_take_too_long_are_refused(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(question, "LIKELIHOOD_LIMIT", 2 * 120)
+    monkeypatch.setattr(estimates, "LIKELIHOOD_LIMIT", 2 * 120)
     for query in ("?top=1&quantile=0.1&quantile=0.2", "?top=all", "?top=0&quantile=0.1&range=0..1"):
         answer = await client.get(f"{PATH}{query}&method=profile-exact")
         error = (await answer.json()).get("error", "")

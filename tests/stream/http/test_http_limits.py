@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.http import estimates, job, question
+from ldpstream.agents.http import computing, estimates
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
 
 
@@ -13,13 +13,13 @@ def never(*_: object, **__: object) -> None:
 async def test_too_large_requests_are_refused_before_they_are_computed(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "build_document", never)
+    monkeypatch.setattr(computing, "build_document", never)
     many = "&".join(["range=0..0,0..0"] * 101)
     assert (await ask(client, f"{CITY_PATH}?{many}", 400))["error"] == (
         "range: expected at most 100 of them, got 101"
     )
-    monkeypatch.setattr(question, "CELLS_LIMIT", 150)
-    monkeypatch.setattr(question, "VALUES_LIMIT", 50)
+    monkeypatch.setattr(estimates, "CELLS_LIMIT", 150)
+    monkeypatch.setattr(estimates, "VALUES_LIMIT", 50)
     three = "&".join(["range=0..0,0..0"] * 3)
     assert (await ask(client, f"{CITY_PATH}?{three}", 400))["error"] == (
         "range: expected at most 2 ranges and linear queries together over 60 values, got 3"
@@ -40,8 +40,8 @@ async def test_an_estimate_of_a_span_does_not_look_through_all_windows(
 async def test_too_many_weights_are_refused_before_they_are_built(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldpstream.agents.query.options.make_linear", never)
-    monkeypatch.setattr(question, "CELLS_LIMIT", 6)
+    monkeypatch.setattr("ldpstream.agents.query.queries.make_linear", never)
+    monkeypatch.setattr(estimates, "CELLS_LIMIT", 6)
     asked = {"linear": [{"name": "x", "weights": {"bus": 1}}] * 3}
     refused = await post(client, asked, 400, path="/api/collections/rides/estimate")
     assert refused["error"] == (
@@ -52,7 +52,7 @@ async def test_too_many_weights_are_refused_before_they_are_built(
 async def test_quantiles_of_huge_domains_are_refused_unless_they_are_published(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(question, "QUANTILE_VALUES_LIMIT", 9)
+    monkeypatch.setattr(estimates, "QUANTILE_VALUES_LIMIT", 9)
     path = "/api/collections/ages/estimate"
     for query in ("?quantile=0.9", "?quantile=0.5&quantile=0.9"):
         refused = await ask(client, path + query, 400)
@@ -70,6 +70,6 @@ async def test_a_long_address_is_refused(client: Client) -> None:
 
 
 async def test_the_queue_is_bounded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ldpstream.agents.http.compute_queue.WAITING_LIMIT", 0)
+    monkeypatch.setattr("ldpstream.agents.http.computing.WAITING_LIMIT", 0)
     answer = await ask(client, CITY_PATH, 503)
     assert answer["error"] == "0 requests are waiting already: try again later"

@@ -11,8 +11,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.config import Shard
 from ldpstream.agents.http import build_http
-from ldpstream.agents.http.access import Access
 from ldpstream.agents.http.forwarding import FORWARDED
+from ldpstream.agents.http.requests import Access
 from ldpstream.agents.served.shards import Shards
 from tests.ports import free_ports
 from tests.stream.asking import BEARER, CITY_PATH, TOKEN, Client, ask, three_collections

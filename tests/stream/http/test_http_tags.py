@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http, job
+from ldpstream.agents.http import build_http, computing
 from tests.replicas import stored_final
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, three_collections
 from tests.stream.serving import CITY, MINUTE_MS, START_MS, Pipeline, serve_collections, visits
@@ -22,7 +22,7 @@ async def test_a_known_tag_is_answered_304_without_computing(
     tag = first.headers["ETag"]
     assert re.fullmatch(r'"[0-9a-f]{32}"', tag)
     assert first.headers["Cache-Control"] == "private, no-cache"
-    monkeypatch.setattr(job, "build_document", None)
+    monkeypatch.setattr(computing, "build_document", None)
     for known in (tag, f'"x", {tag}', f"W/{tag}", "*"):
         again = await client.get(CITY_PATH, params=SPAN, headers={"If-None-Match": known})
         assert (again.status, await again.read(), again.headers["ETag"]) == (304, b"", tag)

@@ -72,7 +72,7 @@ def test_the_exposition_is_the_librarys_without_creation_times(
     registry = CollectorRegistry()
     metrics = Metrics(registry=registry)
     metrics.track(serve_collections({"city": CITY, "rides": RIDES}))
-    metrics.answered('a "quoted"\n\\ operation', 200, seconds=0.25)
+    metrics.http_seconds.labels('a "quoted"\n\\ operation', "200").observe(0.25)
     Gauge("no_labels", "None, and no\nnumber", registry=registry).set(float("nan"))
     monkeypatch.setattr(prometheus_client.metrics, "_use_created", False)
     encode, content_type = choose_encoder(accept)
@@ -109,8 +109,8 @@ def test_counters_start_at_zero_and_advance_by_what_heads_won(metrics: Metrics) 
 
 
 def test_flushes_are_measured_in_seconds(metrics: Metrics) -> None:
-    metrics.flushed("city", seconds=0.03)
-    metrics.flushed("city", seconds=0.2)
+    metrics.flush_seconds.labels("city").observe(0.03)
+    metrics.flush_seconds.labels("city").observe(0.2)
     samples = scrape(metrics)
     assert value(samples, "ldpstream_flush_seconds_count", collection="city") == 2
     assert value(samples, "ldpstream_flush_seconds_sum", collection="city") == pytest.approx(0.23)

@@ -21,8 +21,8 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ldpstream.agents.http.lookup import check_span, is_final, kept_windows
-from ldpstream.agents.http.parameters import AnswerError
+from ldpstream.agents.http.estimates import check_span, is_final, kept_windows
+from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.partition.finals import Publication
 from ldpstream.agents.state.context import Context, WindowTotals

@@ -1,19 +1,105 @@
-"""Areas in a document: shares at the resolution that the reports support."""
+"""Linear queries, quantiles and areas of a document: estimated only if they are asked for.
 
-from math import prod
+Areas are shares at the resolution that the reports support.
+"""
+
+import math
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.document.basis import Basis, numbers
-from ldpstream.agents.document.entries import AreaEstimate, AreaRest, Areas, Number
+from ldpstream.agents.document.entries import (
+    AreaEstimate,
+    AreaRest,
+    Areas,
+    LinearEstimate,
+    Number,
+    QuantileEstimate,
+)
+from ldpstream.agents.document.estimates import Basis, numbers
 from ldpstream.estimators.areas.areas import Areas as FoundAreas
 from ldpstream.estimators.areas.areas import estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree
-from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.estimators.estimate import estimate_linear
+from ldpstream.estimators.quantiles.prefixes import Prefixes
+from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
+from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 _RULE: Final = "bounds exclude the even share of what surrounds it"
+
+
+def linear_estimates(basis: Basis, projected: Floats | None) -> list[LinearEstimate]:
+    """Return the means that were asked for, from the projected shares `(k,)` if there are any.
+
+    What devices report in addition to the value does not change its weight. A query that gives
+    `hidden` values different weights has no numbers.
+    """
+    queries, n = basis.options.linear, basis.n
+    weights = np.stack([asked.weights for asked in queries])
+    means = None if projected is None else weights @ projected
+    given = weights if basis.given is None else weights[:, basis.given]
+    estimate = estimate_linear(basis.mechanism, basis.statistic, n, given, **basis.keywords)
+    shown = None if basis.hidden is None else _whole_queries(basis.hidden, weights)
+    rows = numbers(estimate, n, means, shown)
+    return [
+        LinearEstimate(
+            name=asked.name,
+            mean=row["share"],
+            total=row["count"],
+            se=row["se"],
+            low=row["low"],
+            high=row["high"],
+            influence=row["influence"],
+            forged=row["forged"],
+            bound=row["bound"],
+        )
+        for asked, row in zip(queries, rows, strict=True)
+    ]
+
+
+def _whole_queries(hidden: Bools, weights: Floats) -> Bools:
+    """Return which linear queries `(q, k)` give all hidden values one weight."""
+    inside = weights[:, hidden]
+    whole: Bools = (inside == inside[:, :1]).all(axis=1)
+    return whole
+
+
+def quantile_estimates(basis: Basis) -> list[QuantileEstimate]:
+    """Return the quantiles that were asked for; those of a likelihood from its fitted shares."""
+    asked, domain = basis.options.quantiles, basis.domain
+    if basis.hidden is not None:
+        return [QuantileEstimate(p=p, value=None, low=None, high=None) for p in asked]
+    prefixes = _prefixes(basis.mechanism, basis.own)
+    found = estimate_quantiles(
+        basis.mechanism, basis.statistic, basis.n, asked, prefixes=prefixes, **basis.keywords
+    )
+    values = found.value if basis.fitted is None else positions(basis.fitted.shares, asked)
+    rows = zip(found.p, values, found.low, found.high, strict=True)
+    named = {} if found.form is None else {"bound": found.form}
+    return [
+        QuantileEstimate(
+            p=float(p),
+            value=_label(domain, value),
+            low=_label(domain, low),
+            high=_label(domain, high),
+            **named,
+        )
+        for p, value, low, high in rows
+    ]
+
+
+@lru_cache(maxsize=16)
+def _prefixes(mechanism: Mechanism, domain: Domain) -> Prefixes:
+    """Prepare a mechanism's prefixes, which is costly and the same for every document."""
+    return Prefixes.of(mechanism, domain.estimated_indices)
+
+
+def _label(domain: Domain, position: float) -> Json:
+    return domain.label(int(position)) if math.isfinite(position) else None
 
 
 def find_areas(basis: Basis) -> Areas:
@@ -88,7 +174,7 @@ def _name(domain: Domain, values: Integers, block: int) -> str:
     lows, highs = ([first], [last]) if flat else (first, last)
     assert isinstance(lows, list), "a label has an entry for each dimension"
     assert isinstance(highs, list), "a label has an entry for each dimension"
-    full = prod(last - first + 1 for first, last in box) == values.size
+    full = math.prod(last - first + 1 for first, last in box) == values.size
     return ("" if full else f"block {block} in ") + ",".join(
         f"{_end(low, 0)}..{_end(high, -1)}" for low, high in zip(lows, highs, strict=True)
     )

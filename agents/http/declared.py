@@ -1,0 +1,114 @@
+"""How operations and their parameters are declared: routes, checks and OpenAPI follow from it."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from aiohttp import web
+from pydantic import BaseModel
+
+from ldpstream.agents.query.options import SETTINGS
+from ldpstream.mechanisms.base.canonical import Json
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+Format = Literal["json", "csv"]
+CONTENT_TYPES: Final[dict[Format, str]] = {"json": "application/json", "csv": "text/csv"}
+WINDOWS_DEFAULT: Final = 100
+WINDOWS_LIMIT: Final = 10_000
+TIME_FORM: Final = "RFC 3339 with Z or an offset (in a URL, + is %2B), or epoch milliseconds"
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One query parameter; `schema` is its JSON Schema."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Json] = field(default_factory=lambda: {"type": "string"})
+    repeated: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Operation:
+    """One operation.
+
+    `answer` is the model of a JSON answer, None for text of type `text`. `errors` are statuses that
+    answer with a `Problem`, in addition to those that follow from its path and `public`. `unready`:
+    503 answers with `answer`, too; `endless`: the answer is a stream; `public`: it needs no token;
+    `csv`: it can answer CSV; `tagged`: it has an ETag. With a `body`, a JSON model, it is a POST.
+    """
+
+    path: str
+    summary: str
+    handler: Handler
+    answer: type[BaseModel] | None
+    parameters: tuple[Parameter, ...] = ()
+    errors: tuple[int, ...] = ()
+    unready: bool = False
+    endless: bool = False
+    public: bool = False
+    text: str = "text/plain"
+    csv: bool = False
+    tagged: bool = False
+    body: type[BaseModel] | None = None
+
+    @property
+    def method(self) -> str:
+        """The HTTP method, as OpenAPI writes it."""
+        return "get" if self.body is None else "post"
+
+    @property
+    def refusals(self) -> frozenset[int]:
+        """All statuses that answer with a `Problem`."""
+        found = {400, 421, *self.errors}
+        if not self.public:
+            found |= {401, 403}
+        if "{name}" in self.path:
+            # 503: no worker of the collection's shard answers.
+            found |= {404, 503}
+        return frozenset(found)
+
+
+FORMAT: Final = Parameter(
+    "format",
+    "Overrides the header Accept, which may ask for text/csv",
+    {"type": "string", "enum": ["json", "csv"]},
+)
+FINGERPRINT: Final = Parameter(
+    "fingerprint",
+    "Fingerprint of an earlier spec that the collection accepts; by default its own",
+)
+STATUS: Final = (FINGERPRINT,)
+WINDOWS: Final = (
+    Parameter(
+        "last",
+        f"The most windows, the newest of the span; {WINDOWS_DEFAULT} by default",
+        {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT, "default": WINDOWS_DEFAULT},
+    ),
+    Parameter("from", f"Only windows that start at this time or later: {TIME_FORM}"),
+    Parameter("to", f"Only windows that end at this time or earlier: {TIME_FORM}"),
+    Parameter("all", f"As last={WINDOWS_LIMIT}", {"type": "boolean", "default": False}),
+    Parameter(
+        "limit",
+        "The most windows, the oldest of the span: for reading forward, page by page",
+        {"type": "integer", "minimum": 1, "maximum": WINDOWS_LIMIT},
+    ),
+    Parameter("after", f"Only windows that start after this time, to read forward: {TIME_FORM}"),
+    FORMAT,
+    FINGERPRINT,
+)
+EVENTS: Final = (
+    Parameter(
+        "after",
+        "Start with all finals of windows that start after this time; by default, only what comes "
+        f"from now on. The header Last-Event-ID means the same, and overrides it: {TIME_FORM}",
+    ),
+    FINGERPRINT,
+)
+ESTIMATE: Final = (
+    Parameter("start", f"First moment of a span of whole panes: {TIME_FORM}; with end"),
+    Parameter("end", "First moment after the span; without start and end, the newest window"),
+    *(Parameter(one.word, one.description, one.text.schema, bool(one.each)) for one in SETTINGS),
+    FORMAT,
+    FINGERPRINT,
+)

@@ -1,0 +1,310 @@
+"""What every request goes through: who may ask, which parameters, and refusals as JSON.
+
+Those with the token may read; without one, on loopback, only requests under local host names. What
+many handlers read of a request is read here: its collection, times, and the format of its answer.
+"""
+
+import hmac
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aiohttp import web
+from multidict import MultiMapping
+
+from ldpstream.agents.document.answers import Problem
+from ldpstream.agents.http.addresses import Network, is_own_name, is_trusted
+from ldpstream.agents.http.declared import (
+    FINGERPRINT,
+    TIME_FORM,
+    Format,
+    Handler,
+    Operation,
+    Parameter,
+)
+from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
+from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.page import CONTENT_SECURITY_POLICY
+from ldpstream.agents.served.served import ServedCollection, ServedPipeline
+from ldpstream.agents.served.shards import Shards
+from ldpstream.agents.state.cell_store import StoreError
+from ldpstream.agents.state.records import RecordError
+from ldpstream.mechanisms.base.times import parse_time
+
+BODY_BYTES: Final = 4 << 20
+"""The most bytes of a body."""
+_TOKEN_LENGTH: Final = 16
+"""Least length of a token, so that it cannot be guessed."""
+_TOKEN: Final = re.compile(r"[!-~]+")
+_OWN_SITES: Final = frozenset({"same-origin", "none"})
+"""`same-site` includes other ports of this machine, and other people's names in the same domain."""
+_HEADERS: Final = {
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Embedder-Policy": "require-corp",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Cache-Control": "no-store",
+}
+
+
+class AnswerError(Exception):
+    """A request is refused: the HTTP status, and a text for `{"error": ...}`."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+        self.text = text
+
+
+_REFUSED: Final = (
+    *(AnswerError, TooLargeError, NoRoomError, BodyRefusedError),
+    *(RecordError, StoreError, web.HTTPException),
+)
+
+
+class TokenError(ValueError):
+    """An invalid token; the message says what was expected, and never shows the token."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Access:
+    """Who may read: whoever knows the token, if one is set.
+
+    `local` says that only this machine reaches the address. Then, without a token, host names other
+    than IP addresses and `localhost` are refused (DNS rebinding): another site could make its own
+    name resolve to this machine, and read through its visitor's browser.
+
+    Raises:
+        TokenError: for a token that is too short, or cannot be sent in a header.
+    """
+
+    token: bytes | None = None
+    local: bool = False
+    trusted_proxies: tuple[Network, ...] = ()
+    """Proxies route by host name themselves, and may pass on the client's `Host`."""
+
+    def __post_init__(self) -> None:
+        if self.token is None:
+            return
+        if len(self.token) < _TOKEN_LENGTH or not _TOKEN.fullmatch(self.token.decode("latin-1")):
+            raise TokenError(
+                f"expected at least {_TOKEN_LENGTH} visible ASCII characters, no space"
+            )
+
+    def allows(self, request: web.Request) -> bool:
+        """Return whether a request has the token, in constant time."""
+        if self.token is None:
+            return True
+        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+        shown = given.strip().encode("utf-8", "surrogateescape")
+        return hmac.compare_digest(shown, self.token) and scheme.lower() == "bearer"
+
+    def check(self, request: web.Request) -> None:
+        """Refuse a request under a foreign host name, from another site, or without the token.
+
+        Raises:
+            AnswerError: 421 as `check_name`, 403, or 401.
+        """
+        self.check_name(request)
+        # A browser that asks for a page of another site would not show it the answer, but computing
+        # one has a price. Without this header it is an old browser, or something else.
+        if request.headers.get("Sec-Fetch-Site", "none").lower() not in _OWN_SITES:
+            raise AnswerError(
+                403, "Sec-Fetch-Site: expected same-origin or none, got another site's"
+            )
+        if not self.allows(request):
+            raise AnswerError(401, "expected the header Authorization: Bearer, and the right token")
+
+    def check_name(self, request: web.Request) -> None:
+        """Refuse a request under a host name that may be somebody else's.
+
+        Raises:
+            AnswerError: 421.
+        """
+        if not self.local or self.token is not None:
+            return
+        own = is_own_name(request.headers.get("Host", ""))
+        if own or is_trusted(request.remote or "", self.trusted_proxies):
+            return
+        raise AnswerError(
+            421,
+            "host: expected localhost or an IP address; other names need a token, or one of "
+            "trusted_proxies",
+        )
+
+
+PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
+METRICS: Final = web.AppKey("metrics", Metrics)
+ACCESS: Final = web.AppKey("access", Access)
+SHARDS: Final = web.AppKey("shards", Shards)
+"""Set only if there are other shards."""
+CHECKED: Final = web.AppKey("checked", dict[Handler, Operation])
+"""The operations by their handlers, for the checks before each."""
+
+
+@web.middleware
+async def answer_request(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer a request, errors as JSON, and record how long an operation takes."""
+    begun = time.monotonic()
+    # The page's files and unknown paths are not operations.
+    operation = request.app[CHECKED].get(request.match_info.handler)
+    answer: web.StreamResponse
+    try:
+        # 1. Refuse what may not be asked.
+        access = request.app[ACCESS]
+        if operation is None or operation.public:
+            access.check_name(request)
+        else:
+            access.check(request)
+        if operation is not None:
+            check_names(request.query, operation.parameters)
+        # 2. Answer.
+        answer = await handler(request)
+    except _REFUSED as error:
+        answer = _refusal(error)
+    # 3. Record the time, except of streams of events, which last as long as their reader.
+    if operation is not None and not operation.endless:
+        name, status = operation.handler.__name__, str(answer.status)
+        answered = request.app[METRICS].http_seconds.labels(operation=name, status=status)
+        answered.observe(time.monotonic() - begun)
+    return answer
+
+
+def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> None:
+    """Refuse unknown parameters, and those given twice that cannot be repeated.
+
+    Raises:
+        AnswerError: 400, naming the parameter.
+    """
+    names = {parameter.name: parameter for parameter in parameters}
+    for name in dict.fromkeys(query.keys()):
+        if name not in names:
+            expected = f"one of {', '.join(names)}" if names else "no parameters"
+            raise AnswerError(400, f"{name[:40]}: unknown parameter; expected {expected}")
+        if len(query.getall(name)) > 1 and not names[name].repeated:
+            raise AnswerError(400, f"{name}: expected once, got {len(query.getall(name))} times")
+
+
+def named_collection(request: web.Request) -> ServedCollection:
+    """Return the collection in the path, under the spec of the parameter `fingerprint` if given.
+
+    Raises:
+        AnswerError: 404, where it does not exist; 400, where it has no such spec.
+    """
+    known = request.app[PIPELINE].collections
+    name = request.match_info["name"]
+    if name not in known:
+        names = request.app[SHARDS].collections if SHARDS in request.app else known
+        raise AnswerError(404, f"no such collection; expected one of {', '.join(names)}")
+    served = known[name]
+    asked = request.query.get(FINGERPRINT.name)
+    if asked is None:
+        return served
+    specs = {one.config.spec.fingerprint.hex(): one for one in (served, *served.accepted)}
+    if asked not in specs:
+        raise AnswerError(
+            400, f"fingerprint: expected one of {', '.join(specs)}, got {asked[:40]!r}"
+        )
+    return specs[asked]
+
+
+def readable_collection(request: web.Request) -> ServedCollection:
+    """Return the collection in the path, with its state read to the end.
+
+    Raises:
+        AnswerError: 404, where it does not exist; 503, where its state cannot be read.
+    """
+    served = named_collection(request)
+    if any(replica.head is None for replica in served.replicas) or not served.replicas:
+        raise AnswerError(503, f"{served.config.name}: its state is still being read; see /readyz")
+    for replica in served.replicas:
+        if replica.broken is not None:
+            raise AnswerError(
+                503, f"{served.config.name}: its state cannot be used: {replica.broken}"
+            )
+    return served
+
+
+def read_time(given: Mapping[str, str], name: str) -> int | None:
+    """Return a time in epoch milliseconds, None where it is not given.
+
+    Raises:
+        AnswerError: 400, for an invalid time.
+    """
+    text = given.get(name)
+    if text is None:
+        return None
+    try:
+        return parse_time(text)
+    except ValueError:
+        raise AnswerError(400, f"{name}: expected a time, {TIME_FORM}, got {text[:40]!r}") from None
+
+
+def wanted_format(request: web.Request) -> Format:
+    """Return the format that the parameter `format` names, or else the one Accept prefers.
+
+    Raises:
+        AnswerError: 400, for an unknown format.
+    """
+    text = request.query.get("format")
+    if text is None:
+        # CSV if it is named and preferred to JSON; a wildcard means JSON.
+        liked = {"text/csv": 0.0, "application/json": 0.0}
+        for part in request.headers.get("Accept", "").split(","):
+            kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+            if kind in liked:
+                given = (_quality(one) for one in parameters if one.startswith("q="))
+                liked[kind] = max(given, default=1.0)
+        return "csv" if liked["text/csv"] > liked["application/json"] else "json"
+    if text == "json":
+        return "json"
+    if text == "csv":
+        return "csv"
+    raise AnswerError(400, f"format: expected json or csv, got {text[:40]!r}")
+
+
+def _quality(parameter: str) -> float:
+    try:
+        return min(max(float(parameter.removeprefix("q=")), 0.0), 1.0)
+    except ValueError:
+        return 0.0
+
+
+def _refusal(error: Exception) -> web.Response:
+    if isinstance(error, AnswerError):
+        headers = {"WWW-Authenticate": "Bearer"} if error.status == 401 else None
+        return _problem(error.status, error.text, headers=headers)
+    if isinstance(error, TooLargeError):
+        return _problem(413, f"expected a body of at most {BODY_BYTES} bytes")
+    if isinstance(error, NoRoomError):
+        return _problem(503, "too many bodies are arriving: try again later")
+    if isinstance(error, BodyRefusedError):
+        return _problem(400, "expected the whole body")
+    if isinstance(error, web.HTTPNotFound):
+        # An unknown path; an unknown collection or window is an AnswerError.
+        return _problem(error.status, "unknown path: /openapi.json describes all paths")
+    if isinstance(error, web.HTTPException):
+        allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else None
+        return _problem(error.status, error.reason, headers=allowed)
+    return _problem(503, f"the state cannot be read: {error}")
+
+
+def _problem(status: int, text: str, *, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(
+        text=Problem(error=text).model_dump_json(),
+        status=status,
+        headers=headers,
+        content_type="application/json",
+    )
+
+
+async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
+    """Add the headers of every answer, unless a handler has set them."""
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
