@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Integers
-from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Statistic
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Merged = NDArray[np.bool_]

@@ -23,10 +23,9 @@ from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.interface.chain import MixtureChain
-from ldpstream.mechanisms.interface.decoder import CountDecoder, DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.symbols import CountDecoder, DenseDecoder, SymbolMechanism
 from ldpstream.mechanisms.policies.policy import BinaryPolicy
 
 

@@ -27,10 +27,9 @@ from ldpstream.mechanisms.channels.designed import DesignedChannel, load_channel
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, choose_rational
 from ldpstream.mechanisms.interface.chain import MixtureChain, read_larger, too_near
-from ldpstream.mechanisms.interface.decoder import DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Reports, text_table
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.symbols import DenseDecoder, SymbolMechanism
 from ldpstream.mechanisms.policies.budgets import scaled
 from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.config import refuse_rounding

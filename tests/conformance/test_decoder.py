@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoder, LinearDecoder
+from ldpstream.mechanisms.interface.decoder import Decoder, LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 from tests.conformance.instances import INSTANCES, LISTED
 from tests.seeded import SeededEntropy
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats
-from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 from tests.exact.enumeration import matrix_of
 
 Groups = tuple[np.ndarray, np.ndarray] | None

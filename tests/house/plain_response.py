@@ -17,10 +17,9 @@ from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, bernoulli_each, uniform_below_each
-from ldpstream.mechanisms.interface.decoder import DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.symbols import DenseDecoder, SymbolMechanism
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 

@@ -26,10 +26,10 @@ from ldpstream.mechanisms.channels.certificate import (
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
+from ldpstream.mechanisms.interface.decoder import Statistic
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, block_tables
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.symbols import CountDecoder, SymbolMechanism
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 

@@ -36,10 +36,10 @@ from ldpstream.mechanisms.families.lip.domain import (
     read_epsilons,
     read_prior,
 )
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
+from ldpstream.mechanisms.interface.decoder import Statistic
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.symbols import CountDecoder, SymbolMechanism
 from ldpstream.mechanisms.policies.lip import Level, LipPolicy, level_thresholds, worst_leak
 
 

@@ -15,7 +15,6 @@ from typing import Final, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import from_bytes, to_bytes
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.channels.certificate import (
@@ -30,6 +29,7 @@ from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.families.weights.public_decoder import MOST_TOLD_APART, PairDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.symbols import from_bytes, to_bytes
 from ldpstream.mechanisms.policies.policy import PublicWeightPolicy
 
 LARGEST_PUBLIC_WEIGHT: Final = 4_095
