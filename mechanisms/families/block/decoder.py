@@ -7,8 +7,43 @@ from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.walsh import Number, sign_order, walsh_hadamard
-from ldpstream.mechanisms.families.block.mechanism import DisclosedBlocks, ReportLayout
 from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic, parts
+from ldpstream.mechanisms.interface.symbols import CountDecoder
+
+
+class ReportLayout:
+    """Block j owns `orders[j]` consecutive reports from `starts[j]` on, int64 `(blocks,)`."""
+
+    def __init__(self, blocks: Blocks, orders: Indices) -> None:
+        self.blocks = blocks
+        self.orders = orders
+        self.starts: Indices = np.cumsum(orders) - orders
+        self.outputs = int(orders.sum())
+
+    @property
+    def apart(self) -> bool:
+        """Whether the tables give no report to two blocks."""
+        return bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))
+
+
+class DisclosedBlocks(CountDecoder):
+    """Decoders whose groups are the blocks; `reports` says which reports belong to which block."""
+
+    reports: ReportLayout
+
+    def groups(self) -> Indices | None:
+        """Return the block of each value; None if there is one block."""
+        blocks = self.reports.blocks
+        return None if blocks.count == 1 else blocks.of_value
+
+    def output_groups(self) -> Indices | None:
+        layout = self.reports
+        if layout.blocks.count == 1:
+            return None
+        return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
+
+    def group_reports(self, statistic: Statistic) -> Indices:
+        return np.add.reduceat(statistic, self.reports.starts)
 
 
 class BlockLayout(ReportLayout):
