@@ -68,7 +68,7 @@ class Basis:
             (mechanism, statistic), own = alone, domain
         hidden, merged_reports, fitted = None, 0, None
         if totals.merged is not None:
-            decoder = mechanism.decoder()
+            decoder = mechanism.decoder
             groups = decoder.groups()
             assert groups is not None, "only mechanisms that disclose blocks merge them"
             hidden = totals.merged[groups]

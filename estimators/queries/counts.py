@@ -55,7 +55,7 @@ def prepare_sets(
 
 
 def _prepare(mechanism: Mechanism) -> Queries:
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     if isinstance(decoder, CountDecoder):
         return SetDecoder.of(mechanism, decoder)
     if isinstance(decoder, LinearDecoder):

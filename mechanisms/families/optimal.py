@@ -96,9 +96,12 @@ class Optimal(SymbolMechanism):
     def channel(self) -> Channel:
         return self.design.channel
 
-    @once
     def certify(self) -> Certificate:
         """Return a certificate of the policy at every output, for pairs that imply all others."""
+        return self._certificate
+
+    @once
+    def _certificate(self) -> Certificate:
         return self.design.certify(self.id, self.disclosed())
 
     def randomise(self, values: Integers, entropy: Entropy) -> Reports:
@@ -130,7 +133,7 @@ class Optimal(SymbolMechanism):
 
     @once
     def decoder(self) -> "TableDecoder":
-        """Return the decoder of least variance for the design prior, unbiased for any other."""
+        """The decoder of least variance for the design prior, unbiased for any other."""
         return TableDecoder(self.design)
 
     def disclosed(self) -> list[str]:

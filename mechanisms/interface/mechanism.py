@@ -238,11 +238,12 @@ class Mechanism(ABC):
 
     def count(self, statistic: Statistic) -> int:
         """Return the number of reports that a statistic holds."""
-        return int(self.decoder().group_reports(statistic).sum())
+        return int(self.decoder.group_reports(statistic).sum())
 
+    @property
     @abstractmethod
     def decoder(self) -> Decoder:
-        """Return the decoder of linear queries."""
+        """The decoder of linear queries."""
 
     @abstractmethod
     def disclosed(self) -> list[str]:

@@ -58,9 +58,10 @@ class SymbolMechanism(Mechanism):
             reports[~valid] = 0
         return reports, valid
 
+    @property
     @abstractmethod
     def decoder(self) -> "CountDecoder":
-        """Return the decoder of linear queries."""
+        """The decoder of linear queries."""
 
     def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         statistic += np.bincount(reports, minlength=self.outputs)

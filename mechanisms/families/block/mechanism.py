@@ -1,4 +1,4 @@
-"""Base classes of mechanisms, reports and decoders inside blocks ([CA] Section 6).
+"""Base classes of mechanisms that protect values inside blocks ([CA] Section 6).
 
 The block is reported exactly; inside it the value is protected by epsilon. A single block is
 classical local differential privacy (docs/theory.md section 3).

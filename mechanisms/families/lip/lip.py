@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -175,8 +176,9 @@ class Lip(SymbolMechanism):
         ones = words < self._table[values]
         return (values & -2) | ones
 
+    @once
     def decoder(self) -> "LipDecoder":
-        """Return the decoder of linear queries: unbiased whatever the priors are."""
+        """The decoder of linear queries: unbiased whatever the priors are."""
         return LipDecoder(self.thresholds)
 
     def disclosed(self) -> list[str]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -213,8 +214,9 @@ class PublicWeights(Mechanism):
     def count(self, statistic: Statistic) -> int:
         return self.values.count(self.powers(statistic)[0])
 
+    @once
     def decoder(self) -> PairDecoder:
-        """Return the decoder of queries of pairs, such as one value with one weight.
+        """The decoder of queries of pairs, such as one value with one weight.
 
         Three sums distinguish three weights. With more weights, use queries of values (`marginal`)
         and the sums of weights in `estimators.weights`.
@@ -227,7 +229,7 @@ class PublicWeights(Mechanism):
                 f"expected at most {MOST_TOLD_APART} weights for queries of pairs, "
                 f"got {self.weights}"
             )
-        return PairDecoder(self.values.decoder(), self.weights)
+        return PairDecoder(self.values.decoder, self.weights)
 
     def disclosed(self) -> list[str]:
         return [*self.values.disclosed(), "the weight"]

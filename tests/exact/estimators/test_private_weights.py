@@ -151,7 +151,7 @@ def test_the_sum_of_all_weights_has_the_noise_of_the_theory():
     (found,) = predicted_linear_variances(mechanism, weights[None])
     assert found == pytest.approx(LARGEST * unit, rel=1e-12)
     inside = np.repeat(np.arange(6) <= 2, LARGEST + 1)
-    noise = mechanism.decoder().noise(weights * inside)
+    noise = mechanism.decoder.noise(weights * inside)
     # One noisy end: v = unit. (v + 1{in})(v_w + weight^2) - 1{in} weight^2.
     expected = (unit + inside) * (LARGEST * unit + weights**2) - inside * weights**2
     np.testing.assert_allclose(noise, expected, rtol=1e-12)
