@@ -74,9 +74,14 @@ class PublicWeights(Mechanism):
     def report_domain(self, domain: Domain) -> Domain:
         return WeightedDomain(self.values.report_domain(domain), self.largest, public=True)
 
-    def marginal(self, statistic: Statistic) -> tuple[Mechanism, Statistic]:
-        """Return the mechanism of the values and its statistic, the first of the three."""
-        return self.values, self.powers(statistic)[0].copy()
+    @cached_property
+    def marginal(self) -> Mechanism:
+        return self.values
+
+    def marginal_statistic(self, statistic: Statistic) -> Statistic:
+        """Return the first of the three statistics."""
+        plain: Statistic = self.powers(statistic)[0].copy()
+        return plain
 
     def powers(self, statistic: Statistic) -> Statistic:
         """Return the values' statistics with each report counted once, w_i times and w_i^2 times.

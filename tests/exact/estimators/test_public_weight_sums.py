@@ -72,7 +72,7 @@ def test_equal_weights_give_the_shares_times_the_weight(
     mechanism = weighted(kind, (5,), 7)
     pairs = np.random.default_rng(5).integers(0, 5, 500) * 8 + 7
     statistic = accumulated(mechanism, mechanism.privatize(pairs, entropy=SeededEntropy(5)))
-    alone, plain = mechanism.marginal(statistic)
+    alone, plain = mechanism.marginal, mechanism.marginal_statistic(statistic)
     options: dict[str, Any] = {"estimand": estimand, "method": method}
     found = estimate_public_weights(mechanism, statistic, 500, **options)
     shares = estimate_values(alone, plain, 500, **options)
