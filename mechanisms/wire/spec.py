@@ -1,16 +1,18 @@
 """The spec of a collection: what devices and servers must agree on, and its fingerprint."""
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Final, Self
 
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
+from ldpstream.mechanisms.base.checks import describe
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.times import format_duration
+from ldpstream.mechanisms.base.times import format_duration, parse_duration
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.parse import parse_domain
@@ -24,8 +26,9 @@ from ldpstream.mechanisms.registry.registry import build
 from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, VERSION, Framing
 from ldpstream.mechanisms.wire.hold import Hold, read_hold
 from ldpstream.mechanisms.wire.one_report import DISCLOSED, read_one_report
-from ldpstream.mechanisms.wire.spec_keys import LEGAL_NAME, read_precision, read_topic
 
+_LEGAL_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_LONGEST_PRECISION_MS: Final = 36_500 * 86_400_000
 _DEFAULT_PRECISION = "1s"
 _TOKEN_VERSION = 2
 _HOLD_VERSION = 3
@@ -53,15 +56,15 @@ class CollectionSpec(Framing):
             SpecError: naming the key and what was expected.
         """
         path = f"collection.{name}"
-        if not LEGAL_NAME.fullmatch(name):
+        if not _LEGAL_NAME.fullmatch(name):
             raise SpecError(path, "a name of letters, digits, '.', '_' and '-'")
         domain, mechanism = _read_mechanism(mapping, path=path, base=base)
         return cls(
             name=name,
-            topic=read_topic(mapping.get("topic", f"{name}.reports"), f"{path}.topic"),
+            topic=_read_topic(mapping.get("topic", f"{name}.reports"), f"{path}.topic"),
             domain=domain,
             mechanism=mechanism,
-            precision_ms=read_precision(
+            precision_ms=_read_precision(
                 mapping.get("precision", _DEFAULT_PRECISION), f"{path}.precision"
             ),
             one_report=read_one_report(mapping, path),
@@ -146,6 +149,38 @@ def _read_mechanism(
     settings = Settings(path=path, domain=domain, blocks=blocks, keys=keys, base=base)
     mechanism = build(mapping.get("mechanism"), settings)
     return mechanism.report_domain(domain), mechanism
+
+
+def _read_topic(given: object, path: str) -> str:
+    """Return the name of a topic.
+
+    Raises:
+        SpecError: if Kafka does not accept it.
+    """
+    if not isinstance(given, str) or not _LEGAL_NAME.fullmatch(given) or given in (".", ".."):
+        raise SpecError(
+            path, f"a topic of at most 200 letters, digits, '.', '_' and '-', got {describe(given)}"
+        )
+    return given
+
+
+def _read_precision(given: object, path: str) -> int:
+    """Return the precision of times in milliseconds.
+
+    Raises:
+        SpecError: if it is not a duration above 0 and at most a hundred years.
+    """
+    if isinstance(given, str):
+        try:
+            precision_ms = parse_duration(given)
+        except ValueError:
+            precision_ms = 0
+        if 0 < precision_ms <= _LONGEST_PRECISION_MS:
+            return precision_ms
+    longest = format_duration(_LONGEST_PRECISION_MS)
+    raise SpecError(
+        path, f'a duration above 0 such as "1s" or "5m", at most {longest}, got {describe(given)}'
+    )
 
 
 def load_spec(path: str | Path, name: str) -> CollectionSpec:
