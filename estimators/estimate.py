@@ -55,7 +55,7 @@ def estimate_values(
         options["family"] = many
     if values is None:
         decoded = share_sums(mechanism, statistic, n) if decoded is None else decoded
-        if (distinct := Distinct.of(mechanism.decoder(), decoded)) is not None:
+        if (distinct := Distinct.of(mechanism.decoder, decoded)) is not None:
             found = estimate_values(
                 mechanism, statistic, n, values=distinct.values, decoded=decoded, **options
             )

@@ -286,8 +286,7 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
 
 def _check_quantiles(path: str, spec: CollectionSpec) -> None:
     # Quantiles cost time quadratic in this number, and a worker computes them every few seconds.
-    alone = spec.mechanism.marginal(spec.mechanism.empty())
-    groups = (spec.mechanism if alone is None else alone[0]).decoder().groups()
+    groups = (spec.mechanism.marginal or spec.mechanism).decoder.groups()
     largest = spec.domain.estimated.size if groups is None else int(np.bincount(groups).max())
     if largest > _QUANTILE_LIMIT:
         raise ConfigError(

@@ -67,12 +67,13 @@ class Basis:
     def of(cls, spec: CollectionSpec, totals: WindowTotals, options: EstimateOptions) -> Self:
         """Return the basis of the reports of a span, without weights."""
         mechanism, statistic, own = spec.mechanism, totals.statistic, spec.domain
-        domain, alone = own.estimated, mechanism.marginal(statistic)
-        if alone is not None:
-            (mechanism, statistic), own = alone, domain
+        domain = own.estimated
+        if mechanism.marginal is not None:
+            statistic = mechanism.marginal_statistic(statistic)
+            mechanism, own = mechanism.marginal, domain
         hidden, merged_reports, fitted = None, 0, None
         if totals.merged is not None:
-            decoder = mechanism.decoder()
+            decoder = mechanism.decoder
             groups = decoder.groups()
             assert groups is not None, "only mechanisms that disclose blocks merge them"
             hidden = totals.merged[groups]

@@ -60,7 +60,7 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
     # `scratch` includes the decoder's result, which is as long as the statistic. With public
     # weights, values are decoded from one of three sums.
     alone = mechanism.values if isinstance(mechanism, PublicWeights) else mechanism
-    decoder = alone.decoder()
+    decoder = alone.decoder
     decoded = int(decoder.scratch * statistic)
     # The parts are computed one after another, so the largest counts.
     steps = [0 if decoder.groups() is None else 2 * statistic]

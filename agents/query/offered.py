@@ -154,5 +154,4 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
 
 
 def _values_alone(spec: CollectionSpec) -> Mechanism:
-    alone = spec.mechanism.marginal(spec.mechanism.empty())
-    return spec.mechanism if alone is None else alone[0]
+    return spec.mechanism.marginal or spec.mechanism

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Integers
-from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Statistic
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 Merged = NDArray[np.bool_]
@@ -33,7 +33,7 @@ def blocks_of_reports(spec: CollectionSpec) -> Integers | None:
     """
     if spec.domain.estimated is not spec.domain:
         return None
-    decoder = spec.mechanism.decoder()
+    decoder = spec.mechanism.decoder
     return decoder.output_groups() if isinstance(decoder, CountDecoder) else None
 
 
@@ -65,7 +65,7 @@ def add_parts(
     merged = np.zeros(int(block.max()) + 1, dtype=np.bool_)
     for part in parts:
         total += part
-        merged |= merged_blocks(spec.mechanism.decoder().group_reports(part), minimum)
+        merged |= merged_blocks(spec.mechanism.decoder.group_reports(part), minimum)
     if not merged.any():
         return total, None
     hidden = merged[block]

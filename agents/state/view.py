@@ -25,6 +25,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+import numpy as np
+
 from ldpstream.agents.state.blocks import add_parts
 from ldpstream.agents.state.cells import add_chunks
 from ldpstream.agents.state.context import Context, WindowTotals
@@ -124,7 +126,7 @@ def add_up(context: Context, taken: Snapshot) -> WindowTotals:
 
 
 def _statistic(context: Context, chunks: Sequence[tuple[int, bytes]]) -> Statistic:
-    statistic = context.spec.mechanism.empty()
+    statistic = np.zeros(context.spec.mechanism.statistic_size, dtype=np.int64)
     add_chunks(statistic, chunks, context.chunk)
     return statistic
 

@@ -61,7 +61,7 @@ class Axis:
 
 def mean_moments(mechanism: Mechanism, shares: Floats) -> Axis:
     """Return the means over all ranges of a mechanism on a line, shares float64 `(m,)`."""
-    decoder, m = mechanism.decoder(), mechanism.size
+    decoder, m = mechanism.decoder, mechanism.size
     second = inside = 0.0
     for first in range(m):
         weights = np.zeros(m)
@@ -101,7 +101,7 @@ def measured_ratio(mechanism: Mechanism, shape: tuple[int, ...], repetitions: in
     sets = [range_values(shape, bounds) for bounds in random_ranges(shape, RANGES, 1)]
     ratios: Floats = np.zeros(len(sets))
     for counts, statistic in draw_by_privatizing(case, repetitions, 2):
-        errors = (mechanism.decoder().totals(statistic) - counts) / RESPONDENTS
+        errors = (mechanism.decoder.totals(statistic) - counts) / RESPONDENTS
         ratios += np.array([errors[members].sum() for members in sets]) ** 2
     predicted = predicted_set_variances(mechanism, sets, shares=case.shares) / RESPONDENTS
     return float((ratios / repetitions / predicted).mean())

@@ -41,7 +41,7 @@ def measured_errors(mechanism: Matrix, seed: int) -> dict[str, float]:
     # Equally many respondents of every value: disclosed groups have their predicted shares.
     values = np.arange(RESPONDENTS) % size
     truth = np.bincount(values, minlength=size)
-    decoder, entropy = mechanism.decoder(), SeededEntropy(seed)
+    decoder, entropy = mechanism.decoder, SeededEntropy(seed)
     errors: list[NDArray[np.float64]] = []
     for _ in range(REPETITIONS):
         statistic = mechanism.empty()
@@ -103,7 +103,7 @@ def time_table() -> None:
                     mechanism.encode(mechanism.privatize(np.array([value])))
                     singles.append(time.perf_counter() - start)
                 start = time.perf_counter()
-                decoder = mechanism.decoder()
+                decoder = mechanism.decoder
                 weights = (np.arange(size) < size // 3).astype(np.float64)
                 decoder.noise(weights)
                 prepared = time.perf_counter() - start

@@ -83,7 +83,7 @@ def sum_over_ranges(prefixes: Floats) -> Floats:
 
 def predict(mechanism: Tree, shares: Floats, n: int) -> float:
     """Return the root mean square error over all ranges for n users drawn from shares."""
-    size, decoder = mechanism.size, mechanism.decoder()
+    size, decoder = mechanism.size, mechanism.decoder
     moments = sum_over_ranges(decoder.decode_each(np.tri(size)))
     variance = float(decoder.expect(moments) @ shares - sum_over_ranges(np.cumsum(shares)))
     return math.sqrt(variance / _ranges(size) / n)
@@ -119,7 +119,7 @@ def statistics(mechanism: Tree, shares: Floats, n: int, repetitions: int) -> Ite
         case = Case("ranges", mechanism, "", shares, n)
         yield from (counts for _, counts in draw_by_privatizing(case, repetitions, seed=7))
         return
-    outputs, decoder = mechanism.empty().size, mechanism.decoder()
+    outputs, decoder = mechanism.empty().size, mechanism.decoder
     probabilities = np.empty(outputs)
     for first in range(0, outputs, _TOGETHER):
         units = np.eye(min(_TOGETHER, outputs - first), outputs, first)
@@ -134,7 +134,7 @@ def measure(
     """Return the root mean square error measured from statistics, and its standard error."""
     found = []
     for statistic in drawn:
-        off = np.cumsum(mechanism.decoder().totals(statistic) / n - shares)
+        off = np.cumsum(mechanism.decoder.totals(statistic) / n - shares)
         found.append(sum_over_ranges(off) / _ranges(mechanism.size))
     errors = np.array(found)
     error = math.sqrt(errors.mean())

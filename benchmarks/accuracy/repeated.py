@@ -69,7 +69,7 @@ def laplace_sums(mechanism: Matrix, counts: Integers, rng: np.random.Generator) 
 
     Clamping is left out: it has a probability below 2^-64.
     """
-    rows, group = mechanism.rows, mechanism.decoder().groups()
+    rows, group = mechanism.rows, mechanism.decoder.groups()
     of_value = np.zeros(mechanism.size, dtype=np.int64) if group is None else group
     parts = []
     for number in range(int(of_value.max()) + 1):

@@ -87,13 +87,13 @@ def optimal_scales(
     """
     gram = gram_of(workload, policy.size)
     best = Matrix(policy, strategy)
-    uniform = best.decoder().total_error(gram)
+    uniform = best.decoder.total_error(gram)
     noisy = ~harmless_rows(strategy.entries, best.pairs)
     constraints, budgets = _constraints(best)
     rates = -np.log(alphas_of(best.rows))
     error, optimum, gap = uniform, uniform, 0.0
     for turn in range(rounds):
-        weights = best.decoder().row_weights(gram)
+        weights = best.decoder.row_weights(gram)
         # A row that the decoder does not use needs some weight: without it u = 0 would be optimal.
         weights = np.maximum(weights / weights.max(), 1e-9)
         start = rates * (1.0 - 1e-3) / (constraints @ rates / budgets).max()
@@ -102,10 +102,10 @@ def optimal_scales(
         scales = np.zeros(strategy.rows)
         scales[noisy] = [_round_up(scale) for scale in 1.0 / rates]
         found = Matrix(policy, strategy, tuple(scales.tolist()))
-        reached = found.decoder().total_error(gram)
+        reached = found.decoder.total_error(gram)
         if turn == 0:
             gap = solved.gap / solved.objective
-            optimum = float((best.decoder().row_weights(gram) * found.rows.variances).sum())
+            optimum = float((best.decoder.row_weights(gram) * found.rows.variances).sum())
         if reached >= error * (1.0 - _ENOUGH):
             if reached < error:
                 best, error = found, reached

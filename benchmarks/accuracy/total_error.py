@@ -24,7 +24,7 @@ def predicted_total_error(
     Raises:
         ValueError: as `gram_of`.
     """
-    weights = mechanism.decoder().row_weights(gram_of(workload, mechanism.size))
+    weights = mechanism.decoder.row_weights(gram_of(workload, mechanism.size))
     if not continuous:
         return n * float((weights * mechanism.rows.variances).sum())
     return n * float((weights * 2.0 / np.log(alphas_of(mechanism.rows)) ** 2).sum())

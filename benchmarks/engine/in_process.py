@@ -55,7 +55,7 @@ def measure(ldp_python: str, *, reports: int, peer_reports: int) -> list[Aggrega
         for at in range(0, reports, _BATCH):
             decoded, good = mechanism.decode(payload[at : at + _BATCH])
             mechanism.accumulate(statistic, decoded[good])
-        mechanism.decoder().totals(statistic)
+        mechanism.decoder.totals(statistic)
         took = time.process_time() - begun
         found.append(Aggregated("ldpstream", protocol, reports, took))
     return found + (_peers(ldp_python, given[:peer_reports]) if ldp_python else [])

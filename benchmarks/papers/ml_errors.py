@@ -63,7 +63,7 @@ def exact_variances(kind: Kind, epsilon: float, shape: Sequence[int]) -> Errors:
     second, inside = np.ones(()), np.ones(())
     range_second, range_inside = np.ones(RANGES), np.ones(RANGES)
     for axis, m in enumerate(shape):
-        decoder, shares = kind(epsilon, (m,)).decoder(), zipf(m, EXPONENT)
+        decoder, shares = kind(epsilon, (m,)).decoder, zipf(m, EXPONENT)
         noises, held = _line_moments(decoder, shares, ((x, x) for x in range(m)))
         second = np.multiply.outer(second, noises + held)
         inside = np.multiply.outer(inside, held)
@@ -103,7 +103,7 @@ def measured_errors(
     values, ranges = np.zeros(mechanism.size), np.zeros(RANGES)
     case = Case("", mechanism, "zipf", shares.ravel(), users)
     for counts, statistic in draw_by_privatizing(case, repetitions, seed):
-        errors = mechanism.decoder().totals(statistic) - counts
+        errors = mechanism.decoder.totals(statistic) - counts
         values += errors**2
         ranges += np.array([errors[members].sum() for members in sets]) ** 2
     return Errors(values / repetitions, ranges / repetitions)
@@ -123,5 +123,5 @@ def measured_inside(
     for _ in range(repetitions):
         statistic = mechanism.empty()
         mechanism.accumulate(statistic, mechanism.privatize(values, entropy=entropy))
-        square += (float(mechanism.decoder().totals(statistic)[members].sum()) - users) ** 2
+        square += (float(mechanism.decoder.totals(statistic)[members].sum()) - users) ** 2
     return square / repetitions / users

@@ -137,7 +137,7 @@ def estimator(figure: Published) -> Estimator:
         def points(values: Integers, entropy: Entropy) -> Floats:
             statistic = mechanism.empty()
             mechanism.accumulate(statistic, mechanism.privatize(values, entropy=entropy))
-            return mechanism.decoder().totals(statistic)
+            return mechanism.decoder.totals(statistic)
 
         return points
     # `SubsetSelection` refuses blocks as large as these; the draws are the same.

@@ -108,7 +108,7 @@ def ours(mechanism: Mechanism, name: str, payload: NDArray[np.uint8]) -> Floats:
     mechanism.accumulate(statistic, reports[good])
     n = len(payload)
     if name == "unbiased":
-        return mechanism.decoder().totals(statistic) / n
+        return mechanism.decoder.totals(statistic) / n
     values = estimate_values(mechanism, statistic, n).value
     if name == "unbiased, with bounds":
         return values

@@ -62,7 +62,7 @@ def prepare_tree(mechanism: Mechanism, shape: Sequence[int], *, ordered: bool) -
 
 @lru_cache(maxsize=16)
 def _prepared(mechanism: Mechanism, shape: tuple[int, ...] | None) -> AreaTree:
-    known = mechanism.decoder().groups()
+    known = mechanism.decoder.groups()
     groups = np.zeros(mechanism.size, dtype=np.int64) if known is None else known
     queries = prepare_queries(mechanism)
     # If reports count symbols, areas of different groups are decoded together.

@@ -216,7 +216,7 @@ def _measure(mechanism: Mechanism) -> float:
     statistic = mechanism.empty()
     values = np.linspace(0, mechanism.size - 1, _SAMPLE_REPORTS).astype(np.int64)
     mechanism.accumulate(statistic, mechanism.privatize(values))
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     decoder.totals(statistic)
     fastest, spent = np.inf, 0.0
     for _ in range(_REPETITIONS):

@@ -16,8 +16,8 @@ from ldpstream.estimators.queries.counts import TOGETHER, SetDecoder
 from ldpstream.estimators.queries.queries import Groups
 from ldpstream.estimators.queries.sums import Sums
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
-from ldpstream.mechanisms.interface.decoder import remove_rounding
 from ldpstream.mechanisms.interface.mechanism import Statistic
+from ldpstream.mechanisms.interface.symbols import remove_rounding
 
 _KEPT: Final = 1 << 21
 """Most decoder entries that are kept, 16 MiB: those of a thousand values in one group."""

@@ -26,14 +26,9 @@ from ldpstream.estimators.queries.queries import (
     indicator,
 )
 from ldpstream.mechanisms.base.arrays import Floats, Integers
-from ldpstream.mechanisms.interface.decoder import (
-    ROUNDING,
-    CountDecoder,
-    LinearDecoder,
-    MassDecoder,
-    remove_rounding,
-)
+from ldpstream.mechanisms.interface.decoder import ROUNDING, LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.symbols import CountDecoder, MassDecoder, remove_rounding
 
 TOGETHER: Final = 1 << 18
 """Number of decoder entries processed at a time."""
@@ -60,7 +55,7 @@ def prepare_sets(
 
 
 def _prepare(mechanism: Mechanism) -> Queries:
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     if isinstance(decoder, CountDecoder):
         return SetDecoder.of(mechanism, decoder)
     if isinstance(decoder, LinearDecoder):

@@ -32,7 +32,7 @@ class Groups:
     @classmethod
     def of(cls, mechanism: Mechanism) -> "Groups":
         """Return the groups that a mechanism discloses."""
-        return cls.known(mechanism.decoder().groups(), mechanism.size)
+        return cls.known(mechanism.decoder.groups(), mechanism.size)
 
     @classmethod
     def known(cls, groups: Integers | None, size: int) -> "Groups":
@@ -76,7 +76,7 @@ def known_totals(mechanism: Mechanism, statistic: Statistic, n: int) -> tuple[In
     The shares are exact. Without disclosed groups there is one group with share 1. NaN if n = 0.
     """
     groups = Groups.of(mechanism)
-    reports = mechanism.decoder().group_reports(statistic)
+    reports = mechanism.decoder.group_reports(statistic)
     return groups.of_place, reports / n if n else np.full(groups.count, np.nan)
 
 

@@ -81,7 +81,7 @@ def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:
         ValueError: if the statistic does not count n reports.
     """
     check_counts(mechanism, statistic, n)
-    return mechanism.decoder().totals(statistic)
+    return mechanism.decoder.totals(statistic)
 
 
 def value_sums(
@@ -101,7 +101,7 @@ def value_sums(
         ValueError: if the statistic does not count n reports.
     """
     total = share_sums(mechanism, statistic, n) if decoded is None else decoded
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     of_value = decoder.groups()
     at = slice(None) if values is None else values
     of_group = decoder.group_reports(statistic)

@@ -1,4 +1,4 @@
-"""Short names for array types, arrays of dataclasses, and integers as rows of bytes."""
+"""Short names for array types, and the arrays of dataclasses."""
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
@@ -27,16 +27,3 @@ def joined(records: Sequence[_Record]) -> _Record:
     first: Any = records[0]
     whole: _Record = replace(first, **columns)
     return whole
-
-
-def to_bytes(numbers: Integers, size: int) -> NDArray[np.uint8]:
-    """Return n integers >= 0 as rows, uint8 `(n, size)`, little-endian; size is at most 8."""
-    table = np.ascontiguousarray(numbers, dtype="<i8").view(np.uint8).reshape(-1, 8)
-    return table[:, :size]
-
-
-def from_bytes(rows: NDArray[np.uint8]) -> Integers:
-    """Return the integers of little-endian rows, uint8 `(n, size)`: int64 `(n,)`."""
-    table = np.zeros((len(rows), 8), dtype=np.uint8)
-    table[:, : rows.shape[1]] = rows
-    return table.view("<i8")[:, 0].astype(np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""Work that waits for its first use: loading public names and extras, and computing results.
+"""Work that waits for its first use: loading public names and extras, and computing attributes.
 
 Importing any module of a package runs the package's `__init__`. If that imported everything the
 package offers, whoever needs one name would load it all (PEP 562).
@@ -6,13 +6,10 @@ package offers, whoever needs one name would load it all (PEP 562).
 
 import sys
 from collections.abc import Callable, Mapping
-from functools import wraps
+from functools import cached_property
 from importlib import import_module
 from threading import RLock
-from typing import Any, TypeVar
-
-_Owner = TypeVar("_Owner")
-_Result = TypeVar("_Result")
+from typing import TYPE_CHECKING, Any
 
 
 def handed_on(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
@@ -51,22 +48,23 @@ def imported(module: str, extra: str, what: str, otherwise: str = "") -> Any:
         raise ImportError(f"{what} needs {brought(package, extra)}{otherwise}") from error
 
 
-def once(method: Callable[[_Owner], _Result]) -> Callable[[_Owner], _Result]:
-    """Keep a method's result in its instance, like `functools.cached_property`.
+if TYPE_CHECKING:
+    once = cached_property
+else:
 
-    Threads that ask at once wait for one result: a decoder may take seconds to build, and much
-    memory. All instances share the lock, so two results are not computed at the same time either.
-    """
-    place, lock = f"{method.__module__}.{method.__qualname__}", RLock()
+    class once(cached_property):  # noqa: N801 (a decorator, named like the one that it extends)
+        """A `functools.cached_property` of which threads that ask at once wait for one result.
 
-    @wraps(method)
-    def kept(self: _Owner) -> _Result:
-        known = vars(self)
-        if place not in known:
-            with lock:
-                if place not in known:
-                    known[place] = method(self)
-        found: _Result = known[place]
-        return found
+        A decoder may take seconds to build, and much memory. All instances share the lock, so two
+        results are not computed at the same time either.
+        """
 
-    return kept
+        def __init__(self, compute: Callable[[Any], Any]) -> None:
+            super().__init__(compute)
+            self._waiting = RLock()
+
+        def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+            if instance is None:
+                return self
+            with self._waiting:
+                return super().__get__(instance, owner)

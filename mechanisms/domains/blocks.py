@@ -5,30 +5,34 @@ Values of one block are protected from each other; the block itself is disclosed
 
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
 
 
+@dataclass(frozen=True, repr=False)
 class Blocks:
     """A partition of the values into blocks: `of_value[x]` is the block of value x, int64 `(k,)`.
 
-    Blocks are numbered from 0. `sizes`, int64 `(count,)`, holds the number of values of each block;
-    `size` is the number of all values. Within a block, values keep their order in the domain.
-    Immutable; partitions with the same content are equal.
+    Blocks are numbered from 0. `sizes`, int64 `(count,)`, holds the number of values of each block.
+    Within a block, values keep their order in the domain. `digest`, the SHA-256 in hex of
+    `of_value` as little-endian int32, is the partition's identity.
 
     Raises:
         ValueError: if there is no value, or a number between 0 and the largest has no value.
     """
 
-    def __init__(self, of_value: NDArray[np.integer]) -> None:
-        table = np.array(of_value, dtype=np.int64)
+    of_value: Indices = field(compare=False)
+    sizes: Indices = field(init=False, compare=False)
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        table = np.array(self.of_value, dtype=np.int64)
         if table.ndim != 1 or table.size == 0 or table.min() < 0:
             raise ValueError("expected a block number from 0 on for each of at least one value")
         sizes = np.bincount(table)
@@ -36,15 +40,24 @@ class Blocks:
             raise ValueError(f"block {int(np.argmin(sizes))} holds no value")
         table.flags.writeable = False
         sizes.flags.writeable = False
-        self.of_value: Final[Indices] = table
-        self.sizes: Final[Indices] = sizes
-        self.size: Final = len(table)
-        self.count: Final = len(sizes)
+        digest = hashlib.sha256(table.astype("<i4").tobytes()).hexdigest()
+        for name, found in (("of_value", table), ("sizes", sizes), ("digest", digest)):
+            object.__setattr__(self, name, found)
 
     @classmethod
     def one(cls, size: int) -> "Blocks":
         """Return the partition of `size` values into a single block: classical LDP."""
         return cls(np.zeros(size, dtype=np.int64))
+
+    @cached_property
+    def size(self) -> int:
+        """The number of values."""
+        return len(self.of_value)
+
+    @cached_property
+    def count(self) -> int:
+        """The number of blocks."""
+        return len(self.sizes)
 
     @cached_property
     def position(self) -> Indices:
@@ -61,17 +74,6 @@ class Blocks:
         starts = np.concatenate(([0], changes))
         lengths = np.diff(starts, append=self.size)
         return list(zip(self.of_value[starts].tolist(), lengths.tolist(), strict=True))
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256, in hex, of `of_value` as little-endian int32: the partition's identity."""
-        return hashlib.sha256(self.of_value.astype("<i4").tobytes()).hexdigest()
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Blocks) and np.array_equal(self.of_value, other.of_value)
-
-    def __hash__(self) -> int:
-        return int(self.digest[:15], 16)
 
     def __repr__(self) -> str:
         return f"Blocks({self.count} blocks of {self.size} values)"

@@ -18,15 +18,15 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.canonical import json_number
 from ldpstream.mechanisms.base.checks import describe, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.interface.chain import MixtureChain
-from ldpstream.mechanisms.interface.decoder import CountDecoder, DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.symbols import CountDecoder, DenseDecoder, SymbolMechanism
 from ldpstream.mechanisms.policies.policy import BinaryPolicy
 
 
@@ -146,8 +146,9 @@ class Binary(SymbolMechanism):
         ]
         return permanent, MixtureChain(keep, others, tuple(e for e in extremes if e[1] > e[2]))
 
+    @once
     def decoder(self) -> CountDecoder:
-        """Return the decoder `h_1(y) = (1{y = 1} - q) / (r - q)`, `h_0 = 1 - h_1`."""
+        """The decoder `h_1(y) = (1{y = 1} - q) / (r - q)`, `h_0 = 1 - h_1`."""
         q, r = self.thresholds
         gap = r - q
         # Each entry is a correctly rounded quotient of two integers.

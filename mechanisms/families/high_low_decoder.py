@@ -5,13 +5,8 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.walsh import walsh_hadamard
-from ldpstream.mechanisms.interface.decoder import (
-    CountDecoder,
-    Decoded,
-    SingleValues,
-    Statistic,
-    parts,
-)
+from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic, parts
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 
 
 class HighLowDecoder(CountDecoder):

@@ -27,10 +27,9 @@ from ldpstream.mechanisms.channels.designed import DesignedChannel, load_channel
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, choose_rational
 from ldpstream.mechanisms.interface.chain import MixtureChain, read_larger, too_near
-from ldpstream.mechanisms.interface.decoder import DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Reports, text_table
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.symbols import DenseDecoder, SymbolMechanism
 from ldpstream.mechanisms.policies.budgets import scaled
 from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.config import refuse_rounding
@@ -97,9 +96,12 @@ class Optimal(SymbolMechanism):
     def channel(self) -> Channel:
         return self.design.channel
 
-    @once
     def certify(self) -> Certificate:
         """Return a certificate of the policy at every output, for pairs that imply all others."""
+        return self._certificate
+
+    @once
+    def _certificate(self) -> Certificate:
         return self.design.certify(self.id, self.disclosed())
 
     def randomise(self, values: Integers, entropy: Entropy) -> Reports:
@@ -131,7 +133,7 @@ class Optimal(SymbolMechanism):
 
     @once
     def decoder(self) -> "TableDecoder":
-        """Return the decoder of least variance for the design prior, unbiased for any other."""
+        """The decoder of least variance for the design prior, unbiased for any other."""
         return TableDecoder(self.design)
 
     def disclosed(self) -> list[str]:

@@ -2,8 +2,9 @@
 
 A linear query `w` (the indicator of a value or a set, or any weights) has a decoder `h` with
 `Q h = w`: the sum of `h` over the reports estimates the sum of `w` over the users without bias
-(docs/theory.md section 0). There are two kinds: `CountDecoder` if the statistic counts symbols, so
-that `h` is a vector; `LinearDecoder` if it holds sums, of which `h` is a linear function.
+(docs/theory.md section 0). There are two kinds: `symbols.CountDecoder` if the statistic counts
+symbols, so that `h` is a vector; `LinearDecoder` if it holds sums, of which `h` is a linear
+function.
 
 All methods are deterministic functions of their arguments, and none builds a dense `k x k` inverse
 of a large channel. Decoders use the realised channel (rounded outward), so that estimates stay
@@ -134,87 +135,6 @@ class Decoder(ABC):
         return least, largest
 
 
-class CountDecoder(Decoder):
-    """Decoders of a statistic `N` that counts symbols `y = 0..outputs-1`."""
-
-    @abstractmethod
-    def decode(self, weights: Floats) -> Floats:
-        """Return `h` with `Q h = weights`: float64 `(k,)` -> float64 `(outputs,)`.
-
-        `h` is the sum of the single values' decoders, weighted: linear in `weights`.
-        """
-
-    @abstractmethod
-    def expect(self, function: Floats) -> Floats:
-        """Return `Q f`, the mean of a function of the report for a user of each value.
-
-        float64 `(outputs,)` -> float64 `(k,)`; with `f = h^2` this gives every variance.
-        """
-
-    def decode_each(self, weights: Floats) -> Floats:
-        """Return `decode` of each row, float64 `(q, k)` -> `(q, outputs)`."""
-        return np.stack([self.decode(row) for row in weights])
-
-    def expect_each(self, function: Floats) -> Floats:
-        """Return `expect` of each row, float64 `(q, outputs)` -> `(q, k)`."""
-        return np.stack([self.expect(row) for row in function])
-
-    def output_groups(self) -> Integers | None:
-        """Return the group of each output, int64 `(outputs,)`; None if `groups` is None."""
-        return None
-
-    def noise(self, weights: Floats) -> Floats:
-        """Return `(Q h^2)[x] - w[x]^2` of the plain decoder: float64 `(k,)`."""
-        return self.noise_of(self.decode(weights), weights)
-
-    def noise_of(self, decoded: Floats, weights: Floats) -> Floats:
-        """Return the noise of any `h` with `Q h = weights`: float64 `(k,)`, >= 0."""
-        return remove_rounding(self.expect(decoded**2), weights)
-
-    def group_reports(self, statistic: Statistic) -> Integers:
-        group = self.output_groups()
-        if group is None:
-            return np.array([statistic.sum()], dtype=np.int64)
-        reports = np.zeros(int(group.max()) + 1, dtype=np.int64)
-        np.add.at(reports, group, statistic)
-        return reports
-
-
-class DenseDecoder(CountDecoder):
-    """Decoders of small channels, from dense tables.
-
-    `decoders[x]` is `h_x` and `channel[x]` is `Q[x, .]`: float64 `(k, outputs)` each.
-    """
-
-    def __init__(self, decoders: Floats, channel: Floats) -> None:
-        self._h = decoders
-        self._q = channel
-
-    def totals(self, statistic: Statistic) -> Floats:
-        return self._h @ statistic.astype(np.float64)
-
-    def second_moments(self, statistic: Statistic) -> Floats:
-        return (self._h**2) @ statistic.astype(np.float64)
-
-    def extremes(self) -> tuple[Floats, Floats]:
-        return self._h.min(axis=1), self._h.max(axis=1)
-
-    def decode(self, weights: Floats) -> Floats:
-        decoded: Floats = np.asarray(weights, dtype=np.float64) @ self._h
-        return decoded
-
-    def expect(self, function: Floats) -> Floats:
-        return self._q @ np.asarray(function, dtype=np.float64)
-
-
-class MassDecoder(CountDecoder):
-    """Count decoders that know `sum_x Q[x, y]` of each output without the whole channel."""
-
-    @abstractmethod
-    def output_mass(self, ones: Floats) -> Floats:
-        """Return `sum_x Q[x, y]` of each output, `(outputs,)`, `ones` being `decode(1)`."""
-
-
 class LinearDecoder(Decoder):
     """Decoders that are linear functions of a statistic of sums."""
 
@@ -267,18 +187,6 @@ class PrefixDecoder(LinearDecoder):
 
         None if nothing is known of them: they are then decoded like any other sets.
         """
-
-
-def remove_rounding(moments: Floats, weights: Floats) -> Floats:
-    """Return `moments - weights^2`, float64 `(k,)`, exactly 0 where only rounding is left.
-
-    A value that is reported exactly then has no noise. Rounding is measured against the largest
-    weight, so that the unit of the weights does not matter.
-    """
-    squares = weights**2
-    noise = moments - squares
-    noise[noise <= ROUNDING * np.maximum(moments, squares.max(initial=0.0))] = 0.0
-    return noise
 
 
 def parts(size: int) -> list[slice]:

@@ -13,6 +13,7 @@ Notation of `docs/theory.md`: `k` values, a report `y`, the channel `Q[x, y] = P
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
@@ -66,13 +67,14 @@ class Mechanism(ABC):
         """
         return domain
 
-    def marginal(self, statistic: Statistic) -> "tuple[Mechanism, Statistic] | None":
-        """Return a mechanism over the estimated values alone, with its statistic, or None.
-
-        Exists if devices give more than these values and the rest can be summed out exactly.
-        """
-        del statistic
+    @cached_property
+    def marginal(self) -> "Mechanism | None":
+        """The mechanism of the values alone, if devices give a weight with each value."""
         return None
+
+    def marginal_statistic(self, statistic: Statistic) -> Statistic:
+        """Return the statistic of `marginal`, if there is one: the weights are summed out."""
+        return statistic
 
     def chain(self, epsilon: object) -> "tuple[Mechanism, Chain]":
         """Return the mechanism of a permanent draw, and the chain from it to reports of this one.
@@ -238,11 +240,12 @@ class Mechanism(ABC):
 
     def count(self, statistic: Statistic) -> int:
         """Return the number of reports that a statistic holds."""
-        return int(self.decoder().group_reports(statistic).sum())
+        return int(self.decoder.group_reports(statistic).sum())
 
+    @property
     @abstractmethod
     def decoder(self) -> Decoder:
-        """Return the decoder of linear queries."""
+        """The decoder of linear queries."""
 
     @abstractmethod
     def disclosed(self) -> list[str]:

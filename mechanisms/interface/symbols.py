@@ -1,6 +1,7 @@
-"""Mechanisms whose report is one symbol, and whose statistic counts the symbols.
+"""Reports that are one symbol: their bytes, the counts of symbols, and the decoders of counts.
 
-A report is an integer in `0..outputs-1`, sent little-endian in the fewest whole bytes.
+A symbol is an integer in `0..outputs-1`, sent little-endian in the fewest whole bytes. The
+statistic counts each symbol, so that a decoder is a vector over the symbols.
 """
 
 from abc import abstractmethod
@@ -12,8 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import from_bytes, to_bytes
-from ldpstream.mechanisms.interface.decoder import CountDecoder
+from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.interface.decoder import ROUNDING, Decoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports, Statistic
 
 _FEW: Final = 16
@@ -57,9 +58,10 @@ class SymbolMechanism(Mechanism):
             reports[~valid] = 0
         return reports, valid
 
+    @property
     @abstractmethod
-    def decoder(self) -> CountDecoder:
-        """Return the decoder of linear queries."""
+    def decoder(self) -> "CountDecoder":
+        """The decoder of linear queries."""
 
     def accumulate(self, statistic: Statistic, reports: Reports) -> None:
         statistic += np.bincount(reports, minlength=self.outputs)
@@ -77,3 +79,109 @@ class SymbolMechanism(Mechanism):
         self, statistic: Statistic, reports: Reports, times: NDArray[np.int64]
     ) -> None:
         np.add.at(statistic, reports, times)
+
+
+def to_bytes(numbers: Integers, size: int) -> NDArray[np.uint8]:
+    """Return n integers >= 0 as rows, uint8 `(n, size)`, little-endian; size is at most 8."""
+    table = np.ascontiguousarray(numbers, dtype="<i8").view(np.uint8).reshape(-1, 8)
+    return table[:, :size]
+
+
+def from_bytes(rows: NDArray[np.uint8]) -> Integers:
+    """Return the integers of little-endian rows, uint8 `(n, size)`: int64 `(n,)`."""
+    table = np.zeros((len(rows), 8), dtype=np.uint8)
+    table[:, : rows.shape[1]] = rows
+    return table.view("<i8")[:, 0].astype(np.int64, copy=False)
+
+
+class CountDecoder(Decoder):
+    """Decoders of a statistic `N` that counts symbols `y = 0..outputs-1`."""
+
+    @abstractmethod
+    def decode(self, weights: Floats) -> Floats:
+        """Return `h` with `Q h = weights`: float64 `(k,)` -> float64 `(outputs,)`.
+
+        `h` is the sum of the single values' decoders, weighted: linear in `weights`.
+        """
+
+    @abstractmethod
+    def expect(self, function: Floats) -> Floats:
+        """Return `Q f`, the mean of a function of the report for a user of each value.
+
+        float64 `(outputs,)` -> float64 `(k,)`; with `f = h^2` this gives every variance.
+        """
+
+    def decode_each(self, weights: Floats) -> Floats:
+        """Return `decode` of each row, float64 `(q, k)` -> `(q, outputs)`."""
+        return np.stack([self.decode(row) for row in weights])
+
+    def expect_each(self, function: Floats) -> Floats:
+        """Return `expect` of each row, float64 `(q, outputs)` -> `(q, k)`."""
+        return np.stack([self.expect(row) for row in function])
+
+    def output_groups(self) -> Integers | None:
+        """Return the group of each output, int64 `(outputs,)`; None if `groups` is None."""
+        return None
+
+    def noise(self, weights: Floats) -> Floats:
+        """Return `(Q h^2)[x] - w[x]^2` of the plain decoder: float64 `(k,)`."""
+        return self.noise_of(self.decode(weights), weights)
+
+    def noise_of(self, decoded: Floats, weights: Floats) -> Floats:
+        """Return the noise of any `h` with `Q h = weights`: float64 `(k,)`, >= 0."""
+        return remove_rounding(self.expect(decoded**2), weights)
+
+    def group_reports(self, statistic: Statistic) -> Integers:
+        group = self.output_groups()
+        if group is None:
+            return np.array([statistic.sum()], dtype=np.int64)
+        reports = np.zeros(int(group.max()) + 1, dtype=np.int64)
+        np.add.at(reports, group, statistic)
+        return reports
+
+
+class DenseDecoder(CountDecoder):
+    """Decoders of small channels, from dense tables.
+
+    `decoders[x]` is `h_x` and `channel[x]` is `Q[x, .]`: float64 `(k, outputs)` each.
+    """
+
+    def __init__(self, decoders: Floats, channel: Floats) -> None:
+        self._h = decoders
+        self._q = channel
+
+    def totals(self, statistic: Statistic) -> Floats:
+        return self._h @ statistic.astype(np.float64)
+
+    def second_moments(self, statistic: Statistic) -> Floats:
+        return (self._h**2) @ statistic.astype(np.float64)
+
+    def extremes(self) -> tuple[Floats, Floats]:
+        return self._h.min(axis=1), self._h.max(axis=1)
+
+    def decode(self, weights: Floats) -> Floats:
+        decoded: Floats = np.asarray(weights, dtype=np.float64) @ self._h
+        return decoded
+
+    def expect(self, function: Floats) -> Floats:
+        return self._q @ np.asarray(function, dtype=np.float64)
+
+
+class MassDecoder(CountDecoder):
+    """Count decoders that know `sum_x Q[x, y]` of each output without the whole channel."""
+
+    @abstractmethod
+    def output_mass(self, ones: Floats) -> Floats:
+        """Return `sum_x Q[x, y]` of each output, `(outputs,)`, `ones` being `decode(1)`."""
+
+
+def remove_rounding(moments: Floats, weights: Floats) -> Floats:
+    """Return `moments - weights^2`, float64 `(k,)`, exactly 0 where only rounding is left.
+
+    A value that is reported exactly then has no noise. Rounding is measured against the largest
+    weight, so that the unit of the weights does not matter.
+    """
+    squares = weights**2
+    noise = moments - squares
+    noise[noise <= ROUNDING * np.maximum(moments, squares.max(initial=0.0))] = 0.0
+    return noise

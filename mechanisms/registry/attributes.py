@@ -231,7 +231,7 @@ def default_weights(parts: Sequence[Mechanism]) -> list[Fraction]:
 
 def worst_variance(part: Mechanism) -> float:
     """Return the largest variance that a report of an attribute adds to a single value."""
-    return float(np.max(part.decoder().noise_extremes()[1])) + 0.25
+    return float(np.max(part.decoder.noise_extremes()[1])) + 0.25
 
 
 def _units(weights: Sequence[Fraction]) -> tuple[int, ...]:

@@ -98,7 +98,7 @@ async def test_provisional_and_final_have_different_keys_and_the_published_queri
         assert not document["final"]
         assert document["n"] == 50
         # The block is disclosed, so its mean is exact.
-        decoder = lab.collection.spec.mechanism.decoder()
+        decoder = lab.collection.spec.mechanism.decoder
         counts = decoder.group_reports(lab.ledger.windows[START_MS])
         (mean,) = document["linear"]
         assert (mean["name"], mean["low"], mean["high"]) == ("block", mean["mean"], mean["mean"])

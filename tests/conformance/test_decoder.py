@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoder, LinearDecoder
+from ldpstream.mechanisms.interface.decoder import Decoder, LinearDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 from tests.conformance.instances import INSTANCES, LISTED
 from tests.seeded import SeededEntropy
 
 Matrix = NDArray[np.float64]
-COUNTED = {name: m for name, m in INSTANCES.items() if isinstance(m.decoder(), CountDecoder)}
-SUMMED = {name: m for name, m in LISTED.items() if isinstance(m.decoder(), LinearDecoder)}
+COUNTED = {name: m for name, m in INSTANCES.items() if isinstance(m.decoder, CountDecoder)}
+SUMMED = {name: m for name, m in LISTED.items() if isinstance(m.decoder, LinearDecoder)}
 
 EVERY = pytest.mark.parametrize("mechanism", INSTANCES.values(), ids=INSTANCES.keys())
 EVERY_LISTED = pytest.mark.parametrize("mechanism", LISTED.values(), ids=LISTED.keys())
@@ -31,7 +32,7 @@ def dense(mechanism: Mechanism) -> tuple[Matrix, Matrix]:
         channel = np.zeros((mechanism.size, len(mechanism.possible_reports())))
         for value, row in enumerate(mechanism.channel().rows):
             channel[value, list(row)] = [float(p) for p in row.values()]
-        decoder = mechanism.decoder()
+        decoder = mechanism.decoder
         decoders = np.stack([decoder.totals(one) for one in singles(mechanism)], axis=1)
         for table in (channel, decoders):
             table.flags.writeable = False
@@ -73,7 +74,7 @@ def test_noise_is_the_variance_that_a_user_adds(mechanism: Mechanism):
     weights = np.random.default_rng(1).normal(size=mechanism.size)
     noise = channel @ (weights @ decoders) ** 2 - weights**2
     scale = np.abs(weights @ decoders).max() ** 2
-    assert close(mechanism.decoder().noise(weights), noise, scale)
+    assert close(mechanism.decoder.noise(weights), noise, scale)
 
 
 @EVERY
@@ -81,30 +82,30 @@ def test_a_statistic_counts_its_reports(mechanism: Mechanism):
     statistic = some_statistic(mechanism, 2, 700)
     assert mechanism.count(statistic) == 700
     assert mechanism.count(mechanism.empty()) == 0
-    assert mechanism.decoder().group_reports(statistic).sum() == 700
+    assert mechanism.decoder.group_reports(statistic).sum() == 700
 
 
 @EVERY
 def test_estimates_leave_the_statistic_as_it_is(mechanism: Mechanism):
     statistic = some_statistic(mechanism, 3, 50)
-    before, decoder = statistic.copy(), mechanism.decoder()
+    before, decoder = statistic.copy(), mechanism.decoder
     first = decoder.totals(statistic)
     decoder.second_moments(statistic)
     assert np.array_equal(statistic, before)
-    assert np.array_equal(first, mechanism.decoder().totals(statistic))
+    assert np.array_equal(first, mechanism.decoder.totals(statistic))
 
 
 @EVERY_LISTED
 def test_extremes_are_those_of_the_dense_decoders(mechanism: Mechanism):
     _, decoders = dense(mechanism)
-    low, high = mechanism.decoder().extremes()
+    low, high = mechanism.decoder.extremes()
     assert close(low, decoders.min(axis=1), 1.0)
     assert close(high, decoders.max(axis=1), 1.0)
 
 
 @EVERY
 def test_noise_extremes_equal_the_general_form(mechanism: Mechanism):
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     scale = max(1.0, np.abs(decoder.extremes()[1]).max() ** 2)
     for closed, general in zip(
         decoder.noise_extremes(), Decoder.noise_extremes(decoder), strict=True
@@ -117,7 +118,7 @@ def test_noise_extremes_equal_the_general_form(mechanism: Mechanism):
 @EVERY_LISTED
 def test_groups_are_what_a_report_discloses(mechanism: Mechanism):
     channel, decoders = dense(mechanism)
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     of_value = decoder.groups()
     counted = np.stack([decoder.group_reports(one) for one in singles(mechanism)])
     if of_value is None:
@@ -148,7 +149,7 @@ def test_decode_is_linear(mechanism: Mechanism):
 @EVERY_COUNTED
 def test_sums_over_counts_are_those_of_the_dense_decoders(mechanism: Mechanism):
     _, decoders = dense(mechanism)
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     statistic = np.random.default_rng(2).integers(0, 1000, mechanism.statistic_size)
     scale = np.abs(decoders).max() * statistic.sum()
     assert close(decoder.totals(statistic), decoders @ statistic, scale)
@@ -202,18 +203,18 @@ def test_spans_hold_every_report(mechanism: Mechanism):
 @EVERY_SUMMED
 def test_second_moments_are_unbiased(mechanism: Mechanism):
     channel, decoders = dense(mechanism)
-    estimated = np.stack([mechanism.decoder().second_moments(one) for one in singles(mechanism)])
+    estimated = np.stack([mechanism.decoder.second_moments(one) for one in singles(mechanism)])
     scale = np.abs(estimated).max()
     assert close(channel @ estimated, channel @ (decoders**2).T, scale)
 
 
 def counting(mechanism: Mechanism) -> CountDecoder:
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     assert isinstance(decoder, CountDecoder)
     return decoder
 
 
 def summing(mechanism: Mechanism) -> LinearDecoder:
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     assert isinstance(decoder, LinearDecoder)
     return decoder

@@ -5,12 +5,13 @@ Closed forms are tested against it. Everything is a dense matrix: `channel` Q of
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats
-from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 from tests.exact.enumeration import matrix_of
 
 Groups = tuple[np.ndarray, np.ndarray] | None
@@ -66,13 +67,14 @@ class Dense:
     def count(self, statistic: Statistic) -> int:
         return int(statistic.sum())
 
+    @cached_property
     def decoder(self) -> DenseDecoder:
         return DenseDecoder(self.channel, self.decoders, self.groups)
 
 
 def dense_of(mechanism: Mechanism) -> Dense:
     """A mechanism's own decoders, value by value, on its exact channel."""
-    channel, decoder, identity = matrix_of(mechanism), mechanism.decoder(), np.eye(mechanism.size)
+    channel, decoder, identity = matrix_of(mechanism), mechanism.decoder, np.eye(mechanism.size)
     decoders = np.stack([decoder.decode(row) for row in identity])
     assert np.allclose(channel @ decoders.T, identity, atol=1e-9)
     of_value, of_output = decoder.groups(), decoder.output_groups()

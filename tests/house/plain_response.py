@@ -12,15 +12,15 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, bernoulli_each, uniform_below_each
-from ldpstream.mechanisms.interface.decoder import DenseDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.symbols import DenseDecoder, SymbolMechanism
 from ldpstream.mechanisms.policies.policy import BlockPolicy
 
 
@@ -73,8 +73,9 @@ class PlainResponse(SymbolMechanism):
         other = uniform_below_each(entropy, np.full(len(values), self.values - 1))
         return np.where(own, values, other + (other >= values))
 
+    @once
     def decoder(self) -> DenseDecoder:
-        """Return the decoder `h_x(y) = (1{y = x} - other) / (own - other)`."""
+        """The decoder `h_x(y) = (1{y = x} - other) / (own - other)`."""
         own = self.threshold / WORD
         other = (1 - own) / (self.values - 1)
         same = np.eye(self.values)

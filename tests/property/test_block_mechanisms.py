@@ -53,7 +53,7 @@ def test_reports_survive_encoding_and_disclose_their_block(
     assert valid.all()
     assert np.array_equal(decoded, reports)
     statistic = accumulated(mechanism, decoded)
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     of_block = np.bincount(blocks.of_value[values], minlength=blocks.count)
     assert np.array_equal(decoder.group_reports(statistic), of_block)
     alone = np.flatnonzero(blocks.sizes[blocks.of_value] == 1)
@@ -98,7 +98,7 @@ def test_sums_of_subsets_are_linear_and_blocks_exact(epsilon: float, blocks: Blo
     rng = np.random.default_rng(seed)
     values = rng.integers(0, blocks.size, 40)
     statistic = accumulated(mechanism, reports_of(mechanism, values, seed))
-    decoder, weights = mechanism.decoder(), rng.normal(size=blocks.size)
+    decoder, weights = mechanism.decoder, rng.normal(size=blocks.size)
     shares = decoder.totals(statistic)
     scale = 40 * max(1.0, np.abs(decoder.extremes()[1]).max()) * blocks.size
     total = decoder.total(weights, statistic)

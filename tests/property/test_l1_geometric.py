@@ -28,7 +28,7 @@ def vector(size: int, seed: int) -> np.ndarray:
 @given(epsilons, domains, st.integers(0, 2**32))
 def test_the_decoder_inverts_the_channel_on_both_sides(epsilon: float, shape: tuple, seed: int):
     mechanism = L1Geometric(epsilon, shape)
-    decoder, f = mechanism.decoder(), vector(mechanism.size, seed)
+    decoder, f = mechanism.decoder, vector(mechanism.size, seed)
     scale = np.abs(decoder.extremes()[1]).max()
     np.testing.assert_allclose(decoder.expect(decoder.decode(f)), f, atol=1e-11 * scale)
     np.testing.assert_allclose(decoder.decode(decoder.expect(f)), f, atol=1e-11 * scale)
@@ -38,7 +38,7 @@ def test_the_decoder_inverts_the_channel_on_both_sides(epsilon: float, shape: tu
 @given(epsilons, domains, st.integers(0, 2**32))
 def test_sums_over_counts_are_the_decoders_transposed(epsilon: float, shape: tuple, seed: int):
     mechanism = L1Geometric(epsilon, shape)
-    decoder, weights = mechanism.decoder(), vector(mechanism.size, seed)
+    decoder, weights = mechanism.decoder, vector(mechanism.size, seed)
     counts = np.random.default_rng(seed).integers(0, 100, mechanism.size)
     scale = np.abs(decoder.extremes()[1]).max() * counts.sum() * np.abs(weights).max()
     direct, shares = (counts * decoder.decode(weights)).sum(), decoder.totals(counts)

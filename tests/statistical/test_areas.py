@@ -39,7 +39,7 @@ def city() -> np.ndarray:
 @cache
 def even() -> np.ndarray:
     """Return shares that are even in every block."""
-    blocks = MECHANISM.decoder().groups()
+    blocks = MECHANISM.decoder.groups()
     assert blocks is not None
     of_block = np.linspace(1.0, 3.0, 8)
     return of_block[blocks] / of_block[blocks].sum()
@@ -82,7 +82,7 @@ def test_all_bounds_hold_together_and_the_picture_is_nearer(
     counts = np.random.default_rng(7).multinomial(REPORTS, city(), windows)
     tree = prepare_tree(MECHANISM, SHAPE, ordered=True)
     covered, distances = 0, []
-    blocks = MECHANISM.decoder().groups()
+    blocks = MECHANISM.decoder.groups()
     assert blocks is not None
     for count, statistic in zip(counts, privatized(MECHANISM, counts, 3), strict=True):
         options = {"method": method, "estimand": estimand}

@@ -54,7 +54,7 @@ def test_total_errors_agree_with_the_prediction(name: str):
     mechanism = CASES[name]
     values = np.random.default_rng(3).integers(0, SIZE, N)
     truth = RANGES @ np.bincount(values, minlength=SIZE)
-    decoder, squares = mechanism.decoder(), 0.0
+    decoder, squares = mechanism.decoder, 0.0
     for statistic in statistics(mechanism, values, 31):
         squares += ((RANGES @ decoder.totals(statistic) - truth) ** 2).sum()
     predicted = predicted_total_error(mechanism, N, "ranges")

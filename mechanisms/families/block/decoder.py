@@ -1,4 +1,8 @@
-"""Tables and linear queries of `block-hadamard`: one fast transform for all blocks of a size."""
+"""Which reports belong to which block, and decoders that know each block's count from them.
+
+`ReportLayout` and `DisclosedBlocks` serve all mechanisms that report a symbol of the value's block;
+the tables and the decoder of `block-hadamard` take one fast transform for all blocks of a size.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,8 +11,43 @@ from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.exact.walsh import Number, sign_order, walsh_hadamard
-from ldpstream.mechanisms.families.block.mechanism import DisclosedBlocks, ReportLayout
 from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic, parts
+from ldpstream.mechanisms.interface.symbols import CountDecoder
+
+
+class ReportLayout:
+    """Block j owns `orders[j]` consecutive reports from `starts[j]` on, int64 `(blocks,)`."""
+
+    def __init__(self, blocks: Blocks, orders: Indices) -> None:
+        self.blocks = blocks
+        self.orders = orders
+        self.starts: Indices = np.cumsum(orders) - orders
+        self.outputs = int(orders.sum())
+
+    @property
+    def apart(self) -> bool:
+        """Whether the tables give no report to two blocks."""
+        return bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))
+
+
+class DisclosedBlocks(CountDecoder):
+    """Decoders whose groups are the blocks; `reports` says which reports belong to which block."""
+
+    reports: ReportLayout
+
+    def groups(self) -> Indices | None:
+        """Return the block of each value; None if there is one block."""
+        blocks = self.reports.blocks
+        return None if blocks.count == 1 else blocks.of_value
+
+    def output_groups(self) -> Indices | None:
+        layout = self.reports
+        if layout.blocks.count == 1:
+            return None
+        return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
+
+    def group_reports(self, statistic: Statistic) -> Indices:
+        return np.add.reduceat(statistic, self.reports.starts)
 
 
 class BlockLayout(ReportLayout):
@@ -64,6 +103,7 @@ class BlockDecoder(DisclosedBlocks):
         # c^2 - 1 as one quotient of integers: a difference would lose its digits at large epsilon.
         self._own_noise = 4 * threshold * (WORD - threshold) / (2 * threshold - WORD) ** 2
         self._contrast = (2 * threshold - WORD) / WORD
+        self._parts = parts(layout.blocks.size)
         by_order = np.argsort(layout.orders, kind="stable")
         orders = layout.orders[by_order]
         first_slot = np.empty_like(layout.starts)
@@ -96,7 +136,7 @@ class BlockDecoder(DisclosedBlocks):
         """Return `c T[row]` of each value, T the exact integer transform of its block's counts."""
         transformed = self._transform(statistic)
         totals = np.empty(self._layout.blocks.size)
-        for at in parts(totals.size):
+        for at in self._parts:
             places = self._layout.offset[at] + self._layout.row[at]
             totals[at] = np.where(self._layout.mask[at] == 0, 1.0, self._c) * transformed[places]
         return totals
@@ -136,7 +176,7 @@ class BlockDecoder(DisclosedBlocks):
         Takes several queries at once: `(..., k)` -> `(..., outputs)`.
         """
         rows = np.zeros((*weights.shape[:-1], self._layout.outputs))
-        for at in parts(weights.shape[-1]):
+        for at in self._parts:
             places = self._layout.offset[at] + self._layout.row[at]
             rows[..., places] = weights[..., at] * np.where(
                 self._layout.mask[at] == 0, 1.0, self._c
@@ -150,7 +190,7 @@ class BlockDecoder(DisclosedBlocks):
         """
         transformed = self._transform(np.asarray(function, dtype=np.float64))
         means = np.empty((*transformed.shape[:-1], self._layout.blocks.size))
-        for at in parts(means.shape[-1]):
+        for at in self._parts:
             base = self._layout.offset[at]
             contrast = np.where(self._layout.mask[at] == 0, 0.0, self._contrast)
             rows = base + self._layout.row[at]

@@ -1,4 +1,4 @@
-"""Base classes of mechanisms, reports and decoders inside blocks ([CA] Section 6).
+"""Base classes of mechanisms that protect values inside blocks ([CA] Section 6).
 
 The block is reported exactly; inside it the value is protected by epsilon. A single block is
 classical local differential privacy (docs/theory.md section 3).
@@ -11,9 +11,6 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Self
 
-import numpy as np
-
-from ldpstream.mechanisms.base.arrays import Indices
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.channels.blanket import Blanket, any_channel
@@ -26,7 +23,7 @@ from ldpstream.mechanisms.channels.certificate import (
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
+from ldpstream.mechanisms.families.block.decoder import ReportLayout
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, block_tables
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import SymbolMechanism
@@ -113,21 +110,6 @@ class BlockMechanism(Mechanism):
         return phrases
 
 
-class ReportLayout:
-    """Block j owns `orders[j]` consecutive reports from `starts[j]` on, int64 `(blocks,)`."""
-
-    def __init__(self, blocks: Blocks, orders: Indices) -> None:
-        self.blocks = blocks
-        self.orders = orders
-        self.starts: Indices = np.cumsum(orders) - orders
-        self.outputs = int(orders.sum())
-
-    @property
-    def apart(self) -> bool:
-        """Whether the tables give no report to two blocks."""
-        return bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))
-
-
 class BlockSymbols(BlockMechanism, SymbolMechanism):
     """Block mechanisms whose report is a symbol; each block owns consecutive symbols."""
 
@@ -152,23 +134,3 @@ class BlockSymbols(BlockMechanism, SymbolMechanism):
         """
         refuse_large(self.size, int((self.layout.orders * self.blocks.sizes).sum()))
         return Channel(tuple(self.row(value) for value in range(self.size)), self.outputs)
-
-
-class DisclosedBlocks(CountDecoder):
-    """Decoders whose groups are the blocks; `reports` says which reports belong to which block."""
-
-    reports: ReportLayout
-
-    def groups(self) -> Indices | None:
-        """Return the block of each value; None if there is one block."""
-        blocks = self.reports.blocks
-        return None if blocks.count == 1 else blocks.of_value
-
-    def output_groups(self) -> Indices | None:
-        layout = self.reports
-        if layout.blocks.count == 1:
-            return None
-        return np.repeat(np.arange(layout.blocks.count, dtype=np.int64), layout.orders)
-
-    def group_reports(self, statistic: Statistic) -> Indices:
-        return np.add.reduceat(statistic, self.reports.starts)

@@ -8,16 +8,11 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.walsh import Number
-from ldpstream.mechanisms.families.block.mechanism import DisclosedBlocks
+from ldpstream.mechanisms.families.block.decoder import DisclosedBlocks
 from ldpstream.mechanisms.families.design.design import DesignLayout, SupportTables
 from ldpstream.mechanisms.families.design.incidence import Incidence, Sums
-from ldpstream.mechanisms.interface.decoder import (
-    Decoded,
-    MassDecoder,
-    SingleValues,
-    Statistic,
-    parts,
-)
+from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic, parts
+from ldpstream.mechanisms.interface.symbols import MassDecoder
 
 _MAX_BATCH = 1 << 22
 _FEW = 1 << 31

@@ -24,7 +24,7 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD, Words
-from ldpstream.mechanisms.families.block.mechanism import ReportLayout
+from ldpstream.mechanisms.families.block.decoder import ReportLayout
 from ldpstream.mechanisms.interface.decoder import SingleValues, Statistic
 
 

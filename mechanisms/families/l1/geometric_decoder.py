@@ -16,7 +16,8 @@ import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoded, SingleValues, Statistic
+from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 
 _Factors = tuple[float, float]
 """A factor at places inside the dimension, and one at both ends."""

@@ -82,12 +82,13 @@ class StepMechanism(Mechanism):
     def report_domain(self, domain: Domain) -> Domain:
         return WeightedDomain(domain, self.shape[-1] - 1) if self.weighted else domain
 
-    def marginal(self, statistic: Statistic) -> tuple[Self, Statistic] | None:
-        """Return the mechanism of the values alone, and their sums over all weights."""
-        if not self.weighted:
-            return None
-        alone = replace(self, shape=self.shape[:-1], weighted=False)
-        return alone, self.sum_out(statistic.reshape(-1, self.shape[-1]))
+    @cached_property
+    def marginal(self) -> Self | None:
+        return replace(self, shape=self.shape[:-1], weighted=False) if self.weighted else None
+
+    def marginal_statistic(self, statistic: Statistic) -> Statistic:
+        """Return the sums over all weights of each value."""
+        return self.sum_out(statistic.reshape(-1, self.shape[-1])) if self.weighted else statistic
 
     @abstractmethod
     def sum_out(self, table: Statistic) -> Statistic:

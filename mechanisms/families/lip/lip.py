@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -36,10 +37,10 @@ from ldpstream.mechanisms.families.lip.domain import (
     read_epsilons,
     read_prior,
 )
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Statistic
+from ldpstream.mechanisms.interface.decoder import Statistic
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.interface.settings import Settings
-from ldpstream.mechanisms.interface.symbols import SymbolMechanism
+from ldpstream.mechanisms.interface.symbols import CountDecoder, SymbolMechanism
 from ldpstream.mechanisms.policies.lip import Level, LipPolicy, level_thresholds, worst_leak
 
 
@@ -175,8 +176,9 @@ class Lip(SymbolMechanism):
         ones = words < self._table[values]
         return (values & -2) | ones
 
+    @once
     def decoder(self) -> "LipDecoder":
-        """Return the decoder of linear queries: unbiased whatever the priors are."""
+        """The decoder of linear queries: unbiased whatever the priors are."""
         return LipDecoder(self.thresholds)
 
     def disclosed(self) -> list[str]:

@@ -91,7 +91,7 @@ class Matrix(Mechanism):
             found = [cls(read.policy, strategy, read.scales) for strategy in read.strategies]
         if len(found) == 1:
             return found[0]
-        decoders = [one.decoder() for one in found]
+        decoders = [one.decoder for one in found]
         return found[_least_error(decoders, read.workload, size=read.policy.size)]
 
     @property

@@ -248,7 +248,7 @@ class Sampled(Mechanism):
 
     @once
     def decoder(self) -> SampledDecoder:
-        return SampledDecoder([part.decoder() for part in self.parts], self.slices)
+        return SampledDecoder([part.decoder for part in self.parts], self.slices)
 
     def disclosed(self) -> list[str]:
         said = f"which of {len(self.parts)} attributes it is about, drawn before values are seen"

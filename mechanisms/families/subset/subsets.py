@@ -21,11 +21,12 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Bools, Indices, from_bytes, to_bytes
+from ldpstream.mechanisms.base.arrays import Bools, Indices
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import exp_floor, set_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, Words
 from ldpstream.mechanisms.families.design.design import ALONE, Support
+from ldpstream.mechanisms.interface.symbols import from_bytes, to_bytes
 
 Payload = NDArray[np.uint8]
 _LARGEST_BUDGET = 64

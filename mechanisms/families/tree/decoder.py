@@ -6,7 +6,7 @@ import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.domains.blocks import Blocks
-from ldpstream.mechanisms.families.block.mechanism import DisclosedBlocks, ReportLayout
+from ldpstream.mechanisms.families.block.decoder import DisclosedBlocks, ReportLayout
 from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy
 from ldpstream.mechanisms.families.tree.hierarchy_decoder import HierarchyDecoder, Singles
 from ldpstream.mechanisms.interface.decoder import Statistic

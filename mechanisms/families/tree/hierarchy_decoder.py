@@ -30,7 +30,8 @@ from ldpstream.mechanisms.families.tree.pyramid import (
     means,
     project_changes,
 )
-from ldpstream.mechanisms.interface.decoder import Statistic, remove_rounding
+from ldpstream.mechanisms.interface.decoder import Statistic
+from ldpstream.mechanisms.interface.symbols import remove_rounding
 
 _MOST_LISTED = 1 << 23
 """Up to this many values times reports, the decoders of all single values are tables."""

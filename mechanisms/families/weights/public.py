@@ -15,9 +15,9 @@ from typing import Final, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import from_bytes, to_bytes
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.lazy import once
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -30,6 +30,7 @@ from ldpstream.mechanisms.families.weights.private import WeightedDomain
 from ldpstream.mechanisms.families.weights.public_decoder import MOST_TOLD_APART, PairDecoder
 from ldpstream.mechanisms.interface.mechanism import Json, Mechanism, Reports, Statistic
 from ldpstream.mechanisms.interface.settings import Settings
+from ldpstream.mechanisms.interface.symbols import from_bytes, to_bytes
 from ldpstream.mechanisms.policies.policy import PublicWeightPolicy
 
 LARGEST_PUBLIC_WEIGHT: Final = 4_095
@@ -73,9 +74,14 @@ class PublicWeights(Mechanism):
     def report_domain(self, domain: Domain) -> Domain:
         return WeightedDomain(self.values.report_domain(domain), self.largest, public=True)
 
-    def marginal(self, statistic: Statistic) -> tuple[Mechanism, Statistic]:
-        """Return the mechanism of the values and its statistic, the first of the three."""
-        return self.values, self.powers(statistic)[0].copy()
+    @cached_property
+    def marginal(self) -> Mechanism:
+        return self.values
+
+    def marginal_statistic(self, statistic: Statistic) -> Statistic:
+        """Return the first of the three statistics."""
+        plain: Statistic = self.powers(statistic)[0].copy()
+        return plain
 
     def powers(self, statistic: Statistic) -> Statistic:
         """Return the values' statistics with each report counted once, w_i times and w_i^2 times.
@@ -213,8 +219,9 @@ class PublicWeights(Mechanism):
     def count(self, statistic: Statistic) -> int:
         return self.values.count(self.powers(statistic)[0])
 
+    @once
     def decoder(self) -> PairDecoder:
-        """Return the decoder of queries of pairs, such as one value with one weight.
+        """The decoder of queries of pairs, such as one value with one weight.
 
         Three sums distinguish three weights. With more weights, use queries of values (`marginal`)
         and the sums of weights in `estimators.weights`.
@@ -227,7 +234,7 @@ class PublicWeights(Mechanism):
                 f"expected at most {MOST_TOLD_APART} weights for queries of pairs, "
                 f"got {self.weights}"
             )
-        return PairDecoder(self.values.decoder(), self.weights)
+        return PairDecoder(self.values.decoder, self.weights)
 
     def disclosed(self) -> list[str]:
         return [*self.values.disclosed(), "the weight"]

@@ -10,7 +10,8 @@ from typing import Final
 import numpy as np
 
 from ldpstream.mechanisms.base.arrays import Floats, Integers
-from ldpstream.mechanisms.interface.decoder import CountDecoder, Decoder, LinearDecoder, Statistic
+from ldpstream.mechanisms.interface.decoder import Decoder, LinearDecoder, Statistic
+from ldpstream.mechanisms.interface.symbols import CountDecoder
 
 MOST_TOLD_APART: Final = 3
 """Most weights, 0 included, that the sums distinguish."""

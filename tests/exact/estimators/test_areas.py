@@ -93,7 +93,7 @@ def test_a_loud_place_is_named_and_what_is_left_is_even() -> None:
     root = int(np.flatnonzero((found.inside == -1) & [23 in one for one in sets])[0])
     assert found.rest_size[root] < len(sets[root])
     assert found.rest_low[root] <= found.rest[root] <= found.rest_high[root]
-    blocks = mechanism.decoder().groups()
+    blocks = mechanism.decoder.groups()
     assert blocks is not None
     # Districts are exact among respondents.
     roots = found.inside == -1

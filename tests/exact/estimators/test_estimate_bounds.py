@@ -80,12 +80,12 @@ def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: st
     options = {"method": "normal", "simultaneous": True, "estimand": estimand}
     values = estimate_values(mechanism, statistic, n, **options)
     as_set = estimate_sets(mechanism, statistic, n, sets, **options)
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     reports = np.full(mechanism.size, n)
     if decoder.groups() is not None:
         reports = np.bincount(decoder.output_groups(), statistic)[decoder.groups()]
-    quietest, noisiest = mechanism.decoder().noise_extremes()
-    of_groups = mechanism.decoder().group_reports(statistic)
+    quietest, noisiest = mechanism.decoder.noise_extremes()
+    of_groups = mechanism.decoder.group_reports(statistic)
     ceilings = [reports * noisiest, np.array([(of_groups * most).sum() for _, most in ends])]
     slopes = [noisiest - quietest, np.array([(most - least).max() for least, most in ends])]
     for estimate, spread, ceiling in zip((values, as_set), slopes, ceilings, strict=True):
@@ -107,7 +107,7 @@ def test_simultaneous_normal_bounds_take_the_variance_at_their_own_ends(case: st
 
 
 def test_the_joint_cases_reach_what_they_are_named_after():
-    quietest, noisiest = NOISY.decoder().noise_extremes()
+    quietest, noisiest = NOISY.decoder.noise_extremes()
     assert (noisiest - quietest > 1.5).any()
     assert estimate_values(JOINT["share above a half"][0], np.array([170, 30]), 200).value[0] > 0.8
 

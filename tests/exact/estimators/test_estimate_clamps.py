@@ -35,7 +35,7 @@ def test_the_noise_of_a_plain_value_without_reports_is_the_worst_case():
 
 def test_a_plug_in_at_or_below_the_least_noise_gives_way_to_the_worst():
     mechanism = random_channel(3, 3, 5)
-    decoders = mechanism.decoder().decoders
+    decoders = mechanism.decoder.decoders
     # All reports alike: the plug-in of the value whose decoder is largest there falls below.
     statistic, n = np.array([0, 0, 4, 0, 0]), 4
     noise = mechanism.channel @ (decoders**2).T - np.eye(3)
@@ -49,7 +49,7 @@ def test_a_plug_in_at_or_below_the_least_noise_gives_way_to_the_worst():
 
 
 def test_blocks_keep_variances_within_what_their_shares_allow():
-    decoders = BLOCKS.decoder().decoders
+    decoders = BLOCKS.decoder.decoders
     noise = BLOCKS.channel @ (decoders**2).T - np.eye(6)
     same = BLOCKS.groups[0][:, None] == BLOCKS.groups[0]
     least = np.where(same, noise, np.inf).min(axis=0)

@@ -107,7 +107,7 @@ def test_the_errors_of_block_hadamard_are_the_closed_forms(epsilon: float):
     predicted = predicted_value_variances(mechanism, range(12), shares=p) / N
     np.testing.assert_allclose(predicted, (second - p) / N, rtol=1e-9, atol=1e-15)
     statistic = statistic_of(mechanism)
-    of_report = mechanism.decoder().output_groups()
+    of_report = mechanism.decoder.output_groups()
     block_shares = np.bincount(of_report, statistic)[OF_VALUE] / N
     value = estimate_values(mechanism, statistic, N).value
     inside = (value > 0) & (value < block_shares)
@@ -148,8 +148,8 @@ def test_the_least_and_largest_noise_of_each_value_are_those_of_the_dense_channe
     mechanism: Mechanism,
 ):
     for fast, plain in zip(
-        mechanism.decoder().noise_extremes(),
-        dense_of(mechanism).decoder().noise_extremes(),
+        mechanism.decoder.noise_extremes(),
+        dense_of(mechanism).decoder.noise_extremes(),
         strict=True,
     ):
         np.testing.assert_allclose(fast, plain, rtol=1e-9, atol=1e-12)

@@ -75,7 +75,7 @@ def test_totals_of_groups_are_exact_beyond_the_integers_of_doubles():
     statistic = np.zeros(BLOCKS.outputs, dtype=np.int64)
     first = int(np.argmax(BLOCKS.groups[1] == 0))
     statistic[first] = 2**53 + 1
-    assert BLOCKS.decoder().group_reports(statistic).tolist() == [2**53 + 1, 0, 0]
+    assert BLOCKS.decoder.group_reports(statistic).tolist() == [2**53 + 1, 0, 0]
 
 
 def test_whole_blocks_are_exact_among_respondents_and_binomial_in_the_population():
@@ -103,7 +103,7 @@ def test_a_single_value_is_the_same_alone_and_as_a_set():
 
 def test_a_set_costs_no_more_than_the_sum_of_its_values():
     for mechanism in (BLOCKS, PLAIN):
-        decoders, size = mechanism.decoder().decoders, mechanism.size
+        decoders, size = mechanism.decoder.decoders, mechanism.size
         sets = subsets(size)
         for members, better in zip(sets, predicted_set_variances(mechanism, sets), strict=True):
             weights = np.isin(np.arange(size), members).astype(float)

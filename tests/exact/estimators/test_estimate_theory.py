@@ -126,7 +126,7 @@ def test_populations_are_estimated_without_bias_and_with_the_stated_variance(nam
 @pytest.mark.parametrize("name", CHANNELS)
 def test_the_noise_lies_between_floor_and_ceiling_whatever_the_users_hold(name: str, kind: str):
     mechanism, n = CHANNELS[name], 3
-    groups = mechanism.decoder().groups()
+    groups = mechanism.decoder.groups()
     of_value = np.zeros(mechanism.size, dtype=int) if groups is None else groups
     rng = np.random.default_rng(5)
     for _ in range(20):
@@ -140,7 +140,7 @@ def test_the_noise_lies_between_floor_and_ceiling_whatever_the_users_hold(name: 
         assert (truth <= sums.ceiling / n**2 + 1e-12).all()
         if groups is not None:
             same = np.bincount(of_value[users], minlength=3)
-            of_report = mechanism.decoder().output_groups()[reports]
+            of_report = mechanism.decoder.output_groups()[reports]
             assert (same == np.bincount(of_report, minlength=3)).all()
 
 

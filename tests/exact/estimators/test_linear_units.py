@@ -72,7 +72,7 @@ def test_predicted_variances_are_those_of_any_other_unit_and_zero(mechanism: Mec
 
 @pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS)
 def test_the_plain_decoders_noise_is_that_of_any_other_unit(mechanism: Mechanism):
-    noise = mechanism.decoder().noise
+    noise = mechanism.decoder.noise
     np.testing.assert_allclose(noise(WEIGHTS[0] * 1e-9) / 1e-18, noise(WEIGHTS[0]), rtol=1e-6)
 
 

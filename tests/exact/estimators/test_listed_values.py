@@ -71,7 +71,7 @@ def test_values_of_one_share_are_bounded_once(method: Method):
     for mechanism in (BlockHadamard(1.0, blocks), ProjectiveGeometry(1.0, blocks)):
         for n, family in ((0, None), (60, None), (60, 1_000)):
             statistic = some_statistic(mechanism, n)
-            distinct = Distinct.of(mechanism.decoder(), mechanism.decoder().totals(statistic))
+            distinct = Distinct.of(mechanism.decoder, mechanism.decoder.totals(statistic))
             assert distinct is not None
             assert distinct.values.size <= 61
             options: Any = {"method": method, "simultaneous": n > 0, "family": family}
@@ -83,7 +83,7 @@ def test_values_of_one_share_are_bounded_once(method: Method):
 
 @ALL
 def test_a_decoder_with_a_step_bounds_all_values_alike(name: str):
-    reading = INSTANCES[name].decoder()
+    reading = INSTANCES[name].decoder
     if reading.step is not None:
         low, high = reading.extremes()
         columns = (low, high, *reading.noise_extremes())
@@ -96,7 +96,7 @@ def test_a_decoder_with_a_step_bounds_all_values_alike(name: str):
 @ALL
 def test_sums_and_extremes_of_some_values_are_those_of_all(name: str):
     mechanism = INSTANCES[name]
-    reading, statistic = mechanism.decoder(), some_statistic(mechanism, 40)
+    reading, statistic = mechanism.decoder, some_statistic(mechanism, 40)
     shares = reading.totals(statistic)
     columns = (reading.second_moments(statistic), *reading.extremes(), *reading.noise_extremes())
     decoded = Decoded(statistic, shares, reading.group_reports(statistic))
@@ -129,7 +129,7 @@ def test_the_length_of_parts_changes_no_bit(name: str, monkeypatch: Any):
     mechanism = INSTANCES[name]
     statistic = some_statistic(mechanism, 40)
     weights = np.linspace(-1.0, 2.0, mechanism.size)
-    whole = mechanism.decoder()
+    whole = mechanism.decoder
     kept = whole.totals(statistic).tobytes(), whole.noise(weights).tobytes()
     monkeypatch.setattr(decoder, "PART", 3)
     assert (whole.totals(statistic).tobytes(), whole.noise(weights).tobytes()) == kept

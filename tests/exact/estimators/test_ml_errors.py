@@ -43,7 +43,7 @@ def test_a_range_that_holds_all_users_has_more_than_the_paper_allows(
     members = range_values(shape, [(1, 2)] * dimensions)
     indicator = np.zeros(4**dimensions)
     indicator[members] = 1.0
-    noise = L1Bits(epsilon, shape).decoder().noise(indicator)
+    noise = L1Bits(epsilon, shape).decoder.noise(indicator)
     largest, paper = largest_variance(epsilon, dimensions), paper_expression(epsilon, dimensions)
     assert noise[members] == pytest.approx(np.full(len(members), largest), rel=1e-9)
     if dimensions == 1:

@@ -117,9 +117,9 @@ def test_the_values_alone_are_estimated_as_their_own_mechanism_does(kind: type, 
     mechanism = kind(1.0, (*shape, LARGEST + 1), weighted=True)
     values = np.random.default_rng(1).integers(0, mechanism.size, 400)
     statistic = counted(mechanism, values, 1)
-    alone, summed = mechanism.marginal(statistic)
+    alone, summed = mechanism.marginal, mechanism.marginal_statistic(statistic)
     assert alone == kind(1.0, shape)
-    assert alone.marginal(summed) is None
+    assert alone.marginal is None
     given = np.arange(mechanism.size).reshape(-1, LARGEST + 1)
     as_sets = estimate_sets(mechanism, statistic, 400, list(given))
     found = estimate_values(alone, summed, 400)
@@ -151,7 +151,7 @@ def test_the_sum_of_all_weights_has_the_noise_of_the_theory():
     (found,) = predicted_linear_variances(mechanism, weights[None])
     assert found == pytest.approx(LARGEST * unit, rel=1e-12)
     inside = np.repeat(np.arange(6) <= 2, LARGEST + 1)
-    noise = mechanism.decoder().noise(weights * inside)
+    noise = mechanism.decoder.noise(weights * inside)
     # One noisy end: v = unit. (v + 1{in})(v_w + weight^2) - 1{in} weight^2.
     expected = (unit + inside) * (LARGEST * unit + weights**2) - inside * weights**2
     np.testing.assert_allclose(noise, expected, rtol=1e-12)

@@ -35,7 +35,7 @@ def test_sums_and_their_noise_have_no_bias(kind: type[PublicWeights], shape: tup
     np.testing.assert_allclose(channel @ totals, truth, atol=1e-11)
     errors = channel @ totals**2 - truth**2
     np.testing.assert_allclose(channel @ noise, errors, atol=1e-10)
-    own = mechanism.values.decoder().noise(np.array([0.0, 1.0, 0.0, 0.0]))
+    own = mechanism.values.decoder.noise(np.array([0.0, 1.0, 0.0, 0.0]))
     np.testing.assert_allclose(errors[:, 0], weights**2 * own[values], atol=1e-10)
     # The whole domain has none, and the worst and least noise of any data lie around the others.
     assert np.abs(errors[:, 3]).max() <= 1e-12
@@ -52,14 +52,14 @@ def test_sums_and_their_noise_have_no_bias(kind: type[PublicWeights], shape: tup
 def test_sums_are_those_of_pairs_where_these_are_distinguishable(kind: type[PublicWeights]):
     mechanism = weighted(kind, (4,), 2)
     _, statistic = some_statistic(mechanism, 300)
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     sums = weight_sums(mechanism, statistic, None, "respondents")
     for value in range(4):
         query = np.zeros((4, 3))
         query[value] = [0.0, 1.0, 2.0]
         assert decoder.total(query.ravel(), statistic) == pytest.approx(sums.total[value])
     with pytest.raises(ValueError, match=r"expected at most 3 weights .*, got 4"):
-        weighted(kind, (4,), 3).decoder()
+        _ = weighted(kind, (4,), 3).decoder
 
 
 @KINDS
@@ -72,7 +72,7 @@ def test_equal_weights_give_the_shares_times_the_weight(
     mechanism = weighted(kind, (5,), 7)
     pairs = np.random.default_rng(5).integers(0, 5, 500) * 8 + 7
     statistic = accumulated(mechanism, mechanism.privatize(pairs, entropy=SeededEntropy(5)))
-    alone, plain = mechanism.marginal(statistic)
+    alone, plain = mechanism.marginal, mechanism.marginal_statistic(statistic)
     options: dict[str, Any] = {"estimand": estimand, "method": method}
     found = estimate_public_weights(mechanism, statistic, 500, **options)
     shares = estimate_values(alone, plain, 500, **options)
@@ -113,7 +113,7 @@ def test_a_population_may_have_heavier_weights(kind: type[PublicWeights]):
     own = weight_sums(mechanism, statistic, SETS, "respondents")
     drawn = weight_sums(mechanism, statistic, SETS, "population")
     assert own.heaviest is None
-    worst = np.array([mechanism.values.decoder().noise(np.isin(range(4), s) + 0.0) for s in SETS])
+    worst = np.array([mechanism.values.decoder.noise(np.isin(range(4), s) + 0.0) for s in SETS])
     np.testing.assert_allclose(own.ceiling, 60 * worst.max(axis=1), atol=1e-9)
     np.testing.assert_allclose(own.noisy[:3], 60 / 81)
     if kind is L1BitsPublicWeights:

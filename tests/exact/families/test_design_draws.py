@@ -96,7 +96,7 @@ def test_many_values_at_once_are_drawn_each_in_its_block(kind: type[DesignMechan
     mechanism = kind(1.0, UNEQUAL)
     values = np.random.default_rng(1).integers(0, 12, 5000)
     reports = mechanism.privatize(values, entropy=SeededEntropy(2))
-    of_report = mechanism.decoder().output_groups()
+    of_report = mechanism.decoder.output_groups()
     assert of_report is not None
     assert np.array_equal(of_report[reports], UNEQUAL.of_value[values])
 

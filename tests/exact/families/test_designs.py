@@ -100,7 +100,7 @@ def test_no_bias_in_exact_rationals(mechanism: DesignMechanism):
         ]
     for value, exact in enumerate(decoders):
         unit = np.eye(mechanism.size)[value]
-        found = mechanism.decoder().decode(unit)
+        found = mechanism.decoder.decode(unit)
         np.testing.assert_allclose(found, [float(h) for h in exact], rtol=1e-12, atol=1e-15)
 
 
@@ -134,7 +134,7 @@ def test_predicted_variances_are_those_of_the_enumeration(
 def test_the_closed_forms_of_the_noise(mechanism: DesignMechanism):
     channel, decoders = rows_of(mechanism), decoders_of(mechanism)
     of_value = mechanism.blocks.of_value
-    least, largest = mechanism.decoder().noise_extremes()
+    least, largest = mechanism.decoder.noise_extremes()
     for value, h in enumerate(decoders):
         squares = [a * a for a in h]
         noise = [

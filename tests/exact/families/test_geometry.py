@@ -112,7 +112,7 @@ def test_the_fast_decoder_equals_a_dense_one_in_a_large_block():
     )
     own, other = float(support.own), float(support.other)
     dense = (orthogonal - other * 5000) / (own - other)
-    np.testing.assert_allclose(mechanism.decoder().totals(statistic), dense, atol=1e-8)
+    np.testing.assert_allclose(mechanism.decoder.totals(statistic), dense, atol=1e-8)
 
 
 def is_prime(q: int) -> bool:

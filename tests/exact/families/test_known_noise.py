@@ -135,7 +135,7 @@ MECHANISMS = [
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: m.id)
 def test_single_values_have_the_deviations_of_their_indicators(mechanism: Mechanism):
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     assert isinstance(decoder, LinearDecoder)
     of_each = np.array([decoder.deviation(row) for row in np.eye(mechanism.size)])
     found = decoder.value_deviations()
@@ -146,7 +146,7 @@ def test_single_values_have_the_deviations_of_their_indicators(mechanism: Mechan
 
 
 def test_a_set_is_off_by_what_moves_most_of_its_rows():
-    decoder = prefixes(1.0).decoder()
+    decoder = prefixes(1.0).decoder
     assert isinstance(decoder, LinearDecoder)
     steps = [decoder.deviation(np.arange(SIZE) * step) for step in (1.0, 2.0, -3.0)]
     assert steps == pytest.approx([steps[0] * factor for factor in (1.0, 2.0, 3.0)])

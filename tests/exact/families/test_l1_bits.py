@@ -45,7 +45,7 @@ def test_the_channel_flips_every_entry_by_itself(mechanism: L1Bits):
 def test_every_box_has_no_bias_and_the_closed_variance(mechanism: L1Bits):
     """In rationals, by summing over all reports; then the decoder's numbers against them."""
     channel = [probabilities(mechanism, cell) for cell in cells(mechanism)]
-    possible, decoder = reports(mechanism), mechanism.decoder()
+    possible, decoder = reports(mechanism), mechanism.decoder
     for bounds in boxes(mechanism.shape):
         h = [decoded(mechanism, report, bounds) for report in possible]
         noise = []
@@ -65,7 +65,7 @@ def test_every_box_has_no_bias_and_the_closed_variance(mechanism: L1Bits):
 @pytest.mark.grid
 @EVERY
 def test_reports_decode_as_defined(mechanism: L1Bits):
-    decoder, ranges = mechanism.decoder(), boxes(mechanism.shape)
+    decoder, ranges = mechanism.decoder, boxes(mechanism.shape)
     rows = mechanism.possible_reports()
     for y, report in enumerate(reports(mechanism)):
         statistic = accumulated(mechanism, rows[y : y + 1])
@@ -92,7 +92,7 @@ def test_the_plug_in_is_the_variance_on_average_and_the_estimate_the_truth(mecha
     statistic, p = np.array(expected), np.array(users) / sum(users)
     n = int(statistic[-1])
     assert n == scale * sum(users)
-    peak = mechanism.decoder().extremes()[1].max()
+    peak = mechanism.decoder.extremes()[1].max()
     values = estimate_values(mechanism, statistic, n)
     np.testing.assert_allclose(values.value, p, atol=1e-6 * peak)
     variances = predicted_value_variances(mechanism, range(mechanism.size), shares=p) / n
@@ -132,7 +132,7 @@ def test_spans_of_weights_that_are_not_boxes_are_outward():
     mechanism = L1Bits(1.0, (3, 3))
     weights = np.eye(3).ravel()
     rows = mechanism.possible_reports()
-    decoder, totals = mechanism.decoder(), []
+    decoder, totals = mechanism.decoder, []
     for y in range(len(rows)):
         statistic = accumulated(mechanism, rows[y : y + 1])
         totals.append(decoder.total(weights, statistic))
@@ -142,7 +142,7 @@ def test_spans_of_weights_that_are_not_boxes_are_outward():
     assert decoder.span(np.zeros(9)) == (0.0, 0.0)
     assert decoder.span(np.ones(9)) == (1.0, 1.0)
     ends = decoder.span(np.multiply.outer([1.0, 0.5, -2.0], [0.25, 3.0, 1.0]).ravel())
-    factor = L1Bits(1.0, (3,)).decoder()
+    factor = L1Bits(1.0, (3,)).decoder
     pairs = product(
         factor.span(np.array([1.0, 0.5, -2.0])), factor.span(np.array([0.25, 3.0, 1.0]))
     )

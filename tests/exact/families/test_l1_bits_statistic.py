@@ -39,7 +39,7 @@ def test_more_reports_than_one_matrix_product_takes():
     statistic = accumulated(mechanism, mechanism.privatize(values))
     counts = np.bincount(values, minlength=4)
     # At eps = 50 nothing is ever flipped.
-    found = mechanism.decoder().totals(statistic)
+    found = mechanism.decoder.totals(statistic)
     np.testing.assert_allclose(found, counts, rtol=1e-12)
     assert mechanism.count(statistic) == 150_000
 
@@ -49,9 +49,7 @@ def test_a_dimension_of_one_value_changes_nothing():
     assert flat.channel() == line.channel()
     assert (flat.report_bytes, flat.statistic_size) == (1, 5)
     statistic = np.array([-3, 4, -1, 1, 9])
-    np.testing.assert_array_equal(
-        flat.decoder().totals(statistic), line.decoder().totals(statistic)
-    )
+    np.testing.assert_array_equal(flat.decoder.totals(statistic), line.decoder.totals(statistic))
 
 
 def test_reports_with_unused_bits_are_marked():
@@ -71,7 +69,7 @@ def test_large_domains_are_prepared_without_a_matrix():
         weights = np.zeros(mechanism.size)
         weights[range_values(shape, bounds)] = 1.0
         v = (1 / math.tanh(0.25) ** 2 - 1) / 2
-        noise = mechanism.decoder().noise(weights)
+        noise = mechanism.decoder.noise(weights)
         assert noise.max() == pytest.approx((1 + v) ** len(shape) - 1, rel=1e-12)
         assert noise.min() == pytest.approx(v ** len(shape), rel=1e-12)
         assert mechanism.certify().proof == "structure"

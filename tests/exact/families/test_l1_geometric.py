@@ -52,7 +52,7 @@ def test_the_printed_inverse_is_the_inverse_and_the_decoders(mechanism: L1Geomet
         ]
         unit = np.zeros(mechanism.size)
         unit[value] = 1.0
-        decoded = mechanism.decoder().decode(unit)
+        decoded = mechanism.decoder.decode(unit)
         np.testing.assert_allclose(decoded, [float(h) for h in column], rtol=1e-13, atol=1e-300)
 
 
@@ -94,7 +94,7 @@ def test_the_plug_in_is_the_variance_on_average_and_the_estimate_the_truth(mecha
     p = np.array(users) / sum(users)
     values = estimate_values(mechanism, counts, n)
     every = range(mechanism.size)
-    peak = mechanism.decoder().extremes()[1].max()
+    peak = mechanism.decoder.extremes()[1].max()
     np.testing.assert_allclose(values.value, p, atol=1e-5 * peak)
     variances = predicted_value_variances(mechanism, every, shares=p) / n
     np.testing.assert_allclose(values.se**2, variances, rtol=1e-4)
@@ -110,14 +110,14 @@ def test_a_dimension_of_one_value_changes_nothing():
     flat, line = L1Geometric(1.0, (1, 5, 1)), L1Geometric(1.0, (5,))
     assert flat.channel() == line.channel()
     counts = np.array([4, 0, 9, 1, 2])
-    np.testing.assert_array_equal(flat.decoder().totals(counts), line.decoder().totals(counts))
+    np.testing.assert_array_equal(flat.decoder.totals(counts), line.decoder.totals(counts))
 
 
 def test_a_large_domain_is_decoded_without_a_matrix():
     mechanism = L1Geometric(0.01, (1000, 1000))
     weights = np.zeros(mechanism.size)
     weights[range_values((1000, 1000), [(10, 400), (3, 999)])] = 1.0
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     np.testing.assert_allclose(decoder.expect(decoder.decode(weights)), weights, atol=1e-6)
 
 

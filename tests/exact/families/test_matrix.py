@@ -126,7 +126,7 @@ def some_mechanisms() -> list[Matrix]:
 
 @pytest.mark.parametrize("mechanism", some_mechanisms(), ids=repr)
 def test_the_decoder_is_the_unbiased_one_of_least_noise(mechanism: Matrix):
-    decoder, rows = mechanism.decoder(), mechanism.rows
+    decoder, rows = mechanism.decoder, mechanism.rows
     for group in range(mechanism._groups):
         at = np.flatnonzero(mechanism._realised.group == group)
         known = np.vstack([rows.entries[:, at], np.ones(len(at))])
@@ -146,6 +146,6 @@ def test_exact_rows_disclose_groups_and_count_them():
     assert mechanism._realised.group.tolist() in ([0, 0, 1, 1], [1, 1, 0, 0])
     assert mechanism.rows.count == 2
     statistic = accumulated(mechanism, mechanism.privatize(np.array([0, 1, 1, 3, 0])))
-    assert sorted(mechanism.decoder().group_reports(statistic).tolist()) == [1, 4]
-    halves = mechanism.decoder().noise(np.array([1.0, 1.0, 0.0, 0.0]))
+    assert sorted(mechanism.decoder.group_reports(statistic).tolist()) == [1, 4]
+    halves = mechanism.decoder.noise(np.array([1.0, 1.0, 0.0, 0.0]))
     assert not halves.any()

@@ -19,7 +19,7 @@ EPSILONS = pytest.mark.parametrize("epsilon", [0.2, 1.0, 4.0])
 def expected_distances(mechanism: Mechanism, shares: np.ndarray, n: int) -> tuple[float, float]:
     """Return E[TV] and E[l2^2] of a population's estimates, over all n reports."""
     reports = shares @ np.array(rows_of(mechanism), dtype=np.float64)
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     decoded = np.stack([decoder.decode(weights) for weights in np.eye(mechanism.size)])
     drawn = np.array(list(itertools.product(range(len(reports)), repeat=n)))
     errors = decoded[:, drawn].mean(axis=2) - shares[:, None]

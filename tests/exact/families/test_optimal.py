@@ -59,7 +59,7 @@ def test_each_value_has_its_own_row():
 def test_no_other_linear_decoder_has_less_variance_under_the_design_prior():
     mechanism = Optimal(load_channel("asymmetric.json", CHANNELS))
     channel, prior = mechanism.design.matrix, np.array(mechanism.design.prior)
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     rng = np.random.default_rng(1)
     null = np.linalg.svd(channel)[2][len(channel) :]
     for value in range(mechanism.size):

@@ -147,7 +147,7 @@ def test_by_default_attributes_have_the_same_largest_error():
     _, mechanism = sampled(spec_of(attributes))
     shares = [units / WORD for units in mechanism.probabilities]
     errors = [
-        (part.decoder().noise_extremes()[1].max() + 0.25) / share
+        (part.decoder.noise_extremes()[1].max() + 0.25) / share
         for part, share in zip(mechanism.parts, shares, strict=True)
     ]
     assert max(errors) / min(errors) < 1.01
@@ -161,7 +161,7 @@ def test_noise_of_a_share_is_that_of_fewer_reports_not_of_a_smaller_budget():
     attributes = {name: {"size": size, "probability": 0.25} for name, size in sizes.items()}
     _, mechanism = sampled(spec_of(attributes))
     for part in mechanism.parts:
-        noise = part.decoder().noise_extremes()[1].max()
+        noise = part.decoder.noise_extremes()[1].max()
         assert 4 * noise == pytest.approx(4 * c**2, abs=0.01)
     assert 4 * c**2 == pytest.approx(18.7, abs=0.05)
     assert 1.0 / math.tanh(1.0 / 8.0) ** 2 == pytest.approx(64.7, abs=0.05)
@@ -247,7 +247,7 @@ def test_few_reports_and_weighted_ones_add_up_the_same():
 
 def test_decoders_of_attributes_know_nothing_of_each_other():
     _, mechanism = sampled(spec_of())
-    decoder = mechanism.decoder()
+    decoder = mechanism.decoder
     assert isinstance(decoder, Decoder)
     assert isinstance(mechanism.policy, AttributesPolicy)
     groups = decoder.groups()

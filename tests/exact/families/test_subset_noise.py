@@ -79,13 +79,13 @@ def test_noise_of_any_weights_is_that_of_the_pairwise_inclusions(epsilon: float,
             np.fill_diagonal(pairs, single)
             covariance = pairs - np.outer(single, single)
             expected[value] = step**2 * w[members] @ covariance @ w[members]
-    np.testing.assert_allclose(mechanism.decoder().noise(w), expected, rtol=1e-9)
+    np.testing.assert_allclose(mechanism.decoder.noise(w), expected, rtol=1e-9)
 
 
 def test_weights_that_are_equal_in_a_block_have_no_noise():
     mechanism = SubsetSelection(1.0, Blocks(np.arange(300) // 40))
     weights = (np.arange(300) // 40) * 0.1 + 0.3
-    assert not mechanism.decoder().noise(weights).any()
+    assert not mechanism.decoder.noise(weights).any()
     values = np.arange(300)
     statistic = counted(mechanism, values, 1)
     found = estimate_sets(mechanism, statistic, 300, [np.arange(40), np.arange(280, 300)])
@@ -145,6 +145,6 @@ def test_plain_ldp_is_as_good_as_any_channel_can_be():
 
 def test_noise_extremes_at_the_edges_of_floats():
     for epsilon in (1e-9, 44.0):
-        decoder = SubsetSelection(epsilon, Blocks.one(6)).decoder()
+        decoder = SubsetSelection(epsilon, Blocks.one(6)).decoder
         closed, general = decoder.noise_extremes(), Decoder.noise_extremes(decoder)
         np.testing.assert_allclose(closed, general, rtol=1e-6, atol=1e-12)

@@ -62,7 +62,7 @@ def test_total_errors_have_closed_forms(name: str, workload: str):
     noise = float(mechanism.rows.variances[0])
     found = predicted_total_error(mechanism, 100, workload)
     assert found == pytest.approx(100 * noise * CLOSED[name](listed))
-    by_query = [mechanism.decoder().noise(w) for w in listed]
+    by_query = [mechanism.decoder.noise(w) for w in listed]
     assert found == pytest.approx(100 * sum(float(noise[0]) for noise in by_query))
     assert all(np.ptp(noise) == 0.0 for noise in by_query)
     # All ranges by prefixes: every cut ends k of them ([ML] III-B).

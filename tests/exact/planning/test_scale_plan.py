@@ -86,8 +86,8 @@ def test_planned_scales_keep_the_policy_and_are_no_worse(policy: Policy, name: s
     plan = optimal_scales(policy, strategy, "ranges")
     planned = Matrix(policy, strategy, plan.scales)
     assert planned.certify().passed
-    assert planned.decoder().total_error(gram_of("ranges", policy.size)) == plan.error
-    assert plan.uniform == Matrix(policy, strategy).decoder().total_error(
+    assert planned.decoder.total_error(gram_of("ranges", policy.size)) == plan.error
+    assert plan.uniform == Matrix(policy, strategy).decoder.total_error(
         gram_of("ranges", policy.size)
     )
     assert plan.error <= plan.uniform
@@ -158,8 +158,8 @@ def test_the_command_prints_a_line_for_the_configuration(
     assert len(planned.rows.thresholds) > 1
     ratio = float(comment.split(", ")[2].split()[0])
     gram = gram_of("ranges", 8)
-    uniform = Matrix(planned.policy, planned.strategy).decoder().total_error(gram)
-    assert planned.decoder().total_error(gram) == pytest.approx(ratio * uniform, rel=1e-3)
+    uniform = Matrix(planned.policy, planned.strategy).decoder.total_error(gram)
+    assert planned.decoder.total_error(gram) == pytest.approx(ratio * uniform, rel=1e-3)
 
 
 @pytest.mark.parametrize(

@@ -149,7 +149,8 @@ def test_the_values_alone_are_those_of_their_own_mechanism(kind: type[PublicWeig
     mechanism = weighted(kind, shape, 100)
     values = np.random.default_rng(1).integers(0, mechanism.size, 400)
     reports = mechanism.privatize(values, entropy=SeededEntropy(1))
-    alone, statistic = mechanism.marginal(accumulated(mechanism, reports))
+    alone = mechanism.marginal
+    statistic = mechanism.marginal_statistic(accumulated(mechanism, reports))
     assert alone == PLAIN[kind](1.0, shape)
     own = alone.privatize(values // 101, entropy=SeededEntropy(1))
     assert np.array_equal(statistic, accumulated(alone, own))
