@@ -1,35 +1,31 @@
-"""Unbiased estimates of linear queries, with bounds (docs/theory.md section 0).
+"""Unbiased estimates of values and sets, with bounds (docs/theory.md section 0).
 
-Estimates are not clipped to [0, 1]; projections are a separate step (`bounds.projection`, and
-`project_power` here).
+Estimates are not clipped to [0, 1]; projections are a separate step (`bounds.projection`,
+`power_law`).
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Unpack
+from typing import Unpack
 
 import numpy as np
 
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import FALLBACK, OptionKeywords, Options
 from ldpstream.estimators.bounds.pays import pays
-from ldpstream.estimators.bounds.projection import project_blocks, shrink_to_power_law
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
-from ldpstream.estimators.queries.counts import prepare_queries, prepare_sets
-from ldpstream.estimators.queries.queries import Distinct, PreparedSets, known_totals
+from ldpstream.estimators.queries.counts import prepare_sets
+from ldpstream.estimators.queries.queries import Distinct, PreparedSets
 from ldpstream.estimators.queries.sums import (
     Sums,
     check_counts,
-    linear_sums,
     query_sums,
     share_sums,
     value_sums,
 )
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
-
-_PART: Final = 1 << 15
 
 
 def estimate_values(
@@ -146,73 +142,3 @@ def _with_likelihood(
     lowest = np.where(chosen, low, found.lowest)
     highest = np.where(chosen, high, found.highest)
     return replace(found, low=low, high=high, lowest=lowest, highest=highest, form=form)
-
-
-def estimate_linear(
-    mechanism: Mechanism,
-    statistic: Statistic,
-    n: int,
-    weights: Floats,
-    **options: Unpack[OptionKeywords],
-) -> Estimate:
-    """Estimate the means of functions of the value: finite weights, float64 `(q, k)`.
-
-    The decoder with the least noise under uniform data is used (see `queries.counts`). Weights are
-    first scaled to 0..1: otherwise squares would lose digits of the variance if weights are large
-    and differ by little (years, times) or have a large unit.
-
-    Raises:
-        ValueError: if the weights have another shape or are not finite, the statistic does not
-            count n reports, or an option is invalid.
-    """
-    if weights.ndim != 2 or weights.shape[1] != mechanism.size:
-        raise ValueError(f"weights: expected shape (q, {mechanism.size}), got {weights.shape}")
-    if not np.isfinite(weights).all():
-        raise ValueError("weights: expected finite numbers")
-    check_counts(mechanism, statistic, n)
-    # Halves, because the difference of two large weights may overflow.
-    least = weights.min(axis=1) / 2.0
-    span = weights.max(axis=1) / 2.0 - least
-    unit = np.where(span > 0.0, span, 1.0)
-    # One at a time: all together may not fit into memory.
-    parts = ((row / 2.0 - low) / one for row, low, one in zip(weights, least, unit, strict=True))
-    found = bound(linear_sums(prepare_queries(mechanism), statistic, parts), n, Options(**options))
-    return _moved(found, 2.0 * least, 2.0 * unit)
-
-
-def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
-    """Return the estimate of `origin + unit w` from that of w, arrays `(q,)`."""
-    return replace(
-        estimate,
-        value=origin + unit * estimate.value,
-        se=unit * estimate.se,
-        low=origin + unit * estimate.low,
-        high=origin + unit * estimate.high,
-        influence=unit * estimate.influence,
-        lowest=origin + unit * estimate.lowest,
-        highest=origin + unit * estimate.highest,
-    )
-
-
-def project_power(
-    mechanism: Mechanism,
-    statistic: Statistic,
-    n: int,
-    shares: Floats,
-    **options: Unpack[OptionKeywords],
-) -> Floats:
-    """Return shares pulled towards a power law, `(k,)`, >= 0, that keep each disclosed total.
-
-    `shares` are the estimates. `options` (`estimand`, `sampling`) determine their standard errors,
-    which are computed in parts, since bounds of all values take much memory.
-    """
-    if not n:
-        return np.full_like(shares, np.nan)
-    asked: OptionKeywords = {**options, "method": "normal", "simultaneous": False}
-    decoded, errors = shares * n, np.empty_like(shares)
-    for start in range(0, shares.size, _PART):
-        values = np.arange(start, min(start + _PART, shares.size))
-        found = estimate_values(mechanism, statistic, n, values=values, decoded=decoded, **asked)
-        errors[values] = found.se
-    means = shrink_to_power_law(shares, errors)
-    return project_blocks(means, *known_totals(mechanism, statistic, n))

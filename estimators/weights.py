@@ -1,9 +1,9 @@
-"""Sums of weights over sets of values (docs/theory.md section 5).
+"""Means of weights: of functions of the value, and of weights that differ among devices.
 
-Private weights: with `largest + 1` weights for each value and pairs of both numbered weight by
-weight, the sum over a set is the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its
-decoder has one term for each step of the weight: the sum over all values has the noise
-`largest (1/t^2 - 1)/4` a user.
+The latter are sums over sets of values (docs/theory.md section 5). Private weights: with
+`largest + 1` weights for each value and pairs of both numbered weight by weight, the sum over a set
+is the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its decoder has one term for each
+step of the weight: the sum over all values has the noise `largest (1/t^2 - 1)/4` a user.
 
 Public weights w_i are known and not randomised. With h the decoder of a set, `sum_i w_i h(y_i)`
 follows from the statistic of reports multiplied by w_i, as the plain sum follows from the plain
@@ -24,6 +24,52 @@ from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, s
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+
+
+def estimate_linear(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    weights: Floats,
+    **options: Unpack[OptionKeywords],
+) -> Estimate:
+    """Estimate the means of functions of the value: finite weights, float64 `(q, k)`.
+
+    The decoder with the least noise under uniform data is used (see `queries.counts`). Weights are
+    first scaled to 0..1: otherwise squares would lose digits of the variance if weights are large
+    and differ by little (years, times) or have a large unit.
+
+    Raises:
+        ValueError: if the weights have another shape or are not finite, the statistic does not
+            count n reports, or an option is invalid.
+    """
+    if weights.ndim != 2 or weights.shape[1] != mechanism.size:
+        raise ValueError(f"weights: expected shape (q, {mechanism.size}), got {weights.shape}")
+    if not np.isfinite(weights).all():
+        raise ValueError("weights: expected finite numbers")
+    check_counts(mechanism, statistic, n)
+    # Halves, because the difference of two large weights may overflow.
+    least = weights.min(axis=1) / 2.0
+    span = weights.max(axis=1) / 2.0 - least
+    unit = np.where(span > 0.0, span, 1.0)
+    # One at a time: all together may not fit into memory.
+    parts = ((row / 2.0 - low) / one for row, low, one in zip(weights, least, unit, strict=True))
+    found = bound(linear_sums(prepare_queries(mechanism), statistic, parts), n, Options(**options))
+    return _moved(found, 2.0 * least, 2.0 * unit)
+
+
+def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
+    """Return the estimate of `origin + unit w` from that of w, arrays `(q,)`."""
+    return replace(
+        estimate,
+        value=origin + unit * estimate.value,
+        se=unit * estimate.se,
+        low=origin + unit * estimate.low,
+        high=origin + unit * estimate.high,
+        influence=unit * estimate.influence,
+        lowest=origin + unit * estimate.lowest,
+        highest=origin + unit * estimate.highest,
+    )
 
 
 def estimate_weights(

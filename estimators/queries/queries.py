@@ -70,16 +70,6 @@ def all_in_one(size: int) -> Integers:
     return np.broadcast_to(np.zeros(1, dtype=np.int64), (size,))
 
 
-def known_totals(mechanism: Mechanism, statistic: Statistic, n: int) -> tuple[Integers, Floats]:
-    """Return the group of each value, `(k,)`, and each group's share of respondents, `(count,)`.
-
-    The shares are exact. Without disclosed groups there is one group with share 1. NaN if n = 0.
-    """
-    groups = Groups.of(mechanism)
-    reports = mechanism.decoder().group_reports(statistic)
-    return groups.of_place, reports / n if n else np.full(groups.count, np.nan)
-
-
 @dataclass(frozen=True)
 class Query(ABC):
     """One linear query `w` with a decoder `h`, `Q h = w`.

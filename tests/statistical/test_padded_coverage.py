@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Options
-from ldpstream.estimators.estimate import estimate_linear
 from ldpstream.estimators.queries.counts import prepare_queries
 from ldpstream.estimators.queries.sums import query_sums
+from ldpstream.estimators.weights import estimate_linear
 
 Floats = NDArray[np.float64]
 REPETITIONS = 600
