@@ -9,8 +9,8 @@ from typing import Final, Unpack
 import numpy as np
 
 from ldpstream.estimators.bounds.options import OptionKeywords
-from ldpstream.estimators.bounds.projection import known_totals, project_blocks
 from ldpstream.estimators.estimate import estimate_values
+from ldpstream.estimators.projection import known_totals, project_blocks
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 

@@ -10,7 +10,7 @@ follows from the statistic of reports multiplied by w_i, as the plain sum follow
 statistic; its noise `sum_i w_i^2 v(x_i)` follows from that of reports multiplied by w_i^2.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -18,11 +18,19 @@ import numpy as np
 
 from ldpstream.estimators.bounds.bounded import Estimate, bound
 from ldpstream.estimators.bounds.options import Estimand, OptionKeywords, Options
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import indicator
-from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums
+from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.estimate import check_counts, query_sums, set_sums, value_sums
+from ldpstream.estimators.queries import (
+    CountQuery,
+    Queries,
+    Query,
+    SetDecoder,
+    indicator,
+    prepare_queries,
+)
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.weights.public import PublicWeights
+from ldpstream.mechanisms.interface.decoder import CountDecoder
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 
@@ -35,7 +43,7 @@ def estimate_linear(
 ) -> Estimate:
     """Estimate the means of functions of the value: finite weights, float64 `(q, k)`.
 
-    The decoder with the least noise under uniform data is used (see `queries.counts`). Weights are
+    The decoder with the least noise under uniform data is used (see `queries`). Weights are
     first scaled to 0..1: otherwise squares would lose digits of the variance if weights are large
     and differ by little (years, times) or have a large unit.
 
@@ -70,6 +78,65 @@ def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
         lowest=origin + unit * estimate.lowest,
         highest=origin + unit * estimate.highest,
     )
+
+
+def linear_sums(queries: Queries, statistic: Statistic, weights: Iterable[Floats]) -> Sums:
+    """Return the sums of any weights, each of shape `(k,)`."""
+    return query_sums(queries, statistic, linear_queries(queries, weights), indicators=False)
+
+
+def linear_queries(queries: Queries, weights: Iterable[Floats]) -> Iterator[Query]:
+    """Prepare queries with any weights, each float64 `(k,)`."""
+    if isinstance(queries, SetDecoder):
+        return (_mixed(queries, row) for row in weights)
+    return queries.set_queries(weights)
+
+
+def _mixed(queries: SetDecoder, weights: Floats) -> Query:
+    """Prepare any weights, float64 `(k,)`, with the decoder of least noise.
+
+    Each group's weights are scaled to 0..1 before decoding, so that noise that is small
+    compared with the squared weights is not lost to rounding, and equal weights have none.
+    """
+    least, largest = queries.groups.extremes(weights)
+    unit = np.where(largest > least, largest - least, 1.0)
+    of_value = queries.groups.of_place
+    parts = (weights - least[of_value]) / unit[of_value]
+    decoded = queries.decode(parts)
+    noise = queries.decoder.noise_of(decoded, parts) * unit[of_value] ** 2
+    h = decoded * unit[queries.outputs.of_place] + least[queries.outputs.of_place]
+    return CountQuery(
+        weights,
+        noise,
+        float(h.min()),
+        float(h.max()),
+        _deviation(queries.decoder, h, weights, noise),
+        h=h,
+        of_square=queries.decode(weights**2),
+    )
+
+
+def _deviation(decoder: CountDecoder, h: Floats, weights: Floats, noise: Floats) -> float:
+    """Return the deviation that bounds use: the largest `sqrt(E d^4 / E d^2)` of any user.
+
+    If a user's reports are either exact or off by one fixed number, it is this number, however
+    rare. For noise whose far tails practically never occur (ages that are off by a year or two)
+    it is a few standard errors, and not the length of the domain.
+    """
+    most = max(float(h.max() - weights.min()), float(weights.max() - h.min()))
+    some = noise > 0.0
+    if not some.any():
+        return 0.0
+    first, second, third, fourth = (decoder.expect(h**power) for power in (1, 2, 3, 4))
+    # Moments around the weight itself, which is E h up to rounding.
+    fourths = (
+        fourth
+        - 4.0 * weights * third
+        + 6.0 * weights**2 * second
+        - 4.0 * weights**3 * first
+        + weights**4
+    )
+    return min(most, float(np.sqrt(np.maximum(fourths[some] / noise[some], 0.0).max())))
 
 
 def estimate_weights(

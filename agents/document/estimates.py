@@ -17,14 +17,18 @@ from ldpstream.agents.document.entries import (
 )
 from ldpstream.agents.query.queries import Range
 from ldpstream.estimators.bounds.bounded import Estimate
-from ldpstream.estimators.bounds.projection import known_totals, project_blocks, project_simplex
-from ldpstream.estimators.estimate import estimate_prepared, estimate_sets, estimate_values
+from ldpstream.estimators.estimate import (
+    check_counts,
+    estimate_prepared,
+    estimate_sets,
+    estimate_values,
+    share_sums,
+)
 from ldpstream.estimators.power_law import project_power
+from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
-from ldpstream.estimators.queries.counts import prepare_sets
-from ldpstream.estimators.queries.queries import PreparedSets, range_values
-from ldpstream.estimators.queries.sums import check_counts, share_sums
+from ldpstream.estimators.queries import PreparedSets, prepare_sets, range_values
 from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json

@@ -12,7 +12,7 @@ from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import OptionKeywords
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.families.weights.private import WeightedDomain

@@ -25,8 +25,7 @@ from benchmarks.accuracy.simulate import Case, draw_by_privatizing
 from ldpstream.estimators.design.optimise import Design, Workload, histogram, optimise, ranges
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import indicator
+from ldpstream.estimators.queries import indicator, prepare_queries
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.lattice import Size

@@ -17,9 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.estimators.queries.counts import CountQuery, SetDecoder, prepare_queries
-from ldpstream.estimators.queries.queries import Query
-from ldpstream.estimators.queries.sums import ROUNDING, Sums, set_sums, value_sums
+from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.estimate import ROUNDING, set_sums, value_sums
+from ldpstream.estimators.queries import CountQuery, Query, SetDecoder, prepare_queries
 from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of, joined
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 

@@ -8,8 +8,7 @@ import numpy as np
 from ldpstream.estimators.bounds.choose import Ends, Forms, choose_bounds
 from ldpstream.estimators.bounds.intervals import clamped_variance
 from ldpstream.estimators.bounds.options import FALLBACK, ONE_REPORT_EACH, Estimand, Method, Options
-from ldpstream.estimators.queries.queries import taken
-from ldpstream.estimators.queries.sums import Sums
+from ldpstream.estimators.bounds.types import Sums, taken
 from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of
 
 _PER_REPORT: Final = (

@@ -52,7 +52,7 @@ from ldpstream.estimators.bounds.two_valued import (
     score,
     wilson,
 )
-from ldpstream.estimators.queries.sums import Sums
+from ldpstream.estimators.bounds.types import Sums
 from ldpstream.mechanisms.base.arrays import Bools, Floats
 
 Forms = NDArray[np.object_]

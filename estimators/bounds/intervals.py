@@ -13,7 +13,7 @@ import numpy as np
 
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.bounds.two_valued import Pair, quantile
-from ldpstream.estimators.queries.sums import Sums
+from ldpstream.estimators.bounds.types import Sums
 from ldpstream.mechanisms.base.arrays import Floats
 
 _ROUNDING: Final = 1e-14

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.estimators.queries.queries import Groups, all_in_one
+from ldpstream.estimators.queries import Groups, all_in_one
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
