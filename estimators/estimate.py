@@ -8,9 +8,9 @@ from typing import Final, Unpack
 
 import numpy as np
 
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import FALLBACK, OptionKeywords, Options
-from ldpstream.estimators.bounds.types import Distinct, Sums
+from ldpstream.estimators.bounds.types import Distinct, Estimate, Sums
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import with_likelihood
 from ldpstream.estimators.queries import (

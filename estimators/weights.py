@@ -16,9 +16,9 @@ from typing import Unpack
 
 import numpy as np
 
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, OptionKeywords, Options
-from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.bounds.types import Estimate, Sums
 from ldpstream.estimators.estimate import check_counts, query_sums, set_sums, value_sums
 from ldpstream.estimators.queries import (
     CountQuery,

@@ -18,7 +18,7 @@ from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
+from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import (
     ONE_REPORT_EACH,
     Form,
@@ -27,6 +27,7 @@ from ldpstream.estimators.bounds.options import (
     sampling_among,
     sampling_of,
 )
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Curve, curve
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers

@@ -16,7 +16,7 @@ from ldpstream.agents.document.entries import (
     ValueEstimate,
 )
 from ldpstream.agents.query.queries import Range
-from ldpstream.estimators.bounds.bounded import Estimate
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import (
     check_counts,
     estimate_prepared,

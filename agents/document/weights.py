@@ -10,8 +10,8 @@ import numpy as np
 from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate, WeightEstimate
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import OptionKeywords
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.queries import range_values
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
 from ldpstream.mechanisms.base.arrays import Integers

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.dirichlet import dirichlet_bounds
 from benchmarks.accuracy.simulate import uniform, zipf
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, Options
-from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.bounds.types import Estimate, Sums
 from ldpstream.estimators.queries import CountQuery, SetDecoder, indicator, prepare_queries
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -1,13 +1,26 @@
-"""Sums over the reports of a statistic, before any division by n, and values with equal sums."""
+"""What bounds are computed from, sums over reports, and what they are part of, estimates.
 
-from dataclasses import dataclass
-from typing import Any, Self
+Values with equal shares have equal estimates, which are computed once (`Distinct`).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of
 from ldpstream.mechanisms.interface.decoder import Decoder
+
+Pair = tuple[Floats, Floats]
+Forms = NDArray[np.object_]
+"""Names of forms (`options.Form`), one for each query."""
+_PER_REPORT: Final = (
+    *("total", "squares", "offset", "floor", "ceiling", "noisy", "moment"),
+    *("fewest", "most", "tossed"),
+)
+"""The sums that grow with the number of reports."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,65 @@ class Sums:
     def spread(self) -> Floats:
         """The length of the interval of decoded reports, `max h - min h`."""
         return self.largest - self.least
+
+    def sample_variance(self, n: int) -> Floats:
+        """Return the sample variance of the decoded reports, float64 `(q,)`; NaN for n < 2."""
+        if n < 2:
+            return np.full_like(self.total, np.nan)
+        centred = (self.squares - self.total * (self.total / n)) / (n - 1)
+        return np.maximum(centred, 0.0)
+
+    def thinned(self, factor: float) -> Self:
+        """Return the sums of 1/factor of the reports, with the same means."""
+        return replace(self, **{name: getattr(self, name) / factor for name in _PER_REPORT})
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Bounds on q shares, float64 `(q,)` each, and their forms, text of shape `(q,)`.
+
+    `lowest` and `highest` are the bounds before they are cut to the range of shares.
+    """
+
+    low: Floats
+    high: Floats
+    lowest: Floats
+    highest: Floats
+    form: Forms
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimates of q shares from n reports.
+
+    `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`. NaN means undefined:
+    everything at n = 0; at n = 1 the population's standard error, and `bernstein` bounds of counted
+    symbols that are not known exactly. `influence` is the most that one forged report moves the
+    value. `confidence` holds for each query, or for all together if `simultaneous`. `form`
+    names the kind of bound of each query, text `(q,)`, empty at n = 0. `lowest` and `highest` are
+    the bounds before they are cut to the range of shares.
+    """
+
+    value: Floats
+    se: Floats
+    low: Floats
+    high: Floats
+    influence: Floats
+    lowest: Floats
+    highest: Floats
+    form: Forms
+    n: int
+    confidence: float
+    method: Method
+    estimand: Estimand
+    simultaneous: bool
+
+    def take(self, queries: Integers | slice) -> Self:
+        """Return the estimates of some queries, in that order."""
+        arrays = arrays_of(self)
+        # Some columns share one array; take from it once.
+        parts: Any = {id(one): taken(one, queries) for one in arrays.values()}
+        return replace(self, **{name: parts[id(one)] for name, one in arrays.items()})
 
 
 @dataclass(frozen=True)

@@ -20,11 +20,10 @@ from typing import Final, Self
 
 import numpy as np
 
-from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Method, Options
 from ldpstream.estimators.bounds.pays import pays, threshold
 from ldpstream.estimators.bounds.two_valued import quantile
-from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.bounds.types import Estimate, Sums
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.solver import Fit, Tangent, maximise
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers

@@ -12,7 +12,7 @@ from typing import Self
 
 import numpy as np
 
-from ldpstream.estimators.bounds.intervals import hoeffding_half_width
+from ldpstream.estimators.bounds.methods import hoeffding_half_width
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.progress import UNLIMITED, Progress

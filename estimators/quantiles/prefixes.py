@@ -10,9 +10,9 @@ from typing import Self, Unpack
 
 import numpy as np
 
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import OptionKeywords, Options
-from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.bounds.types import Estimate, Sums
 from ldpstream.estimators.estimate import check_counts, set_sums
 from ldpstream.estimators.quantiles.counts import CountPrefixes
 from ldpstream.estimators.queries import LinearQueries, SetDecoder, prepare_queries

@@ -8,7 +8,7 @@ from benchmarks.papers.a_priori import prefix_half_widths, respondents_needed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.estimators.bounds.bounded import Estimate
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import invert
 from ldpstream.estimators.queries import prepare_queries

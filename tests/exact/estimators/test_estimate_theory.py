@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ldpstream.estimators.bounds.intervals import plug_in
+from ldpstream.estimators.bounds.bounded import plug_in
 from ldpstream.estimators.bounds.types import Sums
 from ldpstream.estimators.estimate import set_sums, value_sums
 from ldpstream.estimators.planning.predictions import (

@@ -9,9 +9,8 @@ import pytest
 
 from ldpstream.agents.document.estimates import largest
 from ldpstream.estimators import projection
-from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Method
-from ldpstream.estimators.bounds.types import Distinct
+from ldpstream.estimators.bounds.types import Distinct, Estimate
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.likelihood.offered import has_likelihood
 from ldpstream.estimators.projection import project_blocks

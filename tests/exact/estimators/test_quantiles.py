@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldpstream.estimators.bounds.bounded import Estimate
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert, monotone
