@@ -14,7 +14,7 @@ from ldpstream.estimators.bounds.types import Distinct, Estimate, Sums
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import with_likelihood
 from ldpstream.estimators.queries import (
-    Groups,
+    CountQuery,
     PreparedSets,
     Queries,
     Query,
@@ -22,7 +22,7 @@ from ldpstream.estimators.queries import (
     prepare_sets,
 )
 from ldpstream.mechanisms.base.arrays import Floats, Integers
-from ldpstream.mechanisms.interface.decoder import Decoded, LinearDecoder, SingleValues
+from ldpstream.mechanisms.interface.decoder import Decoded, Decoder, LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 ROUNDING: Final = 1e-9
@@ -226,17 +226,15 @@ def query_sums(
     queries: Queries, statistic: Statistic, prepared: Iterable[Query], *, indicators: bool
 ) -> Sums:
     """Return the sums of prepared queries; `indicators` says that all weights are 0 or 1."""
-    groups, reports = queries.groups, queries.decoder.group_reports(statistic)
+    groups, decoder = queries.groups, queries.decoder
+    reports = decoder.group_reports(statistic)
     rows = []
     for query in prepared:
-        (quietest, noisiest), (_, moments), (lightest, heaviest) = groups.extremes_each(
-            query.noise, query.noise + query.weights**2, query.weights
-        )
-        of_groups = reports, heaviest, noisiest
-        tosses = _set_tosses(query, groups, *of_groups) if indicators else (0.0, 0.0, 0.0)
+        quietest, noisiest, moments, lightest, heaviest = query.in_groups
+        tosses = _set_tosses(query, reports) if indicators else (0.0, 0.0, 0.0)
         rows.append(
             (
-                *query.sums(statistic),
+                *_decoded(query, decoder, statistic),
                 float((reports * quietest).sum()),
                 float((reports * noisiest).sum()),
                 query.least,
@@ -257,20 +255,32 @@ def query_sums(
             )
         )
     columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 22).T
-    reach = columns[-1] if isinstance(queries.decoder, LinearDecoder) else None
+    reach = columns[-1] if isinstance(decoder, LinearDecoder) else None
     return Sums(groups.disclosed, indicators, reach, *columns[:-1])
 
 
-def _set_tosses(
-    query: Query,
-    groups: Groups,
-    reports: Integers,
-    heaviest: Floats,
-    noisiest: Floats,
-) -> tuple[float, float, float]:
+def _decoded(query: Query, decoder: Decoder, statistic: Statistic) -> tuple[float, float, float]:
+    """Return `sum_i h(y_i)`, `sum_i h(y_i)^2`, and an unbiased estimate of `sum_i w(x_i)^2`.
+
+    Statistics of sums do not determine the second. Its mean is `sum_i (v + w^2)(x_i)`, another
+    linear query, which is estimated without bias (docs/theory.md section 0).
+    """
+    if isinstance(query, CountQuery):
+        # sum() adds in one fixed order; a dot product would depend on the BLAS in use.
+        decoders = query.h, query.h**2, query.of_square
+        total, squares, offset = (float((statistic * h).sum()) for h in decoders)
+    else:
+        assert isinstance(decoder, LinearDecoder), "all but counts are sums"
+        squared = query.weights**2
+        weights = query.weights, query.noise + squared, squared
+        total, squares, offset = (decoder.total(w, statistic) for w in weights)
+    return total, squares, offset
+
+
+def _set_tosses(query: Query, reports: Integers) -> tuple[float, float, float]:
     """Return `tossed`, `own` and `other` of a set, as for single values."""
     nothing = 0.0, 0.0, 0.0
-    held = np.flatnonzero(heaviest > 0.0)
+    noisiest, held = query.in_groups.noisiest, np.flatnonzero(query.in_groups.heaviest > 0.0)
     spread = query.largest - query.least
     if spread <= 0.0:
         return nothing
@@ -279,7 +289,7 @@ def _set_tosses(
         return float(reports.sum()), 1.0, 0.0
     if held.size != 1 or noisiest.sum() > noisiest[held[0]]:
         return nothing
-    inside = groups.of_place == held[0]
+    inside = query.groups.of_place == held[0]
     weights, noise = query.weights[inside], query.noise[inside]
     most = (query.largest - weights) * (weights - query.least)
     if (np.abs(noise - most) > ROUNDING * spread**2).any():

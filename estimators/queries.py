@@ -1,4 +1,7 @@
-"""Queries over counts of symbols, decoded with the help of totals that are known exactly.
+"""Linear queries, prepared: what depends on the mechanism and the query, but on no report.
+
+Counts of symbols are decoded with the help of totals that are known exactly (`SetDecoder`), sums by
+a linear decoder (`LinearQueries`); variances and bounds need only a `Query`.
 
 A mechanism's decoder is the sum of its single values' decoders. This is wasteful if the complement
 of a set within a group g has less noise than the set, since the group's total is known exactly. The
@@ -12,7 +15,7 @@ lambda = 1 is one minus the complement's.
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Final, NamedTuple, Self
 
@@ -27,7 +30,7 @@ from ldpstream.mechanisms.interface.decoder import (
     MassDecoder,
     remove_rounding,
 )
-from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 TOGETHER: Final = 1 << 18
 """Number of decoder entries processed at a time."""
@@ -106,20 +109,12 @@ class Groups:
 
     def extremes(self, function: Floats) -> tuple[Floats, Floats]:
         """Return the least and largest of a function of the place in each group."""
-        (found,) = self.extremes_each(function)
-        return found
-
-    def extremes_each(self, *functions: Floats) -> list[tuple[Floats, Floats]]:
-        """Return the least and largest of each of some functions of the place in each group."""
         if self.count == 1:
-            return [(np.array([each.min()]), np.array([each.max()])) for each in functions]
-        found = []
-        for each in functions:
-            least, largest = np.full(self.count, np.inf), np.full(self.count, -np.inf)
-            np.minimum.at(least, self.of_place, each)
-            np.maximum.at(largest, self.of_place, each)
-            found.append((least, largest))
-        return found
+            return np.array([function.min()]), np.array([function.max()])
+        least, largest = np.full(self.count, np.inf), np.full(self.count, -np.inf)
+        np.minimum.at(least, self.of_place, function)
+        np.maximum.at(largest, self.of_place, function)
+        return least, largest
 
 
 def all_in_one(size: int) -> Integers:
@@ -127,9 +122,19 @@ def all_in_one(size: int) -> Integers:
     return np.broadcast_to(np.zeros(1, dtype=np.int64), (size,))
 
 
+class InGroups(NamedTuple):
+    """Extremes of noise, second moment and weight in each group, float64 `(count,)`."""
+
+    quietest: Floats
+    noisiest: Floats
+    moments: Floats
+    lightest: Floats
+    heaviest: Floats
+
+
 @dataclass(frozen=True)
-class Query(ABC):
-    """One linear query `w` with a decoder `h`, `Q h = w`.
+class Query:
+    """One linear query `w` with a decoder `h`, `Q h = w`, of a mechanism that discloses `groups`.
 
     `weights` is `w`, float64 `(k,)`; `noise` is `v(x) = (Q h^2)[x] - w[x]^2`, float64 `(k,)`, >= 0;
     `least` and `largest` bound `h` over all reports. `deviation` is the most that a decoded report
@@ -137,18 +142,34 @@ class Query(ABC):
     sums, `LinearDecoder.deviation`).
     """
 
+    groups: Groups
     weights: Floats
     noise: Floats
     least: float
     largest: float
     deviation: float
 
-    @abstractmethod
-    def sums(self, statistic: Statistic) -> tuple[float, float, float]:
-        """Return `sum_i h(y_i)`, `sum_i h(y_i)^2` and an unbiased estimate of `sum_i w(x_i)^2`.
+    @cached_property
+    def in_groups(self) -> InGroups:
+        """The extremes in each group."""
+        _, moments = self.groups.extremes(self.noise + self.weights**2)
+        noises, weights = map(self.groups.extremes, (self.noise, self.weights))
+        return InGroups(*noises, moments, *weights)
 
-        The second may be an unbiased estimate of its mean.
-        """
+
+@dataclass(frozen=True)
+class CountQuery(Query):
+    """A query of counts, decoded by `h`, float64 `(outputs,)`; `of_square` decodes `w^2`."""
+
+    h: Floats
+    of_square: Floats
+
+    @classmethod
+    def of_set(cls, groups: Groups, indicator: Floats, h: Floats, noise: Floats) -> Self:
+        """Return the query of a set, whose weights are their own squares."""
+        least, largest = float(h.min()), float(h.max())
+        off = max(largest, 1.0 - least)
+        return cls(groups, indicator, noise, least, largest, off, h=h, of_square=h)
 
 
 class Queries(ABC):
@@ -173,11 +194,6 @@ class PreparedSets(NamedTuple):
     sets: Iterable[Query]
 
 
-def prepare_queries(mechanism: Mechanism) -> Queries:
-    """Return the object that prepares a mechanism's queries, by the kind of its decoder."""
-    return (_kept if mechanism.size <= _KEPT else _prepare)(mechanism)
-
-
 def prepare_sets(
     mechanism: Mechanism, sets: Sequence[Integers], *, keep: bool = False
 ) -> PreparedSets:
@@ -191,6 +207,11 @@ def prepare_sets(
     return PreparedSets(queries, list(prepared) if keep else prepared)
 
 
+def prepare_queries(mechanism: Mechanism) -> Queries:
+    """Return the object that prepares a mechanism's queries, by the kind of its decoder."""
+    return (_kept if mechanism.size <= _KEPT else _prepare)(mechanism)
+
+
 def _prepare(mechanism: Mechanism) -> Queries:
     decoder = mechanism.decoder()
     if isinstance(decoder, CountDecoder):
@@ -201,21 +222,6 @@ def _prepare(mechanism: Mechanism) -> Queries:
 
 
 _kept = lru_cache(maxsize=16)(_prepare)
-
-
-@dataclass(frozen=True)
-class CountQuery(Query):
-    """A query decoded by `h`, float64 `(outputs,)`; `of_square` decodes `w^2`."""
-
-    h: Floats
-    of_square: Floats
-
-    # sum() adds in one fixed order; a dot product would depend on the BLAS in use.
-    def sums(self, statistic: Statistic) -> tuple[float, float, float]:
-        """Return `sum_y N[y] h(y)`, `sum_y N[y] h(y)^2`, and the estimate of `sum_i w(x_i)^2`."""
-        decoders = self.h, self.h**2, self.of_square
-        total, squares, offset = (float((statistic * h).sum()) for h in decoders)
-        return total, squares, offset
 
 
 @dataclass(frozen=True)
@@ -254,7 +260,7 @@ class SetDecoder(Queries):
 
     def set_query(self, indicator: Floats) -> Query:
         (h,) = self.decode_sets(indicator[None], self.decoder.decode(indicator)[None])
-        return _set_query(indicator, h, self.decoder.noise_of(h, indicator))
+        return CountQuery.of_set(self.groups, indicator, h, self.decoder.noise_of(h, indicator))
 
     def set_queries(self, indicators: Iterable[Floats]) -> Iterator[Query]:
         """Prepare sets of values, several at a time for small domains."""
@@ -267,7 +273,7 @@ class SetDecoder(Queries):
             decoded = self.decode_sets(stacked, self.decoder.decode_each(stacked))
             expected = self.decoder.expect_each(decoded**2)
             for row, h, moments in zip(rows, decoded, expected, strict=True):
-                yield _set_query(row, h, remove_rounding(moments, row))
+                yield CountQuery.of_set(self.groups, row, h, remove_rounding(moments, row))
 
     def best_anchors(self, plain: Floats) -> Floats:
         """Return the lambdas with the least noise, `(q, outputs)` -> `(q, count)`."""
@@ -319,30 +325,6 @@ class SetDecoder(Queries):
         return rest + anchors[:, self.outputs.of_place]
 
 
-def _set_query(indicator: Floats, h: Floats, noise: Floats) -> CountQuery:
-    least, largest = float(h.min()), float(h.max())
-    off = max(largest, 1.0 - least)
-    return CountQuery(indicator, noise, least, largest, off, h=h, of_square=h)
-
-
-@dataclass(frozen=True)
-class LinearQuery(Query):
-    """A query decoded by a linear function of sums.
-
-    The sums do not determine `sum_i h(y_i)^2`. Its mean is `sum_i (v + w^2)(x_i)`, another linear
-    query, which is estimated without bias (docs/theory.md section 0).
-    """
-
-    decoder: LinearDecoder
-
-    def sums(self, statistic: Statistic) -> tuple[float, float, float]:
-        """Return `sum_i h(y_i)`, the estimate of `sum_i (Q h^2)[x_i]`, and of `sum_i w(x_i)^2`."""
-        squares = self.weights**2
-        weights = self.weights, self.noise + squares, squares
-        total, moment, offset = (self.decoder.total(w, statistic) for w in weights)
-        return total, moment, offset
-
-
 @dataclass(frozen=True)
 class LinearQueries(Queries):
     """Prepares queries of a mechanism whose statistic holds sums."""
@@ -355,4 +337,4 @@ class LinearQueries(Queries):
         noise = self.decoder.noise(weights)
         least, largest = self.decoder.span(weights)
         deviation = self.decoder.deviation(weights) if noise.any() else 0.0
-        return LinearQuery(weights, noise, least, largest, deviation, decoder=self.decoder)
+        return Query(self.groups, weights, noise, least, largest, deviation)

@@ -106,6 +106,7 @@ def _mixed(queries: SetDecoder, weights: Floats) -> Query:
     noise = queries.decoder.noise_of(decoded, parts) * unit[of_value] ** 2
     h = decoded * unit[queries.outputs.of_place] + least[queries.outputs.of_place]
     return CountQuery(
+        queries.groups,
         weights,
         noise,
         float(h.min()),

@@ -36,7 +36,7 @@ from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 _KEPT_ENTRIES: Final = 1 << 14
-"""Prepared ranges are cached up to this many entries (ranges x statistic): at most half a MiB."""
+"""Prepared ranges are cached up to this many entries (ranges x statistic): at most a MiB."""
 
 
 @dataclass(frozen=True)

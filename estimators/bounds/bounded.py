@@ -64,7 +64,7 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
         if options.estimand != drawn_from:
             options = replace(options, estimand=drawn_from)
         # 3. The estimates, their standard errors, and their bounds.
-        value, influence = sums.total / n, sums.spread / reports
+        value, influence = sums.total / n, (sums.largest - sums.least) / reports
         se = np.sqrt(clamped_variance(sums, n, drawn_from))
         ends = choose_bounds(sums, n, se, options)
         # 4. Correct the sampling error if devices report several times, or are a known part.
