@@ -230,7 +230,7 @@ def query_sums(
     reports = decoder.group_reports(statistic)
     rows = []
     for query in prepared:
-        quietest, noisiest, moments, lightest, heaviest = query.in_groups
+        moments, quietest, noisiest, lightest, heaviest = query.in_groups
         tosses = _set_tosses(query, reports) if indicators else (0.0, 0.0, 0.0)
         rows.append(
             (

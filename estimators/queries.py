@@ -107,14 +107,17 @@ class Groups:
             return np.array([function.sum()])
         return np.bincount(self.of_place, function, self.count).astype(np.float64)
 
-    def extremes(self, function: Floats) -> tuple[Floats, Floats]:
-        """Return the least and largest of a function of the place in each group."""
+    def extremes(self, *functions: Floats) -> list[Floats]:
+        """Return the least and the largest of each function of the place, in each group."""
         if self.count == 1:
-            return np.array([function.min()]), np.array([function.max()])
-        least, largest = np.full(self.count, np.inf), np.full(self.count, -np.inf)
-        np.minimum.at(least, self.of_place, function)
-        np.maximum.at(largest, self.of_place, function)
-        return least, largest
+            return [np.array([end]) for each in functions for end in (each.min(), each.max())]
+        found = []
+        for each in functions:
+            least, largest = np.full(self.count, np.inf), np.full(self.count, -np.inf)
+            np.minimum.at(least, self.of_place, each)
+            np.maximum.at(largest, self.of_place, each)
+            found += [least, largest]
+        return found
 
 
 def all_in_one(size: int) -> Integers:
@@ -123,11 +126,11 @@ def all_in_one(size: int) -> Integers:
 
 
 class InGroups(NamedTuple):
-    """Extremes of noise, second moment and weight in each group, float64 `(count,)`."""
+    """A query's largest second moment in each group, its noises and weights: float64 `(count,)`."""
 
+    moments: Floats
     quietest: Floats
     noisiest: Floats
-    moments: Floats
     lightest: Floats
     heaviest: Floats
 
@@ -152,9 +155,9 @@ class Query:
     @cached_property
     def in_groups(self) -> InGroups:
         """The extremes in each group."""
-        _, moments = self.groups.extremes(self.noise + self.weights**2)
-        noises, weights = map(self.groups.extremes, (self.noise, self.weights))
-        return InGroups(*noises, moments, *weights)
+        moments = self.noise + self.weights**2
+        _, *found = self.groups.extremes(moments, self.noise, self.weights)
+        return InGroups(*found)
 
 
 @dataclass(frozen=True)

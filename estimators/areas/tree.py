@@ -182,7 +182,7 @@ def _each_group(
     for query in prepared:
         assert isinstance(query, CountQuery), "reports count symbols"
         h = query.h
-        quietest, noisiest, moments, lightest, heaviest = query.in_groups
+        moments, quietest, noisiest, lightest, heaviest = query.in_groups
         # An area's decoder is 0 outside its group.
         least, largest = queries.outputs.extremes(h)
         least, largest = np.minimum(least, 0.0), np.maximum(largest, 0.0)
