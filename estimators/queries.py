@@ -1,7 +1,7 @@
 """Linear queries, prepared: what depends on the mechanism and the query, but on no report.
 
 Counts of symbols are decoded with the help of totals that are known exactly (`SetDecoder`), sums by
-a linear decoder (`LinearQueries`); variances and bounds need only a `Query`.
+a linear decoder (`LinearQueries`). Variances and bounds need only a `Query`.
 
 A mechanism's decoder is the sum of its single values' decoders. This is wasteful if the complement
 of a set within a group g has less noise than the set, since the group's total is known exactly. The
@@ -126,7 +126,7 @@ def all_in_one(size: int) -> Integers:
 
 
 class InGroups(NamedTuple):
-    """A query's largest second moment in each group, its noises and weights: float64 `(count,)`."""
+    """A query's largest second moment, extreme noise and weights in each group, float64 `(count,)`."""
 
     moments: Floats
     quietest: Floats
@@ -137,7 +137,7 @@ class InGroups(NamedTuple):
 
 @dataclass(frozen=True)
 class Query:
-    """One linear query `w` with a decoder `h`, `Q h = w`, of a mechanism that discloses `groups`.
+    """One linear query `w` with a decoder `h`, `Q h = w`; reports disclose `groups` of values.
 
     `weights` is `w`, float64 `(k,)`; `noise` is `v(x) = (Q h^2)[x] - w[x]^2`, float64 `(k,)`, >= 0;
     `least` and `largest` bound `h` over all reports. `deviation` is the most that a decoded report
