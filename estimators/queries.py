@@ -126,7 +126,7 @@ def all_in_one(size: int) -> Integers:
 
 
 class InGroups(NamedTuple):
-    """A query's largest second moment, extreme noise and weights in each group, float64 `(count,)`."""
+    """A query's largest second moment, noise and weights in each group, float64 `(count,)`."""
 
     moments: Floats
     quietest: Floats
