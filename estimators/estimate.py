@@ -1,35 +1,33 @@
-"""Unbiased estimates of linear queries, with bounds (docs/theory.md section 0).
+"""Unbiased estimates of values and sets, with bounds (docs/theory.md section 0).
 
-Estimates are not clipped to [0, 1]; projections are a separate step (`bounds.projection`, and
-`project_power` here).
+Decoders are summed over the reports of a statistic; `bounds.bounded` makes estimates of these sums.
+Estimates are not clipped to [0, 1]; projections are a separate step (`projection`, `power_law`).
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Final, Unpack
 
 import numpy as np
 
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import FALLBACK, OptionKeywords, Options
-from ldpstream.estimators.bounds.pays import pays
-from ldpstream.estimators.bounds.projection import project_blocks, shrink_to_power_law
+from ldpstream.estimators.bounds.types import Distinct, Estimate, Sums
 from ldpstream.estimators.likelihood.line import Line
-from ldpstream.estimators.likelihood.profile import Profile
-from ldpstream.estimators.queries.counts import prepare_queries, prepare_sets
-from ldpstream.estimators.queries.queries import Distinct, PreparedSets, known_totals
-from ldpstream.estimators.queries.sums import (
-    Sums,
-    check_counts,
-    linear_sums,
-    query_sums,
-    share_sums,
-    value_sums,
+from ldpstream.estimators.likelihood.profile import with_likelihood
+from ldpstream.estimators.queries import (
+    CountQuery,
+    PreparedSets,
+    Queries,
+    Query,
+    all_in_one,
+    prepare_sets,
 )
 from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.interface.decoder import Decoded, Decoder, LinearDecoder, SingleValues
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
-_PART: Final = 1 << 15
+ROUNDING: Final = 1e-9
+"""Relative to the squared spread; noise this close to its maximum is that of a two-valued query."""
 
 
 def estimate_values(
@@ -68,8 +66,108 @@ def estimate_values(
     found = bound(sums, n, chosen)
     if chosen.method in FALLBACK:
         line, listed = Line.of(mechanism, statistic), np.arange(many) if asked is None else asked
-        found = _with_likelihood(found, sums, line, chosen, listed, many)
+        found = with_likelihood(found, sums, line, chosen, listed, many)
     return found if asked is values else found.take(slice(1))
+
+
+def share_sums(mechanism: Mechanism, statistic: Statistic, n: int) -> Floats:
+    """Return the sums of all single values' decoders, float64 `(k,)`: n times their shares.
+
+    Raises:
+        ValueError: if the statistic does not count n reports.
+    """
+    check_counts(mechanism, statistic, n)
+    return mechanism.decoder.totals(statistic)
+
+
+def value_sums(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    *,
+    values: Integers | None = None,
+    decoded: Floats | None = None,
+) -> Sums:
+    """Return the sums of all single values, q = k, or of those with the indices `values`, `(q,)`.
+
+    `decoded` are the `share_sums` of all values, if the caller has them. The sums of some values
+    equal, bit for bit, these entries for all values, and with `decoded` take memory for q entries.
+
+    Raises:
+        ValueError: if the statistic does not count n reports.
+    """
+    total = share_sums(mechanism, statistic, n) if decoded is None else decoded
+    decoder = mechanism.decoder
+    of_value = decoder.groups()
+    at = slice(None) if values is None else values
+    of_group = decoder.group_reports(statistic)
+    single, total = decoder.single_values(Decoded(statistic, total, of_group), at), total[at]
+    if values is None:
+        group = all_in_one(mechanism.size) if of_value is None else of_value
+    else:
+        group = np.zeros(values.size, dtype=np.int64) if of_value is None else of_value[values]
+    sizes = np.array([mechanism.size]) if of_value is None else np.bincount(of_value)
+    reports, others = of_group[group], sizes[group] - 1
+    quietest, noisiest = single.quietest, single.noisiest
+    share = 1.0 / mechanism.size
+    deviations = decoder.value_deviations() if isinstance(decoder, LinearDecoder) else None
+    deviation = (
+        np.maximum(single.largest, 1.0 - single.least) if deviations is None else deviations[at]
+    )
+    tossed, own, other = _value_tosses(single, reports, n)
+    return Sums(
+        total=total,
+        squares=single.second_moments,
+        offset=total,
+        floor=reports * quietest,
+        ceiling=reports * noisiest,
+        least=single.least,
+        largest=single.largest,
+        slope=noisiest - quietest,
+        noisy=np.where(noisiest > 0.0, reports, 0.0),
+        moment=reports * (noisiest + 1.0),
+        peak=noisiest + 1.0,
+        # Few values are as noisy as the noisiest of a group; often it is only the value itself.
+        typical_noise=(noisiest + others * quietest) * share,
+        typical_sampling=np.full_like(total, share * (1.0 - share)),
+        bottom=np.zeros_like(total),
+        top=np.ones_like(total),
+        fewest=np.zeros_like(total),
+        most=reports.astype(np.float64),
+        deviation=deviation,
+        tossed=tossed,
+        own=own,
+        other=other,
+        disclosed=of_value is not None,
+        indicators=True,
+        reach=np.ones(total.size) if isinstance(decoder, LinearDecoder) else None,
+    )
+
+
+def _value_tosses(single: SingleValues, reports: Integers, n: int) -> tuple[Floats, ...]:
+    """Return `tossed`, `own` and `other` of single values in groups of this many reports, `(q,)`.
+
+    A decoder with mean w between `least` and `largest` has at most the noise
+    `(largest - w)(w - least)`, with equality if it takes only these two values (Bhatia, Davis
+    2000). The noise therefore shows whether it does.
+    """
+    spread = single.largest - single.least
+    own = (single.largest - 1.0) * (1.0 - single.least)
+    other = -single.largest * single.least
+    slack = ROUNDING * spread**2
+    two = (
+        (spread > 0.0)
+        & (np.abs(np.minimum(own, other) - single.quietest) <= slack)
+        & (np.abs(np.maximum(own, other) - single.noisiest) <= slack)
+    )
+    step = np.where(two, spread, 1.0)
+    # Values that are reported without noise are a share of all reports, not of their group's.
+    held = np.where(single.noisiest > 0.0, reports, n)
+    return (
+        np.where(two, held, 0.0),
+        np.where(two, (1.0 - single.least) / step, 0.0),
+        np.where(two, -single.least / step, 0.0),
+    )
 
 
 def estimate_sets(
@@ -116,103 +214,99 @@ def estimate_prepared(
     found = bound(sums, n, chosen)
     if chosen.method in FALLBACK:
         line = Line.of(mechanism, statistic)
-        found = _with_likelihood(found, sums, line, chosen, sets, len(sets))
+        found = with_likelihood(found, sums, line, chosen, sets, len(sets))
     return found
 
 
-def _with_likelihood(
-    found: Estimate,
-    sums: Sums,
-    line: Line,
-    options: Options,
-    sets: Sequence[Integers] | Integers,
-    many: int,
-) -> Estimate:
-    """Return estimates of sets, with bounds by likelihood for those that pay (`bounds.pays`).
+def set_sums(queries: Queries, statistic: Statistic, indicators: Iterable[Floats]) -> Sums:
+    """Return the sums of sets of values, given by their indicators, each of shape `(k,)`."""
+    return query_sums(queries, statistic, queries.set_queries(indicators), indicators=True)
 
-    `sets[i]` are the values of the i-th set, and `many` is the length of the list from which the
-    sets are taken.
+
+def query_sums(
+    queries: Queries, statistic: Statistic, prepared: Iterable[Query], *, indicators: bool
+) -> Sums:
+    """Return the sums of prepared queries; `indicators` says that all weights are 0 or 1."""
+    groups, decoder = queries.groups, queries.decoder
+    reports = decoder.group_reports(statistic)
+    rows = []
+    for query in prepared:
+        moments, quietest, noisiest, lightest, heaviest = query.in_groups
+        tosses = _set_tosses(query, reports) if indicators else (0.0, 0.0, 0.0)
+        rows.append(
+            (
+                *_decoded(query, decoder, statistic),
+                float((reports * quietest).sum()),
+                float((reports * noisiest).sum()),
+                query.least,
+                query.largest,
+                float((noisiest - quietest).max()),
+                float(reports[noisiest > 0.0].sum()),
+                float((reports * moments).sum()),
+                float(moments.max()),
+                float(query.noise.mean()),
+                float(query.weights.var()),
+                float(lightest.min()),
+                float(heaviest.max()),
+                float((reports * lightest).sum()),
+                float((reports * heaviest).sum()),
+                query.deviation,
+                *tosses,
+                float(query.weights.max() - query.weights.min()),
+            )
+        )
+    columns = np.asarray(rows, dtype=np.float64).reshape(len(rows), 22).T
+    reach = columns[-1] if isinstance(decoder, LinearDecoder) else None
+    return Sums(groups.disclosed, indicators, reach, *columns[:-1])
+
+
+def _decoded(query: Query, decoder: Decoder, statistic: Statistic) -> tuple[float, float, float]:
+    """Return `sum_i h(y_i)`, `sum_i h(y_i)^2`, and an unbiased estimate of `sum_i w(x_i)^2`.
+
+    Statistics of sums do not determine the second. Its mean is `sum_i (v + w^2)(x_i)`, another
+    linear query, which is estimated without bias (docs/theory.md section 0).
     """
-    chosen = pays(sums, found.n, found.form, options, many=many)
-    if not chosen.any():
-        return found
-    profile = Profile.of(line, options.method, options.confidence)
-    low, high, form = found.low.copy(), found.high.copy(), found.form.copy()
-    for place in np.flatnonzero(chosen).tolist():
-        inside = np.zeros(line.size, dtype=np.bool_)
-        inside[sets[place]] = True
-        low[place], high[place] = profile.share(inside)
-        form[place] = options.method
-    lowest = np.where(chosen, low, found.lowest)
-    highest = np.where(chosen, high, found.highest)
-    return replace(found, low=low, high=high, lowest=lowest, highest=highest, form=form)
+    if isinstance(query, CountQuery):
+        # sum() adds in one fixed order; a dot product would depend on the BLAS in use.
+        decoders = query.h, query.h**2, query.of_square
+        total, squares, offset = (float((statistic * h).sum()) for h in decoders)
+    else:
+        assert isinstance(decoder, LinearDecoder), "all but counts are sums"
+        squared = query.weights**2
+        weights = query.weights, query.noise + squared, squared
+        total, squares, offset = (decoder.total(w, statistic) for w in weights)
+    return total, squares, offset
 
 
-def estimate_linear(
-    mechanism: Mechanism,
-    statistic: Statistic,
-    n: int,
-    weights: Floats,
-    **options: Unpack[OptionKeywords],
-) -> Estimate:
-    """Estimate the means of functions of the value: finite weights, float64 `(q, k)`.
+def _set_tosses(query: Query, reports: Integers) -> tuple[float, float, float]:
+    """Return `tossed`, `own` and `other` of a set, as for single values."""
+    nothing = 0.0, 0.0, 0.0
+    noisiest, held = query.in_groups.noisiest, np.flatnonzero(query.in_groups.heaviest > 0.0)
+    spread = query.largest - query.least
+    if spread <= 0.0:
+        return nothing
+    if not noisiest.any():
+        # Whole groups are reported without noise.
+        return float(reports.sum()), 1.0, 0.0
+    if held.size != 1 or noisiest.sum() > noisiest[held[0]]:
+        return nothing
+    inside = query.groups.of_place == held[0]
+    weights, noise = query.weights[inside], query.noise[inside]
+    most = (query.largest - weights) * (weights - query.least)
+    if (np.abs(noise - most) > ROUNDING * spread**2).any():
+        return nothing
+    return float(reports[held[0]]), (1.0 - query.least) / spread, -query.least / spread
 
-    The decoder with the least noise under uniform data is used (see `queries.counts`). Weights are
-    first scaled to 0..1: otherwise squares would lose digits of the variance if weights are large
-    and differ by little (years, times) or have a large unit.
+
+def check_counts(mechanism: Mechanism, statistic: Statistic, n: int) -> None:
+    """Refuse a statistic that does not count n reports.
 
     Raises:
-        ValueError: if the weights have another shape or are not finite, the statistic does not
-            count n reports, or an option is invalid.
+        ValueError: naming both numbers.
     """
-    if weights.ndim != 2 or weights.shape[1] != mechanism.size:
-        raise ValueError(f"weights: expected shape (q, {mechanism.size}), got {weights.shape}")
-    if not np.isfinite(weights).all():
-        raise ValueError("weights: expected finite numbers")
-    check_counts(mechanism, statistic, n)
-    # Halves, because the difference of two large weights may overflow.
-    least = weights.min(axis=1) / 2.0
-    span = weights.max(axis=1) / 2.0 - least
-    unit = np.where(span > 0.0, span, 1.0)
-    # One at a time: all together may not fit into memory.
-    parts = ((row / 2.0 - low) / one for row, low, one in zip(weights, least, unit, strict=True))
-    found = bound(linear_sums(prepare_queries(mechanism), statistic, parts), n, Options(**options))
-    return _moved(found, 2.0 * least, 2.0 * unit)
-
-
-def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
-    """Return the estimate of `origin + unit w` from that of w, arrays `(q,)`."""
-    return replace(
-        estimate,
-        value=origin + unit * estimate.value,
-        se=unit * estimate.se,
-        low=origin + unit * estimate.low,
-        high=origin + unit * estimate.high,
-        influence=unit * estimate.influence,
-        lowest=origin + unit * estimate.lowest,
-        highest=origin + unit * estimate.highest,
-    )
-
-
-def project_power(
-    mechanism: Mechanism,
-    statistic: Statistic,
-    n: int,
-    shares: Floats,
-    **options: Unpack[OptionKeywords],
-) -> Floats:
-    """Return shares pulled towards a power law, `(k,)`, >= 0, that keep each disclosed total.
-
-    `shares` are the estimates. `options` (`estimand`, `sampling`) determine their standard errors,
-    which are computed in parts, since bounds of all values take much memory.
-    """
-    if not n:
-        return np.full_like(shares, np.nan)
-    asked: OptionKeywords = {**options, "method": "normal", "simultaneous": False}
-    decoded, errors = shares * n, np.empty_like(shares)
-    for start in range(0, shares.size, _PART):
-        values = np.arange(start, min(start + _PART, shares.size))
-        found = estimate_values(mechanism, statistic, n, values=values, decoded=decoded, **asked)
-        errors[values] = found.se
-    means = shrink_to_power_law(shares, errors)
-    return project_blocks(means, *known_totals(mechanism, statistic, n))
+    counted = mechanism.count(statistic)
+    if counted != n:
+        raise ValueError(
+            f"n: expected the {counted} reports that the statistic counts, got {n}; "
+            "a statistic is what accumulate makes of reports, not the reports"
+        )

@@ -1,29 +1,143 @@
-"""Sums of weights over sets of values (docs/theory.md section 5).
+"""Means of weights: of functions of the value, and of weights that differ among devices.
 
-Private weights: with `largest + 1` weights for each value and pairs of both numbered weight by
-weight, the sum over a set is the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its
-decoder has one term for each step of the weight: the sum over all values has the noise
-`largest (1/t^2 - 1)/4` a user.
+The latter are sums over sets of values (docs/theory.md section 5). Private weights: with
+`largest + 1` weights for each value and pairs of both numbered weight by weight, the sum over a set
+is the linear query `w[x, v] = v 1{x in the set}`. Under `l1-bits` its decoder has one term for each
+step of the weight: the sum over all values has the noise `largest (1/t^2 - 1)/4` a user.
 
 Public weights w_i are known and not randomised. With h the decoder of a set, `sum_i w_i h(y_i)`
 follows from the statistic of reports multiplied by w_i, as the plain sum follows from the plain
 statistic; its noise `sum_i w_i^2 v(x_i)` follows from that of reports multiplied by w_i^2.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Unpack
 
 import numpy as np
 
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, OptionKeywords, Options
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import indicator
-from ldpstream.estimators.queries.sums import Sums, check_counts, linear_sums, set_sums, value_sums
+from ldpstream.estimators.bounds.types import Estimate, Sums
+from ldpstream.estimators.estimate import check_counts, query_sums, set_sums, value_sums
+from ldpstream.estimators.queries import (
+    CountQuery,
+    Queries,
+    Query,
+    SetDecoder,
+    indicator,
+    prepare_queries,
+)
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
+from ldpstream.mechanisms.interface.symbols import CountDecoder
+
+
+def estimate_linear(
+    mechanism: Mechanism,
+    statistic: Statistic,
+    n: int,
+    weights: Floats,
+    **options: Unpack[OptionKeywords],
+) -> Estimate:
+    """Estimate the means of functions of the value: finite weights, float64 `(q, k)`.
+
+    The decoder with the least noise under uniform data is used (see `queries`). Weights are
+    first scaled to 0..1: otherwise squares would lose digits of the variance if weights are large
+    and differ by little (years, times) or have a large unit.
+
+    Raises:
+        ValueError: if the weights have another shape or are not finite, the statistic does not
+            count n reports, or an option is invalid.
+    """
+    if weights.ndim != 2 or weights.shape[1] != mechanism.size:
+        raise ValueError(f"weights: expected shape (q, {mechanism.size}), got {weights.shape}")
+    if not np.isfinite(weights).all():
+        raise ValueError("weights: expected finite numbers")
+    check_counts(mechanism, statistic, n)
+    # Halves, because the difference of two large weights may overflow.
+    least = weights.min(axis=1) / 2.0
+    span = weights.max(axis=1) / 2.0 - least
+    unit = np.where(span > 0.0, span, 1.0)
+    # One at a time: all together may not fit into memory.
+    parts = ((row / 2.0 - low) / one for row, low, one in zip(weights, least, unit, strict=True))
+    found = bound(linear_sums(prepare_queries(mechanism), statistic, parts), n, Options(**options))
+    return _moved(found, 2.0 * least, 2.0 * unit)
+
+
+def _moved(estimate: Estimate, origin: Floats, unit: Floats) -> Estimate:
+    """Return the estimate of `origin + unit w` from that of w, arrays `(q,)`."""
+    return replace(
+        estimate,
+        value=origin + unit * estimate.value,
+        se=unit * estimate.se,
+        low=origin + unit * estimate.low,
+        high=origin + unit * estimate.high,
+        influence=unit * estimate.influence,
+        lowest=origin + unit * estimate.lowest,
+        highest=origin + unit * estimate.highest,
+    )
+
+
+def linear_sums(queries: Queries, statistic: Statistic, weights: Iterable[Floats]) -> Sums:
+    """Return the sums of any weights, each of shape `(k,)`."""
+    return query_sums(queries, statistic, linear_queries(queries, weights), indicators=False)
+
+
+def linear_queries(queries: Queries, weights: Iterable[Floats]) -> Iterator[Query]:
+    """Prepare queries with any weights, each float64 `(k,)`."""
+    if isinstance(queries, SetDecoder):
+        return (_mixed(queries, row) for row in weights)
+    return queries.set_queries(weights)
+
+
+def _mixed(queries: SetDecoder, weights: Floats) -> Query:
+    """Prepare any weights, float64 `(k,)`, with the decoder of least noise.
+
+    Each group's weights are scaled to 0..1 before decoding, so that noise that is small
+    compared with the squared weights is not lost to rounding, and equal weights have none.
+    """
+    least, largest = queries.groups.extremes(weights)
+    unit = np.where(largest > least, largest - least, 1.0)
+    of_value = queries.groups.of_place
+    parts = (weights - least[of_value]) / unit[of_value]
+    decoded = queries.decode(parts)
+    noise = queries.decoder.noise_of(decoded, parts) * unit[of_value] ** 2
+    h = decoded * unit[queries.outputs.of_place] + least[queries.outputs.of_place]
+    return CountQuery(
+        queries.groups,
+        weights,
+        noise,
+        float(h.min()),
+        float(h.max()),
+        _deviation(queries.decoder, h, weights, noise),
+        h=h,
+        of_square=queries.decode(weights**2),
+    )
+
+
+def _deviation(decoder: CountDecoder, h: Floats, weights: Floats, noise: Floats) -> float:
+    """Return the deviation that bounds use: the largest `sqrt(E d^4 / E d^2)` of any user.
+
+    If a user's reports are either exact or off by one fixed number, it is this number, however
+    rare. For noise whose far tails practically never occur (ages that are off by a year or two)
+    it is a few standard errors, and not the length of the domain.
+    """
+    most = max(float(h.max() - weights.min()), float(weights.max() - h.min()))
+    some = noise > 0.0
+    if not some.any():
+        return 0.0
+    first, second, third, fourth = (decoder.expect(h**power) for power in (1, 2, 3, 4))
+    # Moments around the weight itself, which is E h up to rounding.
+    fourths = (
+        fourth
+        - 4.0 * weights * third
+        + 6.0 * weights**2 * second
+        - 4.0 * weights**3 * first
+        + weights**4
+    )
+    return min(most, float(np.sqrt(np.maximum(fourths[some] / noise[some], 0.0).max())))
 
 
 def estimate_weights(

@@ -18,27 +18,28 @@ from ldpstream.agents.document.entries import Number, RangeEstimate, ValueEstima
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.queries import Range
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
+from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import Form, OptionKeywords
-from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import (
+    check_counts,
     estimate_prepared,
     estimate_sets,
     estimate_values,
-    project_power,
+    share_sums,
 )
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Curve, curve
-from ldpstream.estimators.queries.counts import prepare_sets
-from ldpstream.estimators.queries.queries import PreparedSets, known_totals, range_values
-from ldpstream.estimators.queries.sums import check_counts, share_sums
+from ldpstream.estimators.power_law import project_power
+from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
+from ldpstream.estimators.queries import PreparedSets, prepare_sets, range_values
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _KEPT_ENTRIES: Final = 1 << 14
-"""Prepared ranges are cached up to this many entries (ranges x statistic): at most half a MiB."""
+"""Prepared ranges are cached up to this many entries (ranges x statistic): at most a MiB."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,9 +21,9 @@ from ldpstream.agents.document.estimates import Basis, numbers
 from ldpstream.estimators.areas.areas import Areas as FoundAreas
 from ldpstream.estimators.areas.areas import estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree
-from ldpstream.estimators.estimate import estimate_linear
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
+from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.domains.base import Domain

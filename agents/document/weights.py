@@ -11,9 +11,9 @@ from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate, Weig
 from ldpstream.agents.document.estimates import bound_keywords
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import OptionKeywords
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.bounds.types import Estimate
+from ldpstream.estimators.queries import range_values
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.families.weights.private import WeightedDomain

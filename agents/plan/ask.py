@@ -17,7 +17,7 @@ from ldpstream.estimators.planning.workload import (
     uniform_shares,
     zipf_shares,
 )
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.families.weights.public import PublicWeights

@@ -8,8 +8,8 @@ from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.options import SETTINGS, WORDS, EstimateOptions, EstimateRequest
 from ldpstream.agents.query.settings import Setting
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
-from ldpstream.estimators.bounds.projection import CORRELATED
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
+from ldpstream.estimators.projection import CORRELATED
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 

@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.dirichlet import dirichlet_bounds
 from benchmarks.accuracy.simulate import uniform, zipf
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import SHARPEST, Estimand, Method, Options
-from ldpstream.estimators.queries.counts import CountQuery, SetDecoder, prepare_queries
-from ldpstream.estimators.queries.queries import indicator
-from ldpstream.estimators.queries.sums import Sums
+from ldpstream.estimators.bounds.types import Estimate, Sums
+from ldpstream.estimators.queries import CountQuery, SetDecoder, indicator, prepare_queries
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.high_low import HighLow

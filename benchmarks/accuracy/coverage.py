@@ -29,14 +29,14 @@ from benchmarks.accuracy.coverage_cases import large_cases, ranges_of, small_cas
 from benchmarks.accuracy.coverage_rows import MOSTLY, Row, print_worst
 from benchmarks.accuracy.repeated import AffineSums, draw
 from benchmarks.accuracy.simulate import Case
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Method, Options
+from ldpstream.estimators.bounds.types import Estimate
+from ldpstream.estimators.estimate import query_sums, value_sums
 from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import crossings
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import indicator
-from ldpstream.estimators.queries.sums import query_sums, value_sums
+from ldpstream.estimators.queries import indicator, prepare_queries
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 Floats = NDArray[np.float64]

@@ -30,9 +30,9 @@ from benchmarks.accuracy.repeated import AffineSums, draw
 from benchmarks.accuracy.simulate import Case, upper_limit
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Method, Options
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import indicator
-from ldpstream.estimators.queries.sums import query_sums
+from ldpstream.estimators.estimate import query_sums
+from ldpstream.estimators.queries import indicator, prepare_queries
+from ldpstream.estimators.weights import linear_queries
 from ldpstream.mechanisms.channels.designed import load_channel
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
@@ -156,7 +156,7 @@ def cells(
     sets, functions = weights_of(mechanism.size)
     queries = prepare_queries(mechanism)
     of_sets = [queries.set_query(weights) for weights in sets.values()]
-    of_functions = [queries.linear_query(weights) for weights in functions.values()]
+    of_functions = list(linear_queries(queries, functions.values()))
     parts = [
         AffineSums.of(mechanism, lambda s: query_sums(queries, s, of_sets, indicators=True)),
         AffineSums.of(mechanism, lambda s: query_sums(queries, s, of_functions, indicators=False)),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.mechanism import Mechanism

@@ -47,9 +47,9 @@ from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Options
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import indicator
-from ldpstream.estimators.queries.sums import query_sums
+from ldpstream.estimators.estimate import query_sums
+from ldpstream.estimators.queries import indicator, prepare_queries
+from ldpstream.estimators.weights import linear_queries
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -159,7 +159,7 @@ def sums_of(mechanism: Mechanism) -> list[AffineSums]:
     """Return the sums of the sets, and of the mean."""
     queries = prepare_queries(mechanism)
     sets = [queries.set_query(weights) for weights in WEIGHTS.values()]
-    mean = [queries.linear_query(MEAN)]
+    mean = list(linear_queries(queries, [MEAN]))
     return [
         AffineSums.of(mechanism, lambda s: query_sums(queries, s, sets, indicators=True)),
         AffineSums.of(mechanism, lambda s: query_sums(queries, s, mean, indicators=False)),

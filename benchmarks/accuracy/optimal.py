@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing
 from ldpstream.estimators.design.optimise import Design, Workload, histogram, optimise, ranges
 from ldpstream.estimators.design.realise import realise
+from ldpstream.estimators.estimate import query_sums
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import indicator
+from ldpstream.estimators.queries import indicator, prepare_queries
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.lattice import Size
@@ -148,7 +148,8 @@ def measured(mechanism: Mechanism, setting: Setting, repetitions: int, seed: int
     case = Case("", mechanism, "", setting.shares, RESPONDENTS)
     errors = []
     for _, statistic in draw_by_privatizing(case, repetitions, seed):
-        estimates = np.array([query.sums(statistic)[0] for query in queries]) / RESPONDENTS
+        sums = query_sums(prepared, statistic, queries, indicators=True)
+        estimates = sums.total / RESPONDENTS
         errors.append(float(((estimates - truth) ** 2).mean()))
     return RESPONDENTS * float(np.mean(errors))
 

@@ -25,8 +25,8 @@ from scipy.special import ndtr
 
 from benchmarks.accuracy.repeated import draw
 from benchmarks.accuracy.simulate import Case, upper_limit
-from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Method
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import curve

@@ -23,15 +23,11 @@ from benchmarks.accuracy.ranges import DATA as SHAPES
 from benchmarks.accuracy.ranges import real, sum_over_ranges
 from benchmarks.accuracy.repeated import draw
 from benchmarks.accuracy.simulate import Case, zipf
-from ldpstream.estimators.bounds.projection import (
-    project_blocks,
-    project_simplex,
-    shrink_to_power_law,
-)
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import curve
-from ldpstream.estimators.queries.queries import known_totals
+from ldpstream.estimators.power_law import shrink_to_power_law
+from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry

@@ -16,7 +16,7 @@ from tests.seeded import SeededEntropy
 
 from benchmarks.accuracy.scales import alphas_of
 from benchmarks.accuracy.simulate import Case, draw_from_channel
-from ldpstream.estimators.queries.sums import Sums
+from ldpstream.estimators.bounds.types import Sums
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.matrix.matrix import Matrix

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from ldpstream.estimators.bounds.intervals import bernstein_worst_half_width, hoeffding_half_width
+from ldpstream.estimators.bounds.methods import bernstein_worst_half_width, hoeffding_half_width
 from ldpstream.estimators.bounds.options import Estimand, Options
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.mechanisms.base.arrays import Floats

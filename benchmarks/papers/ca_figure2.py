@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, uniform, zipf
 from benchmarks.papers.distance import total_variation
-from ldpstream.estimators.bounds.projection import project_simplex
 from ldpstream.estimators.estimate import estimate_values
+from ldpstream.estimators.projection import project_simplex
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 

@@ -19,9 +19,8 @@ from tests.seeded import SeededEntropy
 
 from benchmarks.papers.distance import total_variation
 from benchmarks.speed.estimates import grid_blocks
-from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
 from ldpstream.estimators.estimate import estimate_values
-from ldpstream.estimators.queries.queries import known_totals
+from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism
 from ldpstream.mechanisms.families.design.projective_geometry import ProjectiveGeometry

@@ -14,7 +14,7 @@ from tests.seeded import SeededEntropy
 
 from benchmarks.accuracy.l1_variance import EXPONENT, random_ranges
 from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.interface.decoder import Decoder

@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 from tests.seeded import SeededEntropy
 
 from benchmarks.accuracy.simulate import zipf
-from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
-from ldpstream.estimators.estimate import estimate_sets, estimate_values, project_power
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.power_law import project_power
+from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
-from ldpstream.estimators.queries.queries import known_totals, range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse

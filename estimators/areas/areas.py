@@ -19,8 +19,9 @@ from typing import Final, Unpack
 import numpy as np
 
 from ldpstream.estimators.areas.tree import AreaTree, area_sums
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import CUT, OptionKeywords, Options
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers, joined
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 

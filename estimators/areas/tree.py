@@ -17,9 +17,9 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.estimators.queries.counts import CountQuery, SetDecoder, prepare_queries
-from ldpstream.estimators.queries.queries import Query
-from ldpstream.estimators.queries.sums import ROUNDING, Sums, set_sums, value_sums
+from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.estimate import ROUNDING, set_sums, value_sums
+from ldpstream.estimators.queries import CountQuery, Query, SetDecoder, prepare_queries
 from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of, joined
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
@@ -182,9 +182,7 @@ def _each_group(
     for query in prepared:
         assert isinstance(query, CountQuery), "reports count symbols"
         h = query.h
-        (quietest, noisiest), (_, moments), (lightest, heaviest) = groups.extremes_each(
-            query.noise, query.noise + query.weights**2, query.weights
-        )
+        moments, quietest, noisiest, lightest, heaviest = query.in_groups
         # An area's decoder is 0 outside its group.
         least, largest = queries.outputs.extremes(h)
         least, largest = np.minimum(least, 0.0), np.maximum(largest, 0.0)

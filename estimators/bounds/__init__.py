@@ -1,1 +1,1 @@
-"""Variances, intervals, anytime bounds and projections."""
+"""Estimates with bounds, from sums over reports."""

@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from ldpstream.estimators.bounds.options import Options
-from ldpstream.estimators.queries.sums import Sums
+from ldpstream.estimators.bounds.types import Sums
 from ldpstream.mechanisms.base.arrays import Floats
 
 _VARIANCE_PART = 0.1

@@ -54,7 +54,7 @@ _Named = Literal["profile", "profile-exact", "normal", "bernstein", "anytime", "
 Method = Literal["padded", "exact", _Named]
 """How bounds are computed.
 
-- `padded`: covers for every query with few reports or many; `choose` picks the form.
+- `padded`: covers for every query with few reports or many; `bounded` picks the form.
 - `exact`: the same form if it is proved at every n, else Bernstein's bounds.
 - `profile`, `profile-exact`: by likelihood, calibrated or proved, if the mechanism has one and it
   pays; else `padded` and `exact`.
@@ -83,7 +83,7 @@ Form = Literal[
     "noise",
     _Named,
 ]
-"""The kind of bound of a query (`choose`)."""
+"""The kind of bound of a query (`bounded`)."""
 
 FALLBACK: Final[Mapping[Method, Method]] = {"profile": "padded", "profile-exact": "exact"}
 """The methods by likelihood, each with the method for the queries that it does not bound."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.options import Options
 from ldpstream.estimators.bounds.two_valued import quantile
-from ldpstream.estimators.queries.sums import Sums
+from ldpstream.estimators.bounds.types import Sums
 from ldpstream.mechanisms.base.arrays import Bools
 
 THRESHOLDS: Final = ((0.9, 17.0), (0.95, 20.0), (0.99, 25.0))

@@ -1,5 +1,7 @@
 """Bounds on shares whose decoder takes two values, so that reports are coin tosses.
 
+`tossed_rules` chooses their form. The forms follow: of respondents, then of the population.
+
 Each of N reports is decisive for the share or not: with probability `own` if the user is inside,
 and `other` if not. The decoder is `(1{decisive} - other)/(own - other)`, and D decisive reports
 give the share `(D/N - other)/(own - other)`. Binary channels, randomised response, symmetric
@@ -10,26 +12,35 @@ Every form returns two arrays, the least and the largest share that agree with D
 Arrays broadcast; `level` is the allowed error, in (0, 1), and `z` is its `quantile`.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from scipy.special import betainc, betaincinv, gammaln, ndtri, xlog1py, xlogy
 
+from ldpstream.estimators.bounds.options import Form, Options
+from ldpstream.estimators.bounds.types import Pair, Sums
 from ldpstream.mechanisms.base.arrays import Bools, Floats
-
-Pair = tuple[Floats, Floats]
 
 FEW: Final = 4.0
 """With fewer than this times z^2 reports of one kind, Wilson's interval fails too often."""
 FEW_IN_BLOCK: Final = 13.0
 """The same limit for the reports of a block: 50 at 95%."""
+_SMOOTH: Final = 3.0
+"""Standard deviation of the noise, in reports, from which on the score interval is close enough to
+the exact one. In lists, which need tails further out, it is `z^2/4` times as much."""
 _REACH: Final = 8.0
 """How many standard deviations are summed on either side, in addition to `_MORE` integers."""
 _MORE: Final = 25.0
 _PART: Final = 1 << 19
 """Most probabilities in memory at a time."""
+
+
+def quantile(level: float) -> float:
+    """Return the normal quantile for a two-sided error."""
+    return float(-ndtri(level / 2.0))
 
 
 @dataclass(frozen=True)
@@ -40,6 +51,20 @@ class Tosses:
     decisive: Floats
     own: Floats
     other: Floats
+
+    @classmethod
+    def of(cls, sums: Sums) -> tuple[Self, Bools]:
+        """Return queries as coin tosses, and which of them are two-valued and hence tosses."""
+        shape = sums.total.shape
+        two = np.broadcast_to(sums.own > sums.other, shape)
+        own, other, reports = (
+            np.broadcast_to(column, shape) for column in (sums.own, sums.other, sums.tossed)
+        )
+        own = np.where(two, own, 1.0)
+        decisive = np.rint(sums.total * (own - other) + other * reports)
+        # Queries that are no tosses get one report as a placeholder, which is not used.
+        some = np.where(two, reports, 1.0)
+        return cls(some, np.where(two, np.clip(decisive, 0.0, some), 0.0), own, other), two
 
     @cached_property
     def some(self) -> Floats:
@@ -67,38 +92,47 @@ class Tosses:
         return (decisive - self.other) / (self.own - self.other)
 
 
-def quantile(level: float) -> float:
-    """Return the normal quantile for a two-sided error."""
-    return float(-ndtri(level / 2.0))
+class Rule(NamedTuple):
+    """A form at some queries, with its ends for all of them `(q,)` or for these places `(m,)`."""
+
+    places: Bools
+    form: Form
+    ends: Callable[[Bools], Pair]
 
 
-def wilson(tosses: Tosses, z: float) -> Pair:
-    """Return Wilson's interval of `D/N`, as shares of the population."""
-    n, d = tosses.some, tosses.decisive
-    centre = d + z**2 / 2.0
-    half = z * np.sqrt(d * (n - d) / n + z**2 / 4.0)
-    low, high = ((centre + side * half) / (n + z**2) for side in (-1.0, 1.0))
-    return tosses.to_share(low), tosses.to_share(high)
+def tossed_rules(sums: Sums, n: int, level: float, options: Options) -> tuple[list[Rule], Bools]:
+    """Return the rules for two-valued queries under `padded` or `exact`, and which ones these are.
 
-
-def clopper_pearson(tosses: Tosses, level: float) -> Pair:
-    """Return Clopper and Pearson's interval of `D/N`, as shares of the population.
-
-    Proved at every N, for every share. It also holds for respondents, where it is wider than
-    needed: D is then a sum of independent tosses of different coins, whose tails beyond the next
-    integer are below those of the binomial with the same mean (Hoeffding 1956, Theorem 5).
+    A query that is known exactly may have none.
     """
-    low, high = _binomial_bounds(tosses.decisive, tosses.reports, level)
-    return tosses.to_share(low), tosses.to_share(high)
-
-
-def _binomial_bounds(successes: Floats, trials: Floats, level: float) -> Pair:
-    """Return the interval of a binomial probability itself."""
-    d, n = np.broadcast_arrays(successes, trials)
-    some, missing = d > 0.0, d < n
-    low = betaincinv(np.where(some, d, 1.0), n - d + 1.0, level / 2.0)
-    high = betaincinv(d + 1.0, np.where(missing, n - d, 1.0), 1.0 - level / 2.0)
-    return np.where(some, low, 0.0), np.where(missing, high, 1.0)
+    tosses, two = Tosses.of(sums)
+    if not two.any():
+        return [], two
+    proved, z = options.method == "exact", quantile(level)
+    if options.estimand == "respondents":
+        # A group without reports has no noise: its share is known, and it has no score interval.
+        some = two & (sums.ceiling > 0.0)
+        ends, part = score(tosses, z), tosses.reports / n
+        smooth = some & np.isfinite(ends[0]) & (not proved)
+        smooth &= noise_deviation(tosses) >= _SMOOTH * max(1.0, z**2 / 4.0)
+        return [
+            Rule(smooth, "score", lambda _: (ends[0] * part, ends[1] * part)),
+            Rule(some & ~smooth, "enumerated", lambda at: _enumerated(tosses, ends, at, n, level)),
+        ], two
+    noisy_values = (sums.own < 1.0) | (sums.other > 0.0)
+    blocks = two & noisy_values & sums.disclosed
+    alone = two & ~blocks
+    few = np.minimum(tosses.decisive, tosses.reports - tosses.decisive) < FEW * z**2
+    close = alone & ~(few | options.simultaneous | proved)
+    ends = in_block(tosses, n, z)
+    many = tosses.reports >= FEW_IN_BLOCK * z**2
+    scored = blocks & many & np.isfinite(ends[0]) & (not proved)
+    return [
+        Rule(close, "wilson", lambda _: wilson(tosses, z)),
+        Rule(alone & ~close, "clopper-pearson", lambda at: clopper_pearson(tosses.at(at), level)),
+        Rule(scored, "block", lambda _: ends),
+        Rule(blocks & ~scored, "product", lambda at: product(tosses.at(at), n, level)),
+    ], two
 
 
 def score(tosses: Tosses, z: float) -> Pair:
@@ -124,43 +158,14 @@ def noise_deviation(tosses: Tosses) -> Floats:
     return deviation
 
 
-def in_block(tosses: Tosses, n: int, z: float) -> Pair:
-    """Return a score interval for the population's share of a value in a disclosed block.
-
-    `tosses` are the block's, and n is the number of all reports. The interval holds all theta with
-    `n (w - theta)^2 <= z^2 (v0 max(N/n, theta) + (1 + v1 - v0) theta - theta^2)`. Because of the
-    max, this is the hull of the solutions of two quadratics; NaN if neither has any.
-    """
+def _enumerated(tosses: Tosses, scores: Pair, places: Bools, n: int, level: float) -> Pair:
+    tosses = tosses.at(places)
+    low, high = enumerated(tosses, level)
+    # An end at 0 or 1 was cut to the range; the score interval says how far beyond it would be.
+    low = np.where(low <= 0.0, np.fmin(scores[0][places], 0.0), low)
+    high = np.where(high >= 1.0, np.fmax(scores[1][places], 1.0), high)
     part = tosses.reports / n
-    share = tosses.share * part
-    v1, v0 = tosses.noise
-    ends = [
-        _roots(n + z**2, 2.0 * n * share + z**2 * linear, n * share**2 - z**2 * constant)
-        for linear, constant in ((1.0 + v1 - v0, v0 * part), (1.0 + v1, 0.0 * part))
-    ]
-    lows, highs = zip(*ends, strict=True)
-    return np.fmin(*lows), np.fmax(*highs)
-
-
-def _roots(a: float, b: Floats, c: Floats) -> Pair:
-    """Return the roots of `a x^2 - b x + c`, NaN if there are none."""
-    square = b**2 - 4.0 * a * c
-    root = np.sqrt(np.where(square < 0.0, np.nan, square))
-    return (b - root) / (2.0 * a), (b + root) / (2.0 * a)
-
-
-def product(tosses: Tosses, n: int, level: float) -> Pair:
-    """Return the product of Clopper and Pearson's bounds on a block and on the share inside it.
-
-    Each gets half of the level. Proved at every n; in a block without reports only the bound on the
-    block counts.
-    """
-    block = _binomial_bounds(tosses.reports, np.full_like(tosses.reports, n), level / 2.0)
-    silent = tosses.reports <= 0.0
-    one = np.where(silent, 1.0, tosses.reports)
-    inside = Tosses(one, np.where(silent, 0.0, tosses.decisive), tosses.own, tosses.other)
-    low, high = (np.clip(end, 0.0, 1.0) for end in clopper_pearson(inside, level / 2.0))
-    return np.where(silent, 0.0, block[0] * low), np.where(silent, block[1], block[1] * high)
+    return low * part, high * part
 
 
 def enumerated(tosses: Tosses, level: float) -> Pair:
@@ -238,3 +243,71 @@ def below(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Flo
     held += np.where(inner, integral, np.where(least < 0.0, 0.0, 1.0))[:, None]
     summed: Floats = (weights * held).sum(axis=1)
     return np.clip(summed, 0.0, 1.0)
+
+
+def wilson(tosses: Tosses, z: float) -> Pair:
+    """Return Wilson's interval of `D/N`, as shares of the population."""
+    n, d = tosses.some, tosses.decisive
+    centre = d + z**2 / 2.0
+    half = z * np.sqrt(d * (n - d) / n + z**2 / 4.0)
+    low, high = ((centre + side * half) / (n + z**2) for side in (-1.0, 1.0))
+    return tosses.to_share(low), tosses.to_share(high)
+
+
+def clopper_pearson(tosses: Tosses, level: float) -> Pair:
+    """Return Clopper and Pearson's interval of `D/N`, as shares of the population.
+
+    Proved at every N, for every share. It also holds for respondents, where it is wider than
+    needed: D is then a sum of independent tosses of different coins, whose tails beyond the next
+    integer are below those of the binomial with the same mean (Hoeffding 1956, Theorem 5).
+    """
+    low, high = _binomial_bounds(tosses.decisive, tosses.reports, level)
+    return tosses.to_share(low), tosses.to_share(high)
+
+
+def _binomial_bounds(successes: Floats, trials: Floats, level: float) -> Pair:
+    """Return the interval of a binomial probability itself."""
+    d, n = np.broadcast_arrays(successes, trials)
+    some, missing = d > 0.0, d < n
+    low = betaincinv(np.where(some, d, 1.0), n - d + 1.0, level / 2.0)
+    high = betaincinv(d + 1.0, np.where(missing, n - d, 1.0), 1.0 - level / 2.0)
+    return np.where(some, low, 0.0), np.where(missing, high, 1.0)
+
+
+def in_block(tosses: Tosses, n: int, z: float) -> Pair:
+    """Return a score interval for the population's share of a value in a disclosed block.
+
+    `tosses` are the block's, and n is the number of all reports. The interval holds all theta with
+    `n (w - theta)^2 <= z^2 (v0 max(N/n, theta) + (1 + v1 - v0) theta - theta^2)`. Because of the
+    max, this is the hull of the solutions of two quadratics; NaN if neither has any.
+    """
+    part = tosses.reports / n
+    share = tosses.share * part
+    v1, v0 = tosses.noise
+    ends = [
+        _roots(n + z**2, 2.0 * n * share + z**2 * linear, n * share**2 - z**2 * constant)
+        for linear, constant in ((1.0 + v1 - v0, v0 * part), (1.0 + v1, 0.0 * part))
+    ]
+    lows, highs = zip(*ends, strict=True)
+    return np.fmin(*lows), np.fmax(*highs)
+
+
+def _roots(a: float, b: Floats, c: Floats) -> Pair:
+    """Return the roots of `a x^2 - b x + c`, NaN if there are none."""
+    square = b**2 - 4.0 * a * c
+    root = np.sqrt(np.where(square < 0.0, np.nan, square))
+    return (b - root) / (2.0 * a), (b + root) / (2.0 * a)
+
+
+def product(tosses: Tosses, n: int, level: float) -> Pair:
+    """Return the product of Clopper and Pearson's bounds on a block and on the share inside it.
+
+    Each gets half of the level. Proved at every n; in a block without reports only the bound on the
+    block counts.
+    """
+    block = _binomial_bounds(tosses.reports, np.full_like(tosses.reports, n), level / 2.0)
+    silent = tosses.reports <= 0.0
+    one = np.where(silent, 1.0, tosses.reports)
+    inside = Tosses(one, np.where(silent, 0.0, tosses.decisive), tosses.own, tosses.other)
+    low, high = (np.clip(end, 0.0, 1.0) for end in clopper_pearson(inside, level / 2.0))
+    return np.where(silent, 0.0, block[0] * low), np.where(silent, block[1], block[1] * high)

@@ -20,9 +20,10 @@ from typing import Final, Self
 
 import numpy as np
 
-from ldpstream.estimators.bounds.options import Method
-from ldpstream.estimators.bounds.pays import threshold
+from ldpstream.estimators.bounds.options import Method, Options
+from ldpstream.estimators.bounds.pays import pays, threshold
 from ldpstream.estimators.bounds.two_valued import quantile
+from ldpstream.estimators.bounds.types import Estimate, Sums
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.solver import Fit, Tangent, maximise
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
@@ -270,3 +271,31 @@ def _between(line: Line, shares: Floats, top: Fit, most: float) -> Curve:
         low, high = (low, part) if near else (part, high)
     mixed = (1.0 - high) * shares + high * top.shares
     return Curve(mixed, max(2.0 * (top.bound - line.value(line.mix(mixed))), 0.0))
+
+
+def with_likelihood(
+    found: Estimate,
+    sums: Sums,
+    line: Line,
+    options: Options,
+    sets: Sequence[Integers] | Integers,
+    many: int,
+) -> Estimate:
+    """Return estimates of sets, with bounds by likelihood for those that pay (`bounds.pays`).
+
+    `sets[i]` are the values of the i-th set, and `many` is the length of the list from which the
+    sets are taken.
+    """
+    chosen = pays(sums, found.n, found.form, options, many=many)
+    if not chosen.any():
+        return found
+    profile = Profile.of(line, options.method, options.confidence)
+    low, high, form = found.low.copy(), found.high.copy(), found.form.copy()
+    for place in np.flatnonzero(chosen).tolist():
+        inside = np.zeros(line.size, dtype=np.bool_)
+        inside[sets[place]] = True
+        low[place], high[place] = profile.share(inside)
+        form[place] = options.method
+    lowest = np.where(chosen, low, found.lowest)
+    highest = np.where(chosen, high, found.highest)
+    return replace(found, low=low, high=high, lowest=lowest, highest=highest, form=form)

@@ -16,8 +16,8 @@ from scipy.fft import irfft, next_fast_len
 from scipy.special import betainc
 
 from ldpstream.estimators.bounds.options import Suspicion
+from ldpstream.estimators.estimate import check_counts
 from ldpstream.estimators.lip.mmse import report_probabilities
-from ldpstream.estimators.queries.sums import check_counts
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.interface.mechanism import Statistic

@@ -14,7 +14,7 @@ import numpy as np
 from ldpstream.estimators.bounds.anytime import mixture_half_width
 from ldpstream.estimators.bounds.options import SHARPEST, CredibleMethod
 from ldpstream.estimators.bounds.two_valued import quantile
-from ldpstream.estimators.queries.sums import check_counts
+from ldpstream.estimators.estimate import check_counts
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip

@@ -12,14 +12,21 @@ from typing import Self
 
 import numpy as np
 
-from ldpstream.estimators.bounds.intervals import hoeffding_half_width
+from ldpstream.estimators.bounds.methods import hoeffding_half_width
 from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.progress import UNLIMITED, Progress
 from ldpstream.estimators.planning.workload import PlannedWorkload, QuerySets
 from ldpstream.estimators.quantiles.prefixes import Prefixes, SetPrefixes
-from ldpstream.estimators.queries.counts import TOGETHER, prepare_queries
-from ldpstream.estimators.queries.queries import LinearQueries, Queries, Query, indicator
+from ldpstream.estimators.queries import (
+    TOGETHER,
+    LinearQueries,
+    Queries,
+    Query,
+    indicator,
+    prepare_queries,
+)
+from ldpstream.estimators.weights import linear_queries
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 
@@ -173,7 +180,7 @@ def predicted_linear_variances(
 ) -> Floats:
     """Do the same as `predicted_set_variances` for linear queries with weights `(k,)` each."""
     queries = prepare_queries(mechanism)
-    noises = _noises(queries, weights, partial(map, queries.linear_query))
+    noises = _noises(queries, weights, partial(linear_queries, queries))
     return _variances(noises, _checked(mechanism, shares), estimand)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.quantiles.quantiles import check_probabilities
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 
 MOST_QUERIES = 2_100

@@ -12,9 +12,8 @@ from typing import Final, Self
 
 import numpy as np
 
-from ldpstream.estimators.queries.counts import TOGETHER, SetDecoder
-from ldpstream.estimators.queries.queries import Groups
-from ldpstream.estimators.queries.sums import Sums
+from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.queries import TOGETHER, Groups, SetDecoder
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.interface.symbols import remove_rounding
@@ -79,8 +78,8 @@ class CountPrefixes:
     """Decodes the m prefixes `{x : position of x <= i}` of counts.
 
     For each cut's decoder, float64 `(cuts,)`: the anchor with the least noise (see
-    `queries.counts`), the least and largest noise in its group, the least and largest value, and
-    what its group adds to the mean noise of uniform data. `held` is the fraction of the values that
+    `queries`), the least and largest noise in its group, the least and largest value, and what its
+    group adds to the mean noise of uniform data. `held` is the fraction of the values that
     each prefix holds, float64 `(m,)`. `kept` are the decoders themselves, float64
     `(ranks, outputs)`, if these are few enough; otherwise None, and they are computed for each
     statistic. All depend only on the mechanism and the order: prepare once, estimate often.

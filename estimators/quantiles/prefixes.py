@@ -10,12 +10,12 @@ from typing import Self, Unpack
 
 import numpy as np
 
-from ldpstream.estimators.bounds.bounded import Estimate, bound
+from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import OptionKeywords, Options
+from ldpstream.estimators.bounds.types import Estimate, Sums
+from ldpstream.estimators.estimate import check_counts, set_sums
 from ldpstream.estimators.quantiles.counts import CountPrefixes
-from ldpstream.estimators.queries.counts import SetDecoder, prepare_queries
-from ldpstream.estimators.queries.queries import LinearQueries
-from ldpstream.estimators.queries.sums import Sums, check_counts, set_sums
+from ldpstream.estimators.queries import LinearQueries, SetDecoder, prepare_queries
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.interface.decoder import LinearDecoder, PrefixDecoder, PrefixNoise
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic

@@ -7,9 +7,9 @@ from typing import Unpack
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK, Method, OptionKeywords, Options
 from ldpstream.estimators.bounds.pays import quantiles_pay
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
 from ldpstream.estimators.quantiles.prefixes import Prefixes

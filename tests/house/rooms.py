@@ -31,7 +31,6 @@ ROOMS: Final = (
     "mechanisms/wire",
     "mechanisms/ledger",
     "mechanisms",
-    "estimators/queries",
     "estimators/bounds",
     "estimators/likelihood",
     "estimators",

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.query.queries import parse_range
-from ldpstream.estimators.bounds.projection import project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.projection import known_totals, project_simplex
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
-from ldpstream.estimators.queries.queries import known_totals, range_values
+from ldpstream.estimators.queries import range_values
 from tests.property.documents import BLOCKS, LABELS, LINE, answer, collection, totals
 
 

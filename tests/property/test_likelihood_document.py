@@ -12,7 +12,7 @@ from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.queries import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method
-from ldpstream.estimators.bounds.projection import CORRELATED
+from ldpstream.estimators.projection import CORRELATED
 from tests.exact.enumeration import counted
 from tests.property import documents
 from tests.property.documents import collection, totals

@@ -12,7 +12,7 @@ from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.queries import Range, make_range, parse_range
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain, Grid, Labels, Size, Sizes, parse_domain
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

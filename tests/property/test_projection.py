@@ -6,10 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ldpstream.estimators.bounds.projection import project_blocks, project_simplex
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
-from ldpstream.estimators.queries.queries import known_totals
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

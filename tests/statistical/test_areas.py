@@ -13,7 +13,7 @@ from benchmarks.accuracy.repeated import privatized
 from ldpstream.estimators.areas.areas import Areas, estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.estimators.bounds.options import Estimand, Method
-from ldpstream.estimators.queries.sums import share_sums
+from ldpstream.estimators.estimate import share_sums
 from ldpstream.mechanisms.domains.blocks import box_blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from tests.soak import chosen

@@ -15,7 +15,7 @@ from scipy.stats import binom
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.enumeration import counted

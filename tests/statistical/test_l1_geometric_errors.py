@@ -6,7 +6,7 @@ from benchmarks.accuracy.simulate import Case, draw_by_privatizing, zipf
 
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.soak import chosen
 

@@ -11,8 +11,9 @@ import pytest
 from benchmarks.accuracy.total_error import predicted_total_error
 from scipy.stats import binom
 
-from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.planning.predictions import predicted_set_variances
+from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy

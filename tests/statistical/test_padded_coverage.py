@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Options
-from ldpstream.estimators.estimate import estimate_linear
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.sums import query_sums
+from ldpstream.estimators.estimate import query_sums
+from ldpstream.estimators.queries import prepare_queries
+from ldpstream.estimators.weights import estimate_linear, linear_queries
 
 Floats = NDArray[np.float64]
 REPETITIONS = 600
@@ -31,7 +31,7 @@ def covered(name: str, epsilon: float, n: int, share: float, **options: Any) -> 
     sets, functions = weights_of(mechanism.size)
     queries = prepare_queries(mechanism)
     weights = np.stack([*sets.values(), *functions.values()])
-    prepared = [queries.linear_query(row) for row in weights]
+    prepared = list(linear_queries(queries, weights))
     sums = AffineSums.of(mechanism, lambda s: query_sums(queries, s, prepared, indicators=False))
     case = Case(name, mechanism, "rare", shares_of(share, mechanism.size), n)
     counts, statistics = draw(case, REPETITIONS, 7)

@@ -15,8 +15,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Estimand, sampling_of
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -8,10 +8,11 @@ from benchmarks.papers.a_priori import prefix_half_widths, respondents_needed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.estimators.bounds.bounded import Estimate
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import invert
-from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries import prepare_queries
+from ldpstream.estimators.weights import linear_queries
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
@@ -71,8 +72,8 @@ def test_worst_noise_and_spread_bound_those_of_every_prefix(mechanism: Mechanism
     prefixes, queries = Prefixes.of(mechanism), prepare_queries(mechanism)
     noise, spread = prefixes.prepared.worst_noise, prefixes.spread
     assert noise.shape == spread.shape == (M,)
-    for position in range(M - 1):
-        query = queries.linear_query((np.arange(M) <= position).astype(np.float64))
+    rows = ((np.arange(M) <= position).astype(np.float64) for position in range(M - 1))
+    for position, query in enumerate(linear_queries(queries, rows)):
         assert noise[position] >= query.noise.max() - 1e-9
         assert spread[position] >= query.largest - query.least - 1e-9
         if queries.groups.count == 1:

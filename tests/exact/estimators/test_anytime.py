@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import CredibleMethod, Options
-from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.estimate import estimate_sets, estimate_values, set_sums, value_sums
 from ldpstream.estimators.lip.mmse import estimate_mmse, posteriors
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import indicator
-from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
+from ldpstream.estimators.queries import indicator, prepare_queries
+from ldpstream.estimators.weights import linear_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.lip.domain import Prior

@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import norm
 
 from ldpstream.estimators.bounds.options import Options
-from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import Groups, indicator
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.queries import Groups, indicator, prepare_queries
+from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from tests.exact.dense import Dense, dense_of, random_channel

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse
 from ldpstream.mechanisms.families.high_low import HighLow

@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.planning.predictions import predicted_set_variances
+from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.weights import estimate_linear
 from tests.exact.specs import WARNER
 
 

@@ -11,14 +11,15 @@ from itertools import product
 import numpy as np
 import pytest
 
-from ldpstream.estimators.bounds.intervals import plug_in
+from ldpstream.estimators.bounds.bounded import plug_in
+from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.estimate import set_sums, value_sums
 from ldpstream.estimators.planning.predictions import (
     predicted_linear_variances,
     predicted_set_variances,
 )
-from ldpstream.estimators.queries.counts import prepare_queries
-from ldpstream.estimators.queries.queries import indicator
-from ldpstream.estimators.queries.sums import Sums, linear_sums, set_sums, value_sums
+from ldpstream.estimators.queries import indicator, prepare_queries
+from ldpstream.estimators.weights import linear_sums
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

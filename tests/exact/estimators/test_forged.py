@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
-from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
+from ldpstream.estimators.bounds.bounded import forged_reports
+from ldpstream.estimators.bounds.types import Estimate
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
+from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from ldpstream.estimators.estimate import estimate_linear
 from ldpstream.estimators.planning.predictions import predicted_linear_variances
+from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from ldpstream.mechanisms.families.design.randomized_response import RandomizedResponse

@@ -8,13 +8,12 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.document.estimates import largest
-from ldpstream.estimators.bounds import projection
-from ldpstream.estimators.bounds.bounded import Estimate
+from ldpstream.estimators import projection
 from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Method
-from ldpstream.estimators.bounds.projection import project_blocks
+from ldpstream.estimators.bounds.types import Distinct, Estimate
 from ldpstream.estimators.estimate import estimate_values
 from ldpstream.estimators.likelihood.offered import has_likelihood
-from ldpstream.estimators.queries.queries import Distinct
+from ldpstream.estimators.projection import project_blocks
 from ldpstream.estimators.weights import estimate_public_weights
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact import walsh

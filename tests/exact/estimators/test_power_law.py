@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from ldpstream.estimators.bounds.projection import project_simplex, shrink_to_power_law
-from ldpstream.estimators.estimate import project_power
-from ldpstream.estimators.queries.queries import known_totals
-from ldpstream.estimators.queries.sums import share_sums
+from ldpstream.estimators.estimate import share_sums
+from ldpstream.estimators.power_law import project_power, shrink_to_power_law
+from ldpstream.estimators.projection import known_totals, project_simplex
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard
 from tests.exact.enumeration import accumulated

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.estimators.bounds.bounded import Estimate
 from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from ldpstream.estimators.bounds.bounded import Estimate
-from ldpstream.estimators.estimate import estimate_linear
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, invert, monotone
-from ldpstream.estimators.queries.counts import prepare_queries
+from ldpstream.estimators.queries import prepare_queries
+from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.dense import Dense, block_channel, dense_of, random_channel
 

@@ -5,9 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.estimators.estimate import estimate_linear, estimate_sets, estimate_values
+from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.quantiles.prefixes import Prefixes, SetPrefixes, SummedPrefixes
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
+from ldpstream.estimators.weights import estimate_linear
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import counted, some_statistic
 

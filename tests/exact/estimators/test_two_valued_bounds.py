@@ -9,9 +9,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.stats import binom
 
-from ldpstream.estimators.bounds.bounded import Estimate, forged_reports
+from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.estimators.bounds.two_valued import Tosses, below, enumerated
+from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.block.hadamard import BlockHadamard

@@ -8,7 +8,7 @@ import pytest
 
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import accumulated, boxes, predicted_value_variances
 from tests.exact.l1_bits_reference import (

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms import SpecError
 from ldpstream.mechanisms.families.l1.bits import L1Bits
 from tests.exact.enumeration import accumulated

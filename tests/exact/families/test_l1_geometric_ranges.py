@@ -8,7 +8,7 @@ import pytest
 
 from ldpstream.estimators.planning.predictions import predicted_set_variances
 from ldpstream.estimators.quantiles.prefixes import Prefixes
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from tests.exact.enumeration import boxes
 from tests.exact.geometric_channel import alpha_of, by_definition, printed_inverse

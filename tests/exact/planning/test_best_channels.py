@@ -18,7 +18,7 @@ from ldpstream.estimators.design.pair_cone import PairCone, closed, essential_pa
 from ldpstream.estimators.design.realise import realise
 from ldpstream.estimators.design.tree_cone import TreeCone
 from ldpstream.estimators.planning.predictions import predicted_set_variances
-from ldpstream.estimators.queries.queries import range_values
+from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.channels.designed import certify_prior
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.binary import Binary

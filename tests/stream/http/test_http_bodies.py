@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http, requests
 from ldpstream.agents.state.view import totals
-from ldpstream.estimators.estimate import estimate_linear
+from ldpstream.estimators.weights import estimate_linear
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
 from tests.stream.serving import MINUTE_MS, RIDES, START_MS, Pipeline, serve_collections
 

@@ -1,29 +1,21 @@
-"""Post-processing that turns estimates into distributions: projections, and shares of a power law.
+"""The nearest distribution to estimates, in which each disclosed group keeps its total.
 
-Both are biased, and their results have no bounds. They serve pictures and errors such as the total
-variation, and are applied only at the user's request.
+Projections are biased, and their results have no bounds. They serve pictures and errors such as the
+total variation, and are applied only at the user's request.
 """
 
-from itertools import product
 from typing import Final
 
 import numpy as np
 
-from ldpstream.estimators.queries.queries import all_in_one
+from ldpstream.estimators.queries import Groups, all_in_one
 from ldpstream.mechanisms.base.arrays import Floats, Integers
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 
 _PART: Final = 1 << 17
 """Number of values processed at a time."""
 CORRELATED: Final = ("l1-geometric", "l1-bits", "matrix", "lip")
 """Mechanisms with correlated estimates or two values, whose separate means err alike."""
-_FAR: Final = 12.0
-"""In standard errors; above it, the mean is the estimate minus alpha/t."""
-_GRID: Final = np.geomspace(0.1, _FAR + 8.0, 240)
-_SEEN: Final = np.linspace(-_FAR, _FAR, 481)
-_ALPHAS: Final = np.arange(0.0, 3.01, 0.25)
-_ZEROS: Final = (0.0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995)
-_STEP: Final = 1 << 16
-"""Number of values pulled towards a power law at a time."""
 
 
 def project_simplex(values: Floats) -> Floats:
@@ -41,7 +33,7 @@ def project_blocks(values: Floats, groups: Integers, totals: Floats) -> Floats:
     """Return the nearest vector of non-negative entries whose sum over each group is its total.
 
     `values` is float64 `(k,)`; `groups`, int64 `(k,)`, numbers each value's group from 0; `totals`,
-    float64 `(groups,)` >= 0, are known exactly among respondents (`queries.known_totals`). The
+    float64 `(groups,)` >= 0, are known exactly among respondents (`known_totals`). The
     result is all NaN if any value or total is.
 
     Raises:
@@ -121,53 +113,11 @@ def _project_some(
     return out, float(running[-1])
 
 
-def shrink_to_power_law(values: Floats, errors: Floats) -> Floats:
-    """Return the means of shares given their estimates, float64 `(k,)`; they do not sum to 1.
+def known_totals(mechanism: Mechanism, statistic: Statistic, n: int) -> tuple[Integers, Floats]:
+    """Return the group of each value, `(k,)`, and each group's share of respondents, `(count,)`.
 
-    Pulls shares towards a power law for the least total variation, as PowerNS of Wang,
-    Lopuhaa-Zwakenberg, Li, Skoric, Li 2020, "Locally Differentially Private Frequency Estimation
-    with Consistency"; a projection then makes the sum 1. The prior is fitted to all estimates.
-    `errors` are the standard errors of the estimates, `(k,)`; a value with the error 0 stays. Under
-    the prior a share is either 0 or has a density `~ u^-alpha` from 0.1 standard errors up to 1,
-    since less cannot be observed. The fraction of zeros and alpha are the likeliest of fixed lists.
+    The shares are exact. Without disclosed groups there is one group with share 1. NaN if n = 0.
     """
-    noisy = np.flatnonzero((errors > 0.0) & np.isfinite(values))
-    out = values.copy()
-    if not noisy.size:
-        return out
-    most = 1.0 / float(np.median(errors[noisy]))
-    near = np.exp(-0.5 * (_SEEN[:, None] - _GRID) ** 2) / np.sqrt(2.0 * np.pi)
-    none = np.exp(-0.5 * _SEEN**2) / np.sqrt(2.0 * np.pi)
-    counts, tail, far = np.zeros(_SEEN.size), 0.0, 0
-    for start in range(0, noisy.size, _STEP):
-        at = noisy[start : start + _STEP]
-        seen = values[at] / errors[at]
-        high = seen > _FAR
-        tail, far = tail + float(np.log(seen[high]).sum()), far + int(high.sum())
-        places = np.rint((np.maximum(seen[~high], -_FAR) + _FAR) / (2.0 * _FAR) * (_SEEN.size - 1))
-        counts += np.bincount(places.astype(np.int64), minlength=_SEEN.size)
-    best, alpha, means = -np.inf, 0.0, _SEEN
-    for power, zeros in product(_ALPHAS.tolist(), _ZEROS):
-        # The grid is even in the logarithm, so that a density u^-alpha has masses u^(1 - alpha).
-        masses = _GRID ** (1.0 - power)
-        masses *= (1.0 - zeros) * np.log(_GRID[1] / _GRID[0]) / _integral(power, most)
-        density = zeros * none + near @ masses
-        above = tail * -power + far * np.log((1.0 - zeros) / _integral(power, most))
-        fit = float(counts @ np.log(np.maximum(density, 1e-300))) + above
-        if fit > best:
-            best, alpha, means = fit, power, (near @ (masses * _GRID)) / np.maximum(density, 1e-300)
-    for start in range(0, noisy.size, _STEP):
-        at = noisy[start : start + _STEP]
-        seen = values[at] / errors[at]
-        pulled = np.interp(seen, _SEEN, means)
-        pulled = np.where(seen > _FAR, seen - alpha / np.maximum(seen, _FAR), pulled)
-        out[at] = pulled * errors[at]
-    return out
-
-
-def _integral(power: float, most: float) -> float:
-    """Return the integral of `u^-power` from the least of the grid up to `most`."""
-    least, end = float(_GRID[0]), max(most, 2.0 * float(_GRID[0]))
-    if power == 1.0:
-        return float(np.log(end / least))
-    return float((end ** (1.0 - power) - least ** (1.0 - power)) / (1.0 - power))
+    groups = Groups.of(mechanism)
+    reports = mechanism.decoder.group_reports(statistic)
+    return groups.of_place, reports / n if n else np.full(groups.count, np.nan)

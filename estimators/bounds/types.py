@@ -1,0 +1,180 @@
+"""What bounds are computed from, sums over reports, and what they are part of, estimates.
+
+Values with equal shares have equal estimates, which are computed once (`Distinct`).
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, Final, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.mechanisms.base.arrays import Floats, Integers, arrays_of
+from ldpstream.mechanisms.interface.decoder import Decoder
+
+Pair = tuple[Floats, Floats]
+Forms = NDArray[np.object_]
+"""Names of forms (`options.Form`), one for each query."""
+_PER_REPORT: Final = (
+    *("total", "squares", "offset", "floor", "ceiling", "noisy", "moment"),
+    *("fewest", "most", "tossed"),
+)
+"""The sums that grow with the number of reports."""
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Sums over n reports of q queries' decoders `h`, arrays float64 of shape `(q,)`.
+
+    - `total` is `sum_i h(y_i)`, `squares` is `sum_i h(y_i)^2`, and `offset` is an unbiased estimate
+      of `sum_i w(x_i)^2` (for an indicator, `total` itself).
+    - `floor` and `ceiling` bound the noise `sum_i v(x_i)`, `v(x) = (Q h^2)[x] - w[x]^2`, over all
+      data that agree with what the reports disclose: `sum_g N_g min_{x in g} v(x)`, and max.
+    - `least` and `largest` are `min h` and `max h` over the outputs. `slope` is the largest
+      difference in noise between two users of one group.
+    - `noisy` counts the reports of groups with noise. `moment` is at least
+      `sum_g N_g max_{x in g} (Q h^2)[x]`, and `peak` is the largest of these maxima.
+    - For one report of uniform data, `typical_noise` is roughly the mean noise, and
+      `typical_sampling` the variance of w.
+    - `bottom` and `top` are the least and largest weight, `fewest` and `most` the bounds on
+      `sum_i w(x_i)` that disclosed groups give.
+    - `deviation` is as in `Query`.
+    - `tossed`, `own` and `other` describe two-valued queries (`bounds.two_valued`): the number of
+      tosses and the two probabilities, all 0 for other queries.
+    - `disclosed` says whether the channel discloses groups, `indicators` whether all weights are 0
+      or 1.
+    - `reach` is `max w - min w` if the statistic does not determine `sum_i h(y_i)^2`, so that
+      `squares` is an estimate; None if it does.
+    - `heaviest` is the worst noise of any possible user if `ceiling` uses the respondents' public
+      weights; None if it does not, and `ceiling / n` is the worst noise.
+    """
+
+    disclosed: bool
+    indicators: bool
+    reach: Floats | None
+    total: Floats
+    squares: Floats
+    offset: Floats
+    floor: Floats
+    ceiling: Floats
+    least: Floats
+    largest: Floats
+    slope: Floats
+    noisy: Floats
+    moment: Floats
+    peak: Floats
+    typical_noise: Floats
+    typical_sampling: Floats
+    bottom: Floats
+    top: Floats
+    fewest: Floats
+    most: Floats
+    deviation: Floats
+    tossed: Floats
+    own: Floats
+    other: Floats
+    heaviest: Floats | None = None
+
+    @property
+    def spread(self) -> Floats:
+        """The length of the interval of decoded reports, `max h - min h`."""
+        return self.largest - self.least
+
+    def sample_variance(self, n: int) -> Floats:
+        """Return the sample variance of the decoded reports, float64 `(q,)`; NaN for n < 2."""
+        if n < 2:
+            return np.full_like(self.total, np.nan)
+        centred = (self.squares - self.total * (self.total / n)) / (n - 1)
+        return np.maximum(centred, 0.0)
+
+    def thinned(self, factor: float) -> Self:
+        """Return the sums of 1/factor of the reports, with the same means."""
+        return replace(self, **{name: getattr(self, name) / factor for name in _PER_REPORT})
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Bounds on q shares, float64 `(q,)` each, and their forms, text of shape `(q,)`.
+
+    `lowest` and `highest` are the bounds before they are cut to the range of shares.
+    """
+
+    low: Floats
+    high: Floats
+    lowest: Floats
+    highest: Floats
+    form: Forms
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Estimates of q shares from n reports.
+
+    `value`, `se`, `low`, `high` and `influence` are float64 of shape `(q,)`. NaN means undefined:
+    everything at n = 0; at n = 1 the population's standard error, and `bernstein` bounds of counted
+    symbols that are not known exactly. `influence` is the most that one forged report moves the
+    value. `confidence` holds for each query, or for all together if `simultaneous`. `form`
+    names the kind of bound of each query, text `(q,)`, empty at n = 0. `lowest` and `highest` are
+    the bounds before they are cut to the range of shares.
+    """
+
+    value: Floats
+    se: Floats
+    low: Floats
+    high: Floats
+    influence: Floats
+    lowest: Floats
+    highest: Floats
+    form: Forms
+    n: int
+    confidence: float
+    method: Method
+    estimand: Estimand
+    simultaneous: bool
+
+    def take(self, queries: Integers | slice) -> Self:
+        """Return the estimates of some queries, in that order."""
+        arrays = arrays_of(self)
+        # Some columns share one array; take from it once.
+        parts: Any = {id(one): taken(one, queries) for one in arrays.values()}
+        return replace(self, **{name: parts[id(one)] for name, one in arrays.items()})
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """One value for each different share.
+
+    `values` is int64 `(d,)`; `places`, int64 `(k,)`, is the entry with the share of each value.
+    """
+
+    values: Integers
+    places: Integers
+
+    @classmethod
+    def of(cls, decoder: Decoder, decoded: Floats) -> Self | None:
+        """Return the distinct ones of the sums of all single values' decoders, float64 `(k,)`.
+
+        None if a value's estimate does not follow from its share alone, or if there could be half
+        as many different shares as values.
+        """
+        if decoder.step is None:
+            return None
+        least = decoded.min()
+        steps = decoded - least
+        steps /= decoder.step
+        most = float(steps.max()) + 1.0
+        if not 2.0 * most < decoded.size:
+            return None
+        step = np.rint(steps, out=steps).astype(np.int64)
+        owner = np.full(round(most), -1, dtype=np.int64)
+        owner[step] = np.arange(decoded.size)
+        some = owner >= 0
+        return cls(owner[some], (np.cumsum(some) - 1)[step])
+
+
+def taken(array: NDArray[Any], places: Integers | slice) -> NDArray[Any]:
+    """Return these entries; if all are equal and places are many, as a read-only broadcast view."""
+    if isinstance(places, slice) or len(places) <= array.size or (array != array[0]).any():
+        return array[places] if isinstance(places, slice) else array.take(places)
+    return np.broadcast_to(array[0], len(places))

@@ -1,1 +1,0 @@
-"""Linear queries of a statistic: values, sets, ranges, sums of weights."""
