@@ -33,7 +33,7 @@ from ldpstream.agents.http.parameters import CONTENT_TYPES, read_page, read_time
 from ldpstream.agents.http.probes import answer_metrics
 from ldpstream.agents.served.served import Described
 from ldpstream.agents.served.shards import Elsewhere
-from ldpstream.agents.state.view import WindowInfo
+from ldpstream.agents.state.listing import WindowInfo
 
 _WINDOW_COLUMNS: Final = ("start", "end", "n", "late", "final", "published")
 

@@ -38,11 +38,11 @@ from ldpstream.agents.http.question import (
     check_cost,
     read_body,
 )
-from ldpstream.agents.partition.answers import answer as snapshot_of
 from ldpstream.agents.served.served import ServedCollection
-from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.records import Name
+from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.view import BehindError, add_up
+from ldpstream.agents.state.view import answer as snapshot_of
+from ldpstream.agents.state.windows import Name
 
 _CHECK_AGAIN: Final = "private, no-cache"
 """Any answer may change: late reports are counted even after a final, and another spec, other

@@ -15,21 +15,14 @@ from typing import Final
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http.compute_queue import ComputeQueues
 from ldpstream.agents.http.parameters import AnswerError
-from ldpstream.agents.partition.answers import answer, told_of
 from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cell_store import StoreError
-from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.records import Head, Name, RecordError
-from ldpstream.agents.state.view import (
-    BehindError,
-    Snapshot,
-    WindowInfo,
-    add_up,
-    stored_finals,
-    windows,
-)
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.encoding import decode_final
+from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows
+from ldpstream.agents.state.records import Head, RecordError
+from ldpstream.agents.state.view import BehindError, Snapshot, add_up, answer
+from ldpstream.agents.state.windows import NEVER, Name
 
 READERS_LIMIT: Final = 64
 """The most readers of events, over all collections."""

@@ -12,10 +12,10 @@ from ldpstream.agents.http.feed import Feeds
 from ldpstream.agents.http.parameters import FINGERPRINT, AnswerError
 from ldpstream.agents.http.receiving import Bodies
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.answers import first_kept
 from ldpstream.agents.served.served import ServedCollection, ServedPipeline
 from ldpstream.agents.served.shards import Shards
-from ldpstream.agents.state.view import BehindError, WindowInfo, windows
+from ldpstream.agents.state.listing import WindowInfo, windows
+from ldpstream.agents.state.view import BehindError, first_kept
 from ldpstream.mechanisms.base.times import format_time
 
 PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)

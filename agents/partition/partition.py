@@ -9,19 +9,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.batch import read_records
-from ldpstream.agents.partition.classify import Classified, classify, count
-from ldpstream.agents.partition.clock import Control, IdleClock, SeenHeads, UnbrokenProbes
-from ldpstream.agents.partition.finals import Publication, expire, hand_over, store_finals
-from ldpstream.agents.partition.flushes import (
-    Delays,
-    Flush,
-    Flushes,
-    Settled,
-    WaitingCopies,
-    make_copies,
+from ldpstream.agents.partition.batch import Arrivals, read_records
+from ldpstream.agents.partition.classify import Classified, Delays, classify, count
+from ldpstream.agents.partition.closing import (
+    IdleClock,
+    Publication,
+    SeenHeads,
+    UnbrokenProbes,
+    expire,
+    hand_over,
+    store_finals,
 )
+from ldpstream.agents.partition.flushes import Flush, Flushes, Settled, WaitingCopies, make_copies
 from ldpstream.agents.partition.loading import (
     ALONE,
     FormatSwitch,
@@ -34,6 +33,7 @@ from ldpstream.agents.partition.loading import (
     skip_lost,
     starting_head,
 )
+from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context

@@ -19,20 +19,17 @@ from collections.abc import Mapping, Sequence
 
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, KeptValue
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.others import OtherStates
-from ldpstream.agents.state.panes import Firsts
-from ldpstream.agents.state.records import (
-    HEAD,
+from ldpstream.agents.state.encoding import (
     VERSION_BYTE,
-    Head,
-    Key,
-    RecordError,
     decode_head,
     decode_key,
     head_prefix,
     state_prefix,
 )
+from ldpstream.agents.state.others import OtherStates
+from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
 from ldpstream.agents.state.shown import Shown
+from ldpstream.agents.state.windows import Firsts
 
 
 class Replica(Shown):

@@ -13,20 +13,18 @@ from itertools import islice
 from typing import Final
 
 from ldpstream.agents.state.cell_store import CellRecord
-from ldpstream.agents.state.cells import (
+from ldpstream.agents.state.encoding import Totals, chunk_sum, decode_late, decode_totals
+from ldpstream.agents.state.parts import (
+    Part,
+    Parts,
     Release,
-    Totals,
-    chunk_sum,
-    decode_late,
     decode_part,
     decode_release,
-    decode_totals,
     released_sum,
 )
-from ldpstream.agents.state.panes import Firsts, PaneIndex, Part, Parts
-from ldpstream.agents.state.records import Head, Name, RecordError
+from ldpstream.agents.state.records import Head, RecordError
 from ldpstream.agents.state.tokens import token_count
-from ldpstream.agents.state.windows import NEVER, WindowSpec
+from ldpstream.agents.state.windows import NEVER, Firsts, Name, PaneIndex, WindowSpec
 
 _NOTHING: Final = Totals()
 DEAD_LIMIT: Final = 40_000

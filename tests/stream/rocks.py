@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ldpstream.agents.config import Config, load_config
-from ldpstream.agents.state.records import state_prefix
+from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase

@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from ldpstream.agents.partition.answers import answer, make_parts
+from ldpstream.agents.partition.closing import make_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
-from ldpstream.agents.state.panes import Part, Parts
+from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import BehindError, Snapshot
+from ldpstream.agents.state.view import BehindError, Snapshot, answer
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.soak import seeds
 from tests.stream.harness import Cluster, frame, make_context

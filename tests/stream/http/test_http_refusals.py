@@ -8,7 +8,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, KeptValue, StoreError
-from ldpstream.agents.state.records import Name, RecordError
+from ldpstream.agents.state.records import RecordError
+from ldpstream.agents.state.windows import Name
 from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import CITY, MINUTE_MS, RIDES, START_MS, Pipeline, serve_collections
 

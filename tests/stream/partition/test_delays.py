@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.flushes import DELAY_MS, LATENESS_MS, Delays, Outcome
+from ldpstream.agents.partition.batch import Arrivals
+from ldpstream.agents.partition.classify import DELAY_MS, LATENESS_MS, Delays
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import frame, loaded, make_context, settle

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.batch import read_batch
+from ldpstream.agents.partition.batch import Arrivals, read_batch
 from ldpstream.agents.partition.classify import LATE, OUTCOMES, count
 from ldpstream.agents.partition.flushes import Copy, Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.encoding import decode_chunk
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec

@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ldpstream.agents.partition.finals import Publication
+from ldpstream.agents.partition.closing import Publication
 from ldpstream.agents.partition.flushes import Copy
-from ldpstream.agents.state.cells import decode_chunk, decode_late, decode_totals
+from ldpstream.agents.state.encoding import decode_chunk, decode_late, decode_totals
+from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.view import behind, windows
+from ldpstream.agents.state.view import behind
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.stream.simulation.closed import check_counts

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ldpstream.agents.partition.flushes import Delays, Outcome, Settled
+from ldpstream.agents.partition.classify import Delays
+from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context

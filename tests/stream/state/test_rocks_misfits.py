@@ -10,7 +10,7 @@ import pytest
 
 import ldpstream.agents.stores.rocks_store as rocks_store
 from ldpstream.agents.state.cell_store import StoreError
-from ldpstream.agents.state.records import state_prefix
+from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.stores.choice import Stores, why_no_store

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.state.records import Key, RecordError, decode_key, state_prefix
+from ldpstream.agents.state.encoding import decode_key, state_prefix
+from ldpstream.agents.state.records import Key, RecordError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import Tokens, decode_tokens, encode_tokens
 from ldpstream.agents.state.windows import WindowSpec
