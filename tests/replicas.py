@@ -45,5 +45,5 @@ def stored_final(context: Context, replicas: Sequence[Replica], start_ms: int) -
     """
     if not replicas or start_ms % context.window.hop_ms:
         return None
-    record = replicas[0].cells.get(Name("final", start_ms // context.window.hop_ms))
-    return None if record is None else decode_final(record.value)
+    name = Name("final", start_ms // context.window.hop_ms)
+    return decode_final(replicas[0].value(name)) if name in replicas[0].cells else None

@@ -73,12 +73,10 @@ async def stored_final(request: web.Request) -> web.Response:
     served = readable_collection(request)
     form = wanted_format(request)
     start_ms, window = read_time(request.match_info, "start"), served.context.window
-    record = None
-    if start_ms is not None and start_ms % window.hop_ms == 0:
-        record = served.replicas[0].cells.get(Name("final", start_ms // window.hop_ms))
-    if record is None:
+    replica, name = served.replicas[0], Name("final", (start_ms or 0) // window.hop_ms)
+    if start_ms is None or start_ms % window.hop_ms or name not in replica.cells:
         raise AnswerError(404, "start: expected the start of a final window that is still kept")
-    body = decode_final(record.value)
+    body = decode_final(replica.value(name))
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
     if _known(request) & {tag, "*"}:
         return _tagged(request, Answer(tag, None), form)

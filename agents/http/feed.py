@@ -74,8 +74,8 @@ class Feed:
 
     def content(self, window: int) -> bytes | None:
         """Return a stored final; None once it has expired."""
-        record = self.served.replicas[0].cells.get(Name("final", window))
-        return None if record is None else decode_final(record.value)
+        replica, name = self.served.replicas[0], Name("final", window)
+        return decode_final(replica.value(name)) if name in replica.cells else None
 
     def provisional(self, after: int) -> list[Provisional]:
         """Return the documents of open windows made after a turn, in order."""

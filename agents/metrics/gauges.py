@@ -249,7 +249,7 @@ class NewestFinals:
         found = stored_finals(served.context, replica, number)
         if found:
             number = found[-1]
-            content = decode_final(replica.cells[Name("final", number)].value)
+            content = decode_final(replica.value(Name("final", number)))
             document = EstimateDocument.model_validate_json(content)
         if document is None:
             self._known.pop(name, None)

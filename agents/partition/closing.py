@@ -122,7 +122,7 @@ def _gather_pane(
     for replica in replicas:
         for name in replica.names(pane):
             if name.kind == "count":
-                chunks.setdefault(name.chunk, []).append(replica.cells[name].value)
+                chunks.setdefault(name.chunk, []).append(replica.value(name))
     totals = [replica.totals(pane) for replica in replicas]
     return cells.gather(
         pane,

@@ -10,19 +10,15 @@ What operators look at waits for the flush as well: the copies are sent with it,
 of how late reports came (`Delays`) count once its head has won.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, Literal
 
 import numpy as np
 
 from ldpstream.agents.partition.classify import LATE, OUTCOMES, Classified, Delays
-from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
-from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES, encode_frame
 
@@ -98,60 +94,6 @@ class Outcome:
     lost_offsets: int
     delays: Delays = field(default_factory=Delays)
     switched: int | None = None
-
-
-class Flushes:
-    """The flushes of one owner, all in its epoch.
-
-    `base` is the winning head that the next flush continues; `flight` the head of the flush in
-    flight, None if there is none; `outcome` what the last winning head added, None before the
-    first. `delays` are those of the reports that the next flush has counted.
-    """
-
-    def __init__(self, context: Context, epoch: int, base: Head) -> None:
-        self.epoch = epoch
-        self.base = base
-        self.flight: Head | None = None
-        self.outcome: Outcome | None = None
-        self._prefix = state_prefix(context)
-        self.delays = self._sent = Delays()
-
-    def start(self, work: Head, cells: OwnedCells, copies: tuple[Copy, ...]) -> Flush:
-        """Return what to send (steps 1 and 2) to make the state in memory durable.
-
-        No flush may be in flight.
-        """
-        epoch, seq = self.epoch, self.base.seq + 1
-        touched, lineage = cells.flush(work.closed, self.base.lineage, seq)
-        self._sent, self.delays = self.delays, Delays()
-        self.flight = replace(work, epoch=epoch, seq=seq, lineage=lineage)
-        return Flush(
-            copies=copies,
-            cells=tuple(
-                (encode_key(self._prefix, Key(name, epoch, seq)), value) for name, value in touched
-            ),
-            head=(encode_key(self._prefix, Key(HEAD, epoch, seq)), encode_head(self.flight)),
-        )
-
-    def settle(self, seen: Head | None) -> Settled:
-        """Return who won (steps 3 and 4), given the head that our own replica shows."""
-        if seen is None or seen.seq <= self.base.seq:
-            return Settled.WAITING
-        won = self.flight
-        if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
-            return Settled.LOST
-        before, self.base, self.flight = self.base, won, None
-        rejected = Counter(won.rejected)
-        rejected.subtract(before.rejected)
-        self.outcome = Outcome(
-            counted=won.n - before.n,
-            late=won.late - before.late,
-            rejected={reason: count for reason, count in rejected.items() if count},
-            lost_offsets=won.lost - before.lost,
-            delays=self._sent,
-            switched=won.format if before.seq and won.format > before.format else None,
-        )
-        return Settled.WON
 
 
 def make_copies(

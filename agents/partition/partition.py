@@ -5,6 +5,7 @@ other partitions' replicas go in; what to write and to publish comes out. Nothin
 clock, draws a random number or talks to a broker.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
@@ -20,7 +21,7 @@ from ldpstream.agents.partition.closing import (
     hand_over,
     store_finals,
 )
-from ldpstream.agents.partition.flushes import Flush, Flushes, Settled, WaitingCopies, make_copies
+from ldpstream.agents.partition.flushes import Flush, Outcome, Settled, WaitingCopies, make_copies
 from ldpstream.agents.partition.loading import (
     ALONE,
     FormatSwitch,
@@ -37,9 +38,9 @@ from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.shown import DEAD_LIMIT
+from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
+from ldpstream.agents.state.records import HEAD, Head, Key
+from ldpstream.agents.state.replica import DEAD_LIMIT, Replica
 from ldpstream.agents.state.windows import NEVER, Gap
 
 
@@ -52,11 +53,17 @@ class Partition:
         self._context = context
         self._accept = frozenset(spec.fingerprint for spec in context.accept)
         self._replica = replica
-        self.flushes = Flushes(context, epoch, head)
+        self._prefix = state_prefix(context)
+        self.base = head  # the winning head that the next flush continues
+        self.flight: Head | None = None  # the head of the flush in flight
         self.work = head  # the state in memory, as the next head
         self._changed = self._torn = False
+        # What the last winning head added, None before the first.
+        self.outcome: Outcome | None = None
+        # How late the reports came that the next flush has counted, and the one in flight.
+        self._delays = self._sent_delays = Delays()
         handed_over = head.gathered if replica.partition else NEVER
-        self._cells = OwnedCells(context, epoch, head, replica.cells, handed_over=handed_over)
+        self._cells = OwnedCells(context, epoch, head, replica, handed_over=handed_over)
         self._copies = WaitingCopies()
         self._witnessed: Sequence[int] = ()
         # The gap whose end depends on the arrival of the next message.
@@ -109,11 +116,6 @@ class Partition:
         """
         return self._replica.dead_records >= DEAD_LIMIT or self._copies.full or self._cells.full
 
-    @property
-    def base(self) -> Head:
-        """The winning head that the next flush continues."""
-        return self.flushes.base
-
     def ingest(
         self,
         records: Sequence[tuple[int, bytes | None]],
@@ -144,7 +146,7 @@ class Partition:
         if gap is not None:
             work = bound_gap(context, work, gap, arrived, now_ms=now_ms)
         work = count(self._cells, work, classified)
-        self.flushes.delays += Delays.of(classified, pane_ms=context.window.pane_ms)
+        self._delays += Delays.of(classified, pane_ms=context.window.pane_ms)
         self._witnessed = classified.witnessed
         # 4. Move the head in memory past these messages.
         own = len(records) > classified.batch.passed
@@ -258,7 +260,7 @@ class Partition:
                 self._changed |= self._releases.look(replicas, self.work, now_ms=now_ms)
         else:
             # An owner that has not closed these panes itself is no longer the owner.
-            handed_over = min(heads[0].gathered, self.flushes.base.closed)
+            handed_over = min(heads[0].gathered, self.base.closed)
             if handed_over > self.work.gathered:
                 self.work = hand_over(self._cells, self.work, handed_over)
         # A pane is kept until its retention is over and all its windows are published.
@@ -268,7 +270,7 @@ class Partition:
         # An idle partition writes a head only when a pane closes. If two groups own it, each would
         # displace the other for ever; so the one that reads more waits for longer than a proof of
         # idleness takes.
-        now, said = self.work, self.flushes.flight or self.flushes.base
+        now, said = self.work, self.flight or self.base
         undisturbed_ms = self._context.switch_ms + (window.idle_ms or 0)
         if reads_more(said, now):
             self._changed |= self._probes.last_for(undisturbed_ms, now_ms=now_ms)
@@ -283,22 +285,50 @@ class Partition:
 
     def flush(self) -> Flush | None:
         """Return what to send; None if nothing has changed, or a flush is in flight."""
-        if self._torn or self.flushes.flight is not None or not self._changed:
+        if self._torn or self.flight is not None or not self._changed:
             return None
         self._changed = False
+        epoch, seq = self.epoch, self.base.seq + 1
+        cells, lineage = self._cells.flush(self.work.closed, self.base.lineage, seq)
         copies, self._copies = tuple(self._copies.queued), WaitingCopies()
-        return self.flushes.start(self.work, self._cells, copies)
+        self._sent_delays, self._delays = self._delays, Delays()
+        self.flight = replace(self.work, epoch=epoch, seq=seq, lineage=lineage)
+        return Flush(
+            copies=copies,
+            cells=tuple(
+                (encode_key(self._prefix, Key(name, epoch, seq)), value) for name, value in cells
+            ),
+            head=(encode_key(self._prefix, Key(HEAD, epoch, seq)), encode_head(self.flight)),
+        )
 
     def settle(self) -> Settled:
         """Return who won, as our own replica shows it; after LOST this object must be dropped."""
-        return Settled.LOST if self._torn else self.flushes.settle(self._replica.head)
+        seen, before, won = self._replica.head, self.base, self.flight
+        if self._torn:
+            return Settled.LOST
+        if seen is None or seen.seq <= before.seq:
+            return Settled.WAITING
+        if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
+            return Settled.LOST
+        self.base, self.flight = won, None
+        rejected = Counter(won.rejected)
+        rejected.subtract(before.rejected)
+        self.outcome = Outcome(
+            counted=won.n - before.n,
+            late=won.late - before.late,
+            rejected={reason: count for reason, count in rejected.items() if count},
+            lost_offsets=won.lost - before.lost,
+            delays=self._sent_delays,
+            switched=won.format if before.seq and won.format > before.format else None,
+        )
+        return Settled.WON
 
     def publications(self) -> list[Publication]:
         """Return the finals that a winning head has stored and that are not marked published.
 
         Only partition 0 has any. Call `mark_published` when all of them have been sent.
         """
-        self._offered = self.flushes.base.final
+        self._offered = self.base.final
         if self._offered <= self.work.published:
             return []
         finals = self._cells.finals(self.work.published, self._offered)

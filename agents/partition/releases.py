@@ -113,7 +113,7 @@ def _take(replicas: Sequence[Replica], pane: int, counted: Mapping[int, int]) ->
     for replica in replicas:
         for name in replica.names(pane):
             if name.kind == "count":
-                cell = replica.cells[name]
-                chunks.setdefault(name.chunk, []).append((cell.key, cell.value))
+                found = replica.cells[name].key, replica.value(name)
+                chunks.setdefault(name.chunk, []).append(found)
     total = sum(replica.totals(pane).sum for replica in replicas)
     return Candidate(Release(sum(counted.values()), total, dict(counted)), chunks)

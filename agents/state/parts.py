@@ -1,4 +1,4 @@
-"""What partition 0 also stores with `minimum` above 1: parts of closed panes, releases of open ones.
+"""What partition 0 also stores with `minimum` above 1: parts of closed panes, releases of others.
 
 An answer has all reports of a *part* or none, and of a pane in no part yet what has been *released*
 (`ldpstream.agents.state.view` says why).
@@ -40,6 +40,16 @@ class Parts:
         if part.end not in self._parts:
             self._ends.insert(bisect_left(self._ends, part.end), part.end)
         self._parts[part.end] = part
+
+    def load(self, last: int, value: bytes) -> None:
+        """Add a part from its stored value, given its last pane."""
+        first, n = decode_part(value)
+        self.add(Part(first, last + 1, n))
+
+    def value(self, last: int) -> bytes:
+        """Return the stored value of the part with this last pane."""
+        part = self._parts[last + 1]
+        return encode_part(part.first, part.n)
 
     def discard(self, end: int) -> None:
         """Remove the part that ends there, if any."""

@@ -33,7 +33,7 @@ def read(replica: Replica, cluster: Cluster, *, start: int = 0) -> None:
 
 
 def shown(replica: Replica) -> object:
-    values = {name: (cell.key, cell.value) for name, cell in replica.cells.items()}
+    values = {name: (cell.key, replica.value(name)) for name, cell in replica.cells.items()}
     return replica.head, values, set(replica.dead()), replica.all_panes()
 
 

@@ -169,7 +169,7 @@ def test_a_release_holds_the_counts_of_each_partition():
     cluster.flush(0)
     behind = Replica(cluster.context, 1)
     behind.read([], position=0, end=0)
-    cells = OwnedCells(cluster.context, 9, cluster.head(), replicas[0].cells)
+    cells = OwnedCells(cluster.context, 9, cluster.head(), replicas[0])
     for seen, may in (([replicas[0], behind], False), (replicas, True)):
         releases = Releases(cluster.context, cells)
         assert not releases.look(seen, cluster.head(), now_ms=NOW_MS)

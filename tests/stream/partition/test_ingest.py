@@ -60,10 +60,10 @@ def test_batches_get_the_fates_of_their_reports_one_by_one(
 def counted_by(context: Context, replica: Replica) -> tuple[Counter, Counter]:
     counts, totals = Counter(), Counter()
     size = context.spec.mechanism.statistic_size
-    for name, cell in replica.cells.items():
+    for name in replica.cells:
         if name.kind == "count":
             length = min(context.chunk, size - name.chunk * context.chunk)
-            chunk = decode_chunk(cell.value, length)
+            chunk = decode_chunk(replica.value(name), length)
             for at in np.flatnonzero(chunk).tolist():
                 counts[name.number, name.chunk * context.chunk + at] = int(chunk[at])
         else:

@@ -71,7 +71,7 @@ class Times:
 
     def flushed(self, p: int, part: Watched) -> None:
         """Keep how far the clock was moved, with the head in flight."""
-        head = part.flushes.flight
+        head = part.flight
         if head is not None:
             self._moved[p, head.epoch, head.seq] = part.moved
 

@@ -101,7 +101,7 @@ def test_a_value_that_went_missing_is_an_error_by_name(database: RocksDatabase):
         batch.delete(key)
         database.write(batch)
     with pytest.raises(StoreError, match=r"lacks a value of changelog\[0\]"):
-        [cell.value for cell in replica.cells.values()]
+        [replica.value(name) for name in replica.cells]
 
 
 def test_a_store_that_does_not_add_up_is_not_used(
