@@ -70,6 +70,12 @@ class Classified:
     tokens: Numbers | None = None
 
     @cached_property
+    def all_counted(self) -> bool:
+        """Whether every report of every message is counted."""
+        counted = (self.outcome == COUNTED).all() and self.good.all()
+        return bool(counted) and not self.batch.refused
+
+    @cached_property
     def good_count(self) -> Integers:
         """The number of good reports in every run, int64 `(R,)`."""
         count = self.batch.count

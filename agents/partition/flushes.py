@@ -1,13 +1,7 @@
-"""Rule 4: a partition has one flush at a time, and its changelog says who won.
+"""What a flush sends, who won it, and what it added to the counters.
 
-1. Send the touched cells under the base's seq + 1, with the copies of late and rejected messages.
-2. When all of them are acknowledged, send the head.
-3. When the head is acknowledged, wait until our own replica shows a head of that seq.
-4. If it is ours, continue from it; the group is told its next offset later, with all others. If it
-   is another owner's, or any send failed, drop the partition and load it again.
-
-What operators look at waits for the flush as well: the copies are sent with it, and the histograms
-of how late reports came (`Delays`) count once its head has won.
+With its cells and head (`ldpstream.agents.partition.partition`) a flush sends copies of late and
+rejected messages, for operators to look at. How late reports came counts once its head has won.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -3,6 +3,14 @@
 Group membership is only a hint; the changelog decides who owns a partition. Records, the clock and
 other partitions' replicas go in; what to write and to publish comes out. Nothing here reads a
 clock, draws a random number or talks to a broker.
+
+Rule 4: a partition has one flush at a time, and its changelog says who won.
+
+1. Send the touched cells under the base's seq + 1, with the copies of late and rejected messages.
+2. When all of them are acknowledged, send the head.
+3. When the head is acknowledged, wait until our own replica shows a head of that seq.
+4. If it is ours, continue from it; the group is told its next offset later, with all others. If it
+   is another owner's, or any send failed, drop the partition and load it again.
 """
 
 from collections import Counter
@@ -37,7 +45,7 @@ from ldpstream.agents.partition.loading import (
 from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
-from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.context import NEWEST, Context
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.replica import DEAD_LIMIT, Replica
@@ -140,7 +148,8 @@ class Partition:
         classified = self._classify(records, arrived)
         # 2. Copy late and rejected reports. An error from here on leaves a batch half counted.
         torn, self._torn = self._torn, True
-        self._copies.add(make_copies(context, self.partition, records, classified))
+        if not classified.all_counted:
+            self._copies.add(make_copies(context, self.partition, records, classified))
         # 3. Count.
         work, gap, self._open_gap = self.work, self._open_gap, None
         if gap is not None:
@@ -249,11 +258,14 @@ class Partition:
         heads = seen.heads
         if len(heads) < known_partitions:
             return
-        self.work, switched = self._format.look(self.work, heads, now_ms=now_ms)
-        self._changed |= switched
+        # 1. A state in an older format moves on when all owners read a newer one.
+        if self.work.format < NEWEST:
+            self._follow_formats(heads, now_ms)
+        # 2. Time passes without reports: the partition is idle, or ordered to close panes.
         before, window = self.work, self._context.window
         idle = window.idle_ms is not None and self._is_idle(window.idle_ms, now_ms)
         self.work = self._clock.advance(before, seen, controls, idle=idle, now_ms=now_ms)
+        # 3. Partition 0 stores what all have closed; the others leave to it what it has stored.
         if self.partition == 0:
             self._decide(replicas, heads)
             if len(heads) >= self.work.partitions and self._context.minimum > 1:
@@ -263,28 +275,34 @@ class Partition:
             handed_over = min(heads[0].gathered, self.base.closed)
             if handed_over > self.work.gathered:
                 self.work = hand_over(self._cells, self.work, handed_over)
-        # A pane is kept until its retention is over and all its windows are published.
+        # 4. A pane is kept until its retention is over and all its windows are published.
         kept = min(window.expired(self.work.clock), heads[0].published * window.hop_panes)
         if kept > self.work.expired:
             self.work = expire(self._cells, self.work, kept)
-        # An idle partition writes a head only when a pane closes. If two groups own it, each would
-        # displace the other for ever; so the one that reads more waits for longer than a proof of
-        # idleness takes.
+        # 5. Time alone is not worth a flush, unless a pane closes or the partition becomes idle.
         now, said = self.work, self.flight or self.base
-        undisturbed_ms = self._context.switch_ms + (window.idle_ms or 0)
-        if reads_more(said, now):
-            self._changed |= self._probes.last_for(undisturbed_ms, now_ms=now_ms)
         if now is not before:
             moved = replace(
                 before, clock=now.clock, expired=now.expired, gathered=now.gathered, idle=now.idle
             )
             self._changed |= now != moved or (now.idle and not said.idle)
 
+    def _follow_formats(self, heads: Sequence[Head], now_ms: int) -> None:
+        """Take on a newer format (rule 14), and say so if this owner reads more than was said."""
+        self.work, switched = self._format.look(self.work, heads, now_ms=now_ms)
+        self._changed |= switched
+        # An idle partition writes a head only when a pane closes. If two groups own it, each would
+        # displace the other for ever; so the one that reads more waits for longer than a proof of
+        # idleness takes.
+        if reads_more(self.flight or self.base, self.work):
+            undisturbed_ms = self._context.switch_ms + (self._context.window.idle_ms or 0)
+            self._changed |= self._probes.last_for(undisturbed_ms, now_ms=now_ms)
+
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         self.work = store_finals(self._context, self._cells, self.work, replicas, heads)
 
     def flush(self) -> Flush | None:
-        """Return what to send; None if nothing has changed, or a flush is in flight."""
+        """Return what to send (steps 1 and 2); None if nothing has changed, or one is in flight."""
         if self._torn or self.flight is not None or not self._changed:
             return None
         self._changed = False
@@ -302,7 +320,7 @@ class Partition:
         )
 
     def settle(self) -> Settled:
-        """Return who won, as our own replica shows it; after LOST this object must be dropped."""
+        """Return who won (steps 3 and 4), by our own replica; after LOST, drop this object."""
         seen, before, won = self._replica.head, self.base, self.flight
         if self._torn:
             return Settled.LOST
