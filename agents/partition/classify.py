@@ -1,4 +1,4 @@
-"""Classify every report as counted, late, or rejected with a reason, and count the batch.
+"""Classify every report as counted, late, or rejected with a reason; count them, and how late.
 
 The runs of a frame are classified in time order, and frames in the order of their offsets. A
 partition's watermark is the largest event time accepted so far, though no report moves it past its
@@ -40,6 +40,15 @@ LATE: Final = 1
 OUTCOMES: Final = ("counted", "late", *REASONS)
 """The names of the outcomes, by code."""
 REJECTED: Final = {reason: OUTCOMES.index(reason) for reason in REASONS}
+LATENESS_MS: Final = (
+    *(0, 100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000),
+    *(1_800_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000),
+)
+DELAY_MS: Final = (
+    *(-3_600_000, -600_000, -60_000, -10_000, -5_000, -1_000, 0, 100, 500, 1_000, 2_500, 5_000),
+    *(10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 86_400_000),
+)
+"""Upper bounds of the buckets; one more bucket holds everything above the last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -259,17 +268,6 @@ def count(cells: OwnedCells, work: Head, classified: Classified) -> Head:
         late=work.late + late,
         rejected=dict(Counter(work.rejected) + Counter(classified.rejected())),
     )
-
-
-LATENESS_MS: Final = (
-    *(0, 100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000),
-    *(1_800_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000),
-)
-DELAY_MS: Final = (
-    *(-3_600_000, -600_000, -60_000, -10_000, -5_000, -1_000, 0, 100, 500, 1_000, 2_500, 5_000),
-    *(10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 86_400_000),
-)
-"""Upper bounds of the buckets; one more bucket holds everything above the last."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,14 +1,6 @@
-"""Rule 7: a partition's clock advances without reports while it is idle, and by an order to close.
+"""An operator's orders to close panes, and which of them are still to be followed.
 
-Everything here is decided in memory and takes effect with the head. Of the other partitions only
-their winning heads count.
-
-A partition is idle when `UnbrokenProbes` have shown for a while that all of the source has been
-read. It then follows the slowest partition that is not idle. When all are idle, time advances from
-the largest watermark by the time elapsed, and never jumps to the wall clock: a pause in a replay of
-data from 2010 must not close every window up to today.
-
-An operator's order to close panes (`Control`) is a message of the control topic, JSON in UTF-8:
+An order (`Control`) is a message of the control topic, JSON in UTF-8:
 `{"close": {"until": RFC 3339 time, "ends": {"0": offset, ...}}}`.
 """
 

@@ -45,7 +45,7 @@ from ldpstream.agents.partition.loading import (
 from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
-from ldpstream.agents.state.context import NEWEST, Context
+from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.replica import DEAD_LIMIT, Replica
@@ -259,7 +259,7 @@ class Partition:
         if len(heads) < known_partitions:
             return
         # 1. A state in an older format moves on when all owners read a newer one.
-        if self.work.format < NEWEST:
+        if self.work.format < max(self.work.reads, heads[0].format):
             self._follow_formats(heads, now_ms)
         # 2. Time passes without reports: the partition is idle, or ordered to close panes.
         before, window = self.work, self._context.window

@@ -1,4 +1,7 @@
-"""List the windows that have reports, and those that have a stored final."""
+"""List the windows that have reports, and those that have a stored final.
+
+This is for overviews and feeds: an answer about one span comes from `ldpstream.agents.state.view`.
+"""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass

@@ -5,20 +5,7 @@ it is deleted only once it is dead, so compaction can never replace a record tha
 on. An epoch is a random number drawn each time a partition is loaded; seq counts the partition's
 heads.
 
-A key begins with the identity of its state: format version, the spec's fingerprint, the window's
-size and hop (which determine the pane's length) and the chunk's length. Records of another state
-are never mixed with ours: they belong to another spec (see `Context.accept`) or to an earlier
-configuration. A record of an unknown format is an error.
-
-Names:
-
-- the head; `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the content of
-  a window's final; `token`, a chunk of the tokens counted in an open pane; `late`, how many reports
-  came late for a pane whose counts partition 0 stores;
-- with `minimum`, in partition 0 only: `part`, panes of which answers hold all or none; `release`,
-  what answers may hold of a pane that is in no part yet; `open`, a chunk of a release's statistic.
-
-`docs/internals/state-topic.md` has the rules; tests/vectors/state.json pins the bytes.
+`docs/internals/state-topic.md` has the rules, `ldpstream.agents.state.encoding` the bytes.
 """
 
 from collections.abc import Mapping

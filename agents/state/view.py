@@ -1,4 +1,4 @@
-"""Add up all partitions' replicas to the exact totals of any span of whole panes.
+"""Answer for any span of whole panes: the exact totals over all partitions that may be disclosed.
 
 Any worker can answer, whichever partitions it owns, because it has replicas of all of them.
 
@@ -18,6 +18,21 @@ Rule 13: a closed pane is stored once, by partition 0, whatever the number of pa
 5. The owner of an added partition starts with all gathered panes closed (rule 6).
 
 With a single partition nothing is gathered: what it counts is stored once anyway.
+
+With `minimum` above 1, closed panes are grouped into *parts*, and an answer has all reports of a
+part or none. Parts do not overlap, each holds at least `minimum` reports, and none ever changes, so
+no combination of answers isolates fewer reports.
+
+1. The owner of partition 0 groups the panes that are closed in every partition's winning head, in
+   order: a part ends with the first pane at which the reports since the last part reach the minimum
+   (`store_parts` in `ldpstream.agents.partition.closing`). The panes after the last part are
+   *pending*. Empty panes belong to no part.
+2. An answer covers the smallest union of parts that contains the span, so it may cover a wider span
+   than the one requested. Panes in no part yet contribute what has been released of them
+   (`ldpstream.agents.partition.releases`), unless the answer is final: a final answer is withheld
+   if the span has pending panes.
+3. Each partition drops expired panes by its own clock. A part is dropped as a whole, with the first
+   of its panes that any partition has dropped; panes still pending then never appear in an answer.
 """
 
 from bisect import bisect_right
@@ -57,6 +72,37 @@ class Snapshot:
     window: tuple[int, int] | None = None
     lost: Lost = NOTHING_LOST
     part_ends: tuple[int, ...] = ()
+
+
+def answer(
+    context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+) -> Snapshot:
+    """Return what may be disclosed about `[start_ms, end_ms)` at this moment.
+
+    All replicas must have reached their log's end. `final` says that all panes of the span are
+    closed in every partition.
+
+    Raises:
+        ValueError: if the span is empty, or begins or ends within a pane.
+        BehindError: if a replica is behind another one.
+    """
+    if context.minimum <= 1:
+        return snapshot(context, replicas, start_ms, end_ms)
+    found = panes_between(context, start_ms, end_ms)
+    return _answer(
+        context, replicas, replicas[0].parts.touching(found.start, found.stop), found, final
+    )
+
+
+def final_totals(
+    context: Context, replicas: Sequence[Replica], parts: Parts, start_ms: int, end_ms: int
+) -> WindowTotals:
+    """Return the totals of a window's final, from the parts that end no later than the window."""
+    if context.minimum <= 1:
+        return add_up(context, snapshot(context, replicas, start_ms, end_ms))
+    found = panes_between(context, start_ms, end_ms)
+    ended = [p for p in parts.touching(found.start, found.stop) if p.end <= found.stop]
+    return add_up(context, _answer(context, replicas, ended, found, final=True))
 
 
 def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int) -> Snapshot:
@@ -120,37 +166,6 @@ def totals(
     return add_up(context, snapshot(context, replicas, start_ms, end_ms))
 
 
-def answer(
-    context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
-) -> Snapshot:
-    """Return what may be disclosed about `[start_ms, end_ms)` at this moment.
-
-    All replicas must have reached their log's end. `final` says that all panes of the span are
-    closed in every partition.
-
-    Raises:
-        ValueError: if the span is empty, or begins or ends within a pane.
-        BehindError: if a replica is behind another one.
-    """
-    if context.minimum <= 1:
-        return snapshot(context, replicas, start_ms, end_ms)
-    found = panes_between(context, start_ms, end_ms)
-    return _answer(
-        context, replicas, replicas[0].parts.touching(found.start, found.stop), found, final
-    )
-
-
-def final_totals(
-    context: Context, replicas: Sequence[Replica], parts: Parts, start_ms: int, end_ms: int
-) -> WindowTotals:
-    """Return the totals of a window's final, from the parts that end no later than the window."""
-    if context.minimum <= 1:
-        return add_up(context, snapshot(context, replicas, start_ms, end_ms))
-    found = panes_between(context, start_ms, end_ms)
-    ended = [p for p in parts.touching(found.start, found.stop) if p.end <= found.stop]
-    return add_up(context, _answer(context, replicas, ended, found, final=True))
-
-
 def _answer(
     context: Context, replicas: Sequence[Replica], parts: Sequence[Part], asked: range, final: bool
 ) -> Snapshot:
@@ -197,6 +212,16 @@ def _answer(
     )
 
 
+def _pending(by_pane: Mapping[int, int], parts: Sequence[Part]) -> bool:
+    """Return whether a pane with reports is in none of the parts, both in order."""
+    ends = [part.end for part in parts]
+    for pane in by_pane:
+        at = bisect_right(ends, pane)
+        if at == len(parts) or pane < parts[at].first:
+            return True
+    return False
+
+
 def panes_between(context: Context, start_ms: int, end_ms: int) -> range:
     """Return the panes of `[start_ms, end_ms)`.
 
@@ -207,16 +232,6 @@ def panes_between(context: Context, start_ms: int, end_ms: int) -> range:
     if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
         raise ValueError(f"expected a span of whole panes of {pane_ms} ms")
     return range(start_ms // pane_ms, end_ms // pane_ms)
-
-
-def _pending(by_pane: Mapping[int, int], parts: Sequence[Part]) -> bool:
-    """Return whether a pane with reports is in none of the parts, both in order."""
-    ends = [part.end for part in parts]
-    for pane in by_pane:
-        at = bisect_right(ends, pane)
-        if at == len(parts) or pane < parts[at].first:
-            return True
-    return False
 
 
 def first_kept(context: Context, replicas: Sequence[Replica]) -> int:
@@ -232,24 +247,6 @@ def first_kept(context: Context, replicas: Sequence[Replica]) -> int:
 def expired(replicas: Iterable[Replica]) -> int:
     """Return the first pane that no partition has dropped; at least one replica has a head."""
     return max(replica.head.expired for replica in replicas if replica.head is not None)
-
-
-def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
-    """Return by pane the reports that all partitions have counted in the panes `[first, end)`.
-
-    Raises:
-        BehindError: if a replica is behind another one.
-    """
-    own = check_between(replicas, first, end)
-    return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
-
-
-def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
-    """Yield the windows, from `first` on, that contain any of these panes (in order)."""
-    for pane in panes:
-        holding = window.windows(pane)
-        yield from range(max(holding.start, first), holding.stop)
-        first = max(first, holding.stop)
 
 
 def behind(replicas: Sequence[Replica]) -> range:
@@ -288,6 +285,16 @@ def counted(replicas: Iterable[Replica], first: int, end: int) -> Counter[int]:
     return found
 
 
+def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
+    """Return by pane the reports that all partitions have counted in the panes `[first, end)`.
+
+    Raises:
+        BehindError: if a replica is behind another one.
+    """
+    own = check_between(replicas, first, end)
+    return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
+
+
 def lost_between(replicas: Iterable[Replica], first: int, end: int) -> Lost:
     """Return what retention deleted unread that may have belonged to the panes `[first, end)`."""
     return lost(
@@ -304,3 +311,11 @@ def lost_panes(replicas: Iterable[Replica], first: int, end: int) -> set[int]:
         for gap in replica.head.gaps
         for pane in gap.panes(max(first, replica.head.expired), end)
     }
+
+
+def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
+    """Yield the windows, from `first` on, that contain any of these panes (in order)."""
+    for pane in panes:
+        holding = window.windows(pane)
+        yield from range(max(holding.start, first), holding.stop)
+        first = max(first, holding.stop)

@@ -1,4 +1,4 @@
-"""Windows of event time, and the panes that they consist of.
+"""Windows of event time, the panes that they consist of, and what is stored by pane.
 
 Windows are `[start, end)`, aligned to the UTC epoch: window number `i` is
 `[i * hop, i * hop + size)`. State is kept by pane, whose length is the greatest common divisor of
@@ -31,6 +31,11 @@ GAPS_LIMIT: Final = 8
 """The most gaps in a head; with more, the two nearest are merged."""
 _LISTED_PANES: Final = 1_000
 """Only the first panes of a gap, this many, get documents if nothing else is left of them."""
+_FEW_NAMES: Final = 8
+"""Up to this many names of a pane are a tuple: most panes have two or three."""
+_KEPT: Final = 0
+Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late"]
+_LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2, "late": 3}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,24 +143,80 @@ class WindowSpec:
         return NEVER if final == NEVER else (final - 1) * self.hop_panes + self.size_panes
 
 
-Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late"]
+class Gap(NamedTuple):
+    """Panes `first` to `last`, both included, lack up to `offsets` messages of the source."""
+
+    first: int
+    last: int
+    offsets: int
+
+    def meets(self, first: int, end: int) -> bool:
+        """Return whether any of the panes `[first, end)` may lack something."""
+        return self.first < end and first <= self.last
+
+    def panes(self, first: int, end: int) -> range:
+        """Return the panes of `[first, end)` that may have lost everything, at most _LISTED_PANES.
+
+        Empty if nothing had been counted before the gap: then no window is known to have begun.
+        """
+        if self.first == NEVER:
+            return range(0)
+        return range(max(self.first, first), min(self.first + _LISTED_PANES, self.last + 1, end))
+
+
+@dataclass(frozen=True)
+class Lost:
+    """What documents report: at most `offsets` messages are missing, of these partitions."""
+
+    offsets: int = 0
+    partitions: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Return whether anything may be missing."""
+        return bool(self.partitions)
+
+
+NOTHING_LOST: Final = Lost()
+
+
+def add_gap(gaps: Sequence[Gap], gap: Gap) -> tuple[Gap, ...]:
+    """Return the gaps with one more, in order; beyond GAPS_LIMIT the two nearest become one."""
+    found = sorted([*gaps, gap])
+    while len(found) > GAPS_LIMIT:
+        at = min(range(len(found) - 1), key=lambda i: found[i + 1].first - found[i].last)
+        left, right = found[at], found[at + 1]
+        merged = Gap(left.first, max(left.last, right.last), left.offsets + right.offsets)
+        found[at : at + 2] = [merged]
+    return tuple(found)
+
+
+def end_gap(gaps: Sequence[Gap], gap: Gap, last: int) -> tuple[Gap, ...]:
+    """Return the gaps after `gap`, which keeps its first pane, was found to end at pane `last`."""
+    return tuple(one._replace(last=max(one.first, last)) if one == gap else one for one in gaps)
+
+
+def lost(gaps_by_partition: Iterable[Sequence[Gap]], first: int, end: int) -> Lost:
+    """Return what the panes `[first, end)` may lack, given every partition's gaps in order."""
+    offsets = [
+        sum(gap.offsets for gap in gaps if gap.meets(first, end)) for gaps in gaps_by_partition
+    ]
+    return Lost(sum(offsets), tuple(p for p, missing in enumerate(offsets) if missing))
 
 
 class Name(NamedTuple):
     """What a record is about; `number` is a pane, for a final its window, for the head 0.
 
-    For a part it is the part's last pane.
+    - `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the content of a
+      window's final; `token`, a chunk of the tokens counted in an open pane; `late`, how many
+      reports came late for a pane whose counts partition 0 stores;
+    - with `minimum`, in partition 0 only: `part`, panes of which answers hold all or none, whose
+      last one is the number; `release`, what answers may hold of a pane that is in no part yet;
+      `open`, a chunk of a release's statistic.
     """
 
     kind: Kind
     number: int = 0
     chunk: int = 0
-
-
-_FEW_NAMES: Final = 8
-"""Up to this many names of a pane are a tuple: most panes have two or three."""
-_KEPT: Final = 0
-_LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2, "late": 3}
 
 
 class Firsts(NamedTuple):
@@ -230,63 +291,3 @@ class PaneIndex:
             while order and order[0] < first:
                 gone += panes.pop(heappop(order))
         return gone
-
-
-class Gap(NamedTuple):
-    """Panes `first` to `last`, both included, lack up to `offsets` messages of the source."""
-
-    first: int
-    last: int
-    offsets: int
-
-    def meets(self, first: int, end: int) -> bool:
-        """Return whether any of the panes `[first, end)` may lack something."""
-        return self.first < end and first <= self.last
-
-    def panes(self, first: int, end: int) -> range:
-        """Return the panes of `[first, end)` that may have lost everything, at most _LISTED_PANES.
-
-        Empty if nothing had been counted before the gap: then no window is known to have begun.
-        """
-        if self.first == NEVER:
-            return range(0)
-        return range(max(self.first, first), min(self.first + _LISTED_PANES, self.last + 1, end))
-
-
-@dataclass(frozen=True)
-class Lost:
-    """What documents report: at most `offsets` messages are missing, of these partitions."""
-
-    offsets: int = 0
-    partitions: tuple[int, ...] = ()
-
-    def __bool__(self) -> bool:
-        """Return whether anything may be missing."""
-        return bool(self.partitions)
-
-
-NOTHING_LOST: Final = Lost()
-
-
-def add_gap(gaps: Sequence[Gap], gap: Gap) -> tuple[Gap, ...]:
-    """Return the gaps with one more, in order; beyond GAPS_LIMIT the two nearest become one."""
-    found = sorted([*gaps, gap])
-    while len(found) > GAPS_LIMIT:
-        at = min(range(len(found) - 1), key=lambda i: found[i + 1].first - found[i].last)
-        left, right = found[at], found[at + 1]
-        merged = Gap(left.first, max(left.last, right.last), left.offsets + right.offsets)
-        found[at : at + 2] = [merged]
-    return tuple(found)
-
-
-def end_gap(gaps: Sequence[Gap], gap: Gap, last: int) -> tuple[Gap, ...]:
-    """Return the gaps after `gap`, which keeps its first pane, was found to end at pane `last`."""
-    return tuple(one._replace(last=max(one.first, last)) if one == gap else one for one in gaps)
-
-
-def lost(gaps_by_partition: Iterable[Sequence[Gap]], first: int, end: int) -> Lost:
-    """Return what the panes `[first, end)` may lack, given every partition's gaps in order."""
-    offsets = [
-        sum(gap.offsets for gap in gaps if gap.meets(first, end)) for gaps in gaps_by_partition
-    ]
-    return Lost(sum(offsets), tuple(p for p, missing in enumerate(offsets) if missing))
