@@ -8,10 +8,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.reading.changelog import ChangelogReader
-from ldpstream.agents.state.cells import decode_final
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.records import Name
+from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.windows import Name
 from tests.processes import eventually
 
 
@@ -45,5 +45,5 @@ def stored_final(context: Context, replicas: Sequence[Replica], start_ms: int) -
     """
     if not replicas or start_ms % context.window.hop_ms:
         return None
-    record = replicas[0].cells.get(Name("final", start_ms // context.window.hop_ms))
-    return None if record is None else decode_final(record.value)
+    name = Name("final", start_ms // context.window.hop_ms)
+    return decode_final(replicas[0].value(name)) if name in replicas[0].cells else None

@@ -9,7 +9,7 @@ from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.kafka.record_time import now_ms
-from ldpstream.agents.partition.clock import Control, encode_control
+from ldpstream.agents.partition.orders import Control, encode_control
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import Parsed, config_option, confirm, count, load_collection

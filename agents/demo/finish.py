@@ -13,7 +13,7 @@ from ldpstream.agents.demo.setting import COLLECTION, ask_estimate, ask_windows
 from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
-from ldpstream.agents.partition.clock import Control, encode_control
+from ldpstream.agents.partition.orders import Control, encode_control
 
 PATIENCE_SECONDS: Final = 30.0
 _COMPARED_WINDOWS: Final = 100

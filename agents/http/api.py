@@ -40,9 +40,9 @@ from ldpstream.agents.http.requests import (
 )
 from ldpstream.agents.served.served import Described
 from ldpstream.agents.served.shards import Elsewhere
-from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.view import WindowInfo
+from ldpstream.agents.state.encoding import decode_final
+from ldpstream.agents.state.listing import WindowInfo
+from ldpstream.agents.state.windows import Name
 
 DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
 """Held while what a policy means is worked out."""
@@ -208,12 +208,10 @@ async def stored_final(request: web.Request) -> web.Response:
     served = readable_collection(request)
     form = wanted_format(request)
     start_ms, window = read_time(request.match_info, "start"), served.context.window
-    record = None
-    if start_ms is not None and start_ms % window.hop_ms == 0:
-        record = served.replicas[0].cells.get(Name("final", start_ms // window.hop_ms))
-    if record is None:
+    replica, name = served.replicas[0], Name("final", (start_ms or 0) // window.hop_ms)
+    if start_ms is None or start_ms % window.hop_ms or name not in replica.cells:
         raise AnswerError(404, "start: expected the start of a final window that is still kept")
-    body = decode_final(record.value)
+    body = decode_final(replica.value(name))
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
     if known_tags(request) & {tag, "*"}:
         return tagged(request, Answer(tag, None), form)

@@ -25,9 +25,9 @@ from ldpstream.agents.query.options import KEYS
 from ldpstream.agents.query.queries import Linear, Range
 from ldpstream.agents.served.served import Described, ServedCollection, ServedPipeline
 from ldpstream.agents.served.shards import Elsewhere
+from ldpstream.agents.state.listing import WindowInfo
 from ldpstream.agents.state.records import REASONS
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import WindowInfo
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time
 from ldpstream.mechanisms.domains.attributes import Attributes

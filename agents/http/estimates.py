@@ -27,13 +27,13 @@ from ldpstream.agents.http.requests import (
     readable_collection,
     wanted_format,
 )
-from ldpstream.agents.partition.answers import answer as snapshot_of
-from ldpstream.agents.partition.answers import first_kept
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import read_options, request_options
 from ldpstream.agents.query.options import QUERIES_LIMIT, WORDS, EstimateOptions, EstimateRequest
 from ldpstream.agents.served.served import ServedCollection
-from ldpstream.agents.state.view import BehindError, WindowInfo, add_up, windows
+from ldpstream.agents.state.listing import WindowInfo, windows
+from ldpstream.agents.state.view import BehindError, add_up, first_kept
+from ldpstream.agents.state.view import answer as snapshot_of
 from ldpstream.estimators.bounds.options import FALLBACK
 from ldpstream.estimators.bounds.pays import MOST
 from ldpstream.mechanisms.base.times import format_time

@@ -17,21 +17,14 @@ from aiohttp import web
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http.computing import ComputeQueues
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.partition.answers import answer, told_of
 from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cell_store import StoreError
-from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.records import Head, Name, RecordError
-from ldpstream.agents.state.view import (
-    BehindError,
-    Snapshot,
-    WindowInfo,
-    add_up,
-    stored_finals,
-    windows,
-)
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.encoding import decode_final
+from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows
+from ldpstream.agents.state.records import Head, RecordError
+from ldpstream.agents.state.view import BehindError, Snapshot, add_up, answer
+from ldpstream.agents.state.windows import NEVER, Name
 
 READERS_LIMIT: Final = 64
 """The most readers of events, over all collections."""
@@ -83,8 +76,8 @@ class Feed:
 
     def content(self, window: int) -> bytes | None:
         """Return a stored final; None once it has expired."""
-        record = self.served.replicas[0].cells.get(Name("final", window))
-        return None if record is None else decode_final(record.value)
+        replica, name = self.served.replicas[0], Name("final", window)
+        return decode_final(replica.value(name)) if name in replica.cells else None
 
     def provisional(self, after: int) -> list[Provisional]:
         """Return the documents of open windows made after a turn, in order."""

@@ -21,7 +21,8 @@ from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.exposition import ProcessMetrics
 from ldpstream.agents.metrics.gauges import PipelineCollector
-from ldpstream.agents.partition.flushes import DELAY_MS, LATENESS_MS, Buckets, Delays, Outcome
+from ldpstream.agents.partition.classify import DELAY_MS, LATENESS_MS, Buckets, Delays
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.served.served import ServedPipeline
 from ldpstream.agents.state.packed import REASONS as PACKED_REASONS
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS

@@ -8,10 +8,10 @@ from prometheus_client.registry import Collector
 from ldpstream.agents.document import Calibration, EstimateDocument
 from ldpstream.agents.metrics.queries import query_gauges
 from ldpstream.agents.served.served import ServedCollection, ServedPipeline
-from ldpstream.agents.state.cells import decode_final
-from ldpstream.agents.state.records import Head, Name
-from ldpstream.agents.state.view import stored_finals
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.encoding import decode_final
+from ldpstream.agents.state.listing import stored_finals
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.windows import NEVER, Name
 from ldpstream.mechanisms.base.times import parse_time
 
 _BY_PARTITION = ("collection", "partition")
@@ -249,7 +249,7 @@ class NewestFinals:
         found = stored_finals(served.context, replica, number)
         if found:
             number = found[-1]
-            content = decode_final(replica.cells[Name("final", number)].value)
+            content = decode_final(replica.value(Name("final", number)))
             document = EstimateDocument.model_validate_json(content)
         if document is None:
             self._known.pop(name, None)

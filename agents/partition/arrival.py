@@ -25,6 +25,7 @@ from typing import Final
 
 import numpy as np
 
+from ldpstream.agents.partition.batch import Arrivals
 from ldpstream.mechanisms.base.arrays import Integers
 
 MEMORY: Final = 512
@@ -100,32 +101,6 @@ def _guesses(times_ms: Integers, first: int) -> Integers:
 
 UNDATED: Final = Dates()
 """For records whose timestamps are not known: they arrive now."""
-
-
-@dataclass(frozen=True, eq=False)
-class Arrivals:
-    """When each of N messages arrived, epoch milliseconds: int64 `(N,)`, or one time for all.
-
-    No message arrived after `latest_ms`: a report dated later than that by more than `future` is
-    rejected. `clock_ms` is the best lower bound of the arrival, and the most to which a message
-    moves the watermark.
-    """
-
-    latest_ms: Integers | int
-    clock_ms: Integers | int
-
-    @classmethod
-    def at(cls, now_ms: int) -> "Arrivals":
-        """Return the arrivals of messages that arrive now."""
-        return cls(now_ms, now_ms)
-
-    def per_run(self, message: Integers) -> tuple[Integers | int, Integers | int]:
-        """Return `latest_ms` and `clock_ms` of runs, given the place of each run's message."""
-        latest_ms, clock_ms = (
-            times_ms if isinstance(times_ms, int) else times_ms[message]
-            for times_ms in (self.latest_ms, self.clock_ms)
-        )
-        return latest_ms, clock_ms
 
 
 def appended(times_ms: Sequence[int]) -> Arrivals:

@@ -1,10 +1,11 @@
-"""Read a batch of messages into arrays: all runs of all frames, in the order of classification.
+"""A batch of messages: read into arrays, all runs of all frames, in the order of classification.
 
 Many small frames of one length are read as one matrix. Everything else goes through `decode_frame`,
 which defines the format; tests verify that both give the same result.
 """
 
 import struct
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -47,6 +48,55 @@ class Batch:
     passed: int
 
 
+@dataclass(frozen=True, eq=False)
+class Arrivals:
+    """When each of N messages arrived, epoch milliseconds: int64 `(N,)`, or one time for all.
+
+    No message arrived after `latest_ms`: a report dated later than that by more than `future` is
+    rejected. `clock_ms` is the best lower bound of the arrival, and the most to which a message
+    moves the watermark.
+    """
+
+    latest_ms: Integers | int
+    clock_ms: Integers | int
+
+    @classmethod
+    def at(cls, now_ms: int) -> "Arrivals":
+        """Return the arrivals of messages that arrive now."""
+        return cls(now_ms, now_ms)
+
+    def per_run(self, message: Integers) -> tuple[Integers | int, Integers | int]:
+        """Return `latest_ms` and `clock_ms` of runs, given the place of each run's message."""
+        latest_ms, clock_ms = (
+            times_ms if isinstance(times_ms, int) else times_ms[message]
+            for times_ms in (self.latest_ms, self.clock_ms)
+        )
+        return latest_ms, clock_ms
+
+
+NO_END: Final = 1 << 62
+
+
+@dataclass(frozen=True)
+class Decided:
+    """The offsets `[first, end)` at which a state also decides messages of other specs."""
+
+    first: int = 0
+    end: int = NO_END
+
+    def places(self, records: Sequence[Record]) -> range | None:
+        """Return the places of records (offsets ascending) in the range; None if all are in it."""
+        if not records:
+            return None
+        least, largest = records[0][0], records[-1][0]
+        if self.first <= least and largest < self.end:
+            return None
+        if largest < self.first or self.end <= least:
+            return range(0)
+        offsets = [offset for offset, _ in records]
+        return range(bisect_left(offsets, self.first), bisect_left(offsets, self.end))
+
+
 def read_records(
     spec: CollectionSpec,
     accept: frozenset[bytes],
@@ -69,12 +119,6 @@ def read_records(
     others.sort()
     reader.frames({place: records[place][1] for place in others}, others)
     return reader.batch()
-
-
-def _reports(spec: CollectionSpec, length: int, messages: int) -> int:
-    """Return how many reports a message of this length has, or 0 if a matrix does not pay off."""
-    reports, rest = divmod(length - _HEAD.itemsize, spec.report_bytes)
-    return 0 if messages < _MATRIX_AT or rest else max(0, reports)
 
 
 def read_batch(
@@ -105,6 +149,12 @@ def read_batch(
             others += places
     reader.frames(values, sorted(others))
     return reader.batch()
+
+
+def _reports(spec: CollectionSpec, length: int, messages: int) -> int:
+    """Return how many reports a message of this length has, or 0 if a matrix does not pay off."""
+    reports, rest = divmod(length - _HEAD.itemsize, spec.report_bytes)
+    return 0 if messages < _MATRIX_AT or rest else max(0, reports)
 
 
 class _Reader:

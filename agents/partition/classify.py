@@ -1,4 +1,4 @@
-"""Classify every report as counted, late, or rejected with a reason, and count the batch.
+"""Classify every report as counted, late, or rejected with a reason; count them, and how late.
 
 The runs of a frame are classified in time order, and frames in the order of their offsets. A
 partition's watermark is the largest event time accepted so far, though no report moves it past its
@@ -18,15 +18,14 @@ panes later but never sooner.
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from heapq import heappush, heappushpop
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.batch import Batch
+from ldpstream.agents.partition.batch import Arrivals, Batch
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import REASONS, Head
@@ -41,6 +40,15 @@ LATE: Final = 1
 OUTCOMES: Final = ("counted", "late", *REASONS)
 """The names of the outcomes, by code."""
 REJECTED: Final = {reason: OUTCOMES.index(reason) for reason in REASONS}
+LATENESS_MS: Final = (
+    *(0, 100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000),
+    *(1_800_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000),
+)
+DELAY_MS: Final = (
+    *(-3_600_000, -600_000, -60_000, -10_000, -5_000, -1_000, 0, 100, 500, 1_000, 2_500, 5_000),
+    *(10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 86_400_000),
+)
+"""Upper bounds of the buckets; one more bucket holds everything above the last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +77,12 @@ class Classified:
     witnessed: Sequence[int] = ()
     why: NDArray[np.int64] | None = None
     tokens: Numbers | None = None
+
+    @cached_property
+    def all_counted(self) -> bool:
+        """Whether every report of every message is counted."""
+        counted = (self.outcome == COUNTED).all() and self.good.all()
+        return bool(counted) and not self.batch.refused
 
     @cached_property
     def good_count(self) -> Integers:
@@ -254,3 +268,61 @@ def count(cells: OwnedCells, work: Head, classified: Classified) -> Head:
         late=work.late + late,
         rejected=dict(Counter(work.rejected) + Counter(classified.rejected())),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class Buckets:
+    """The number of reports in each bucket, int64 `(B + 1,)`, and the sum of their times in ms."""
+
+    counts: Integers
+    sum_ms: float = 0.0
+
+
+_NO_LATENESS: Final = Buckets(np.zeros(len(LATENESS_MS) + 1, dtype=np.int64))
+_NO_DELAY: Final = Buckets(np.zeros(len(DELAY_MS) + 1, dtype=np.int64))
+
+
+@dataclass(frozen=True, eq=False)
+class Delays:
+    """Histograms of how late reports arrive, by which operators choose `grace`.
+
+    The *lateness* of a counted or late report is the least grace with which it would have been
+    counted: 0 until the watermark reaches the end of its pane, then the watermark's distance from
+    that end. The *delay* of a report with a valid time is the time from its event to its arrival,
+    negative if its device's clock is ahead, even if it is rejected for being too far ahead. Both
+    are rounded up to the next bucket bound.
+    """
+
+    lateness: Buckets = _NO_LATENESS
+    delay: Buckets = _NO_DELAY
+
+    def __add__(self, other: "Delays") -> "Delays":
+        """Return the sum of both."""
+        pairs = (self.lateness, other.lateness), (self.delay, other.delay)
+        return Delays(*(Buckets(a.counts + b.counts, a.sum_ms + b.sum_ms) for a, b in pairs))
+
+    @classmethod
+    def of(cls, classified: Classified, *, pane_ms: int) -> Self:
+        """Return the delays of a classified batch."""
+        batch, outcome, good = classified.batch, classified.outcome, classified.good_count
+        if not len(outcome):
+            return cls()
+        delay_ms = classified.arrived_ms - batch.time_ms
+        taken = outcome <= LATE
+        decided = taken | (outcome == REJECTED["future"])
+        late_ms = np.maximum(classified.before - (classified.pane + 1) * pane_ms + 1, 0)
+        return cls(
+            lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
+            delay=_bucketed(DELAY_MS, delay_ms, np.where(decided, good, 0)),
+        )
+
+
+def _bucketed(bounds: tuple[int, ...], times_ms: Integers, reports: Integers) -> Buckets:
+    where = np.searchsorted(_as_array(bounds), times_ms)
+    counts = np.bincount(where, weights=reports, minlength=len(bounds) + 1)
+    return Buckets(counts.astype(np.int64), float(np.dot(times_ms.astype(np.float64), reports)))
+
+
+@cache
+def _as_array(bounds: tuple[int, ...]) -> Integers:
+    return np.array(bounds, dtype=np.int64)

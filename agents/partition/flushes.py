@@ -1,40 +1,20 @@
-"""Rule 4: a partition has one flush at a time, and its changelog says who won.
+"""What a flush sends, who won it, and what it added to the counters.
 
-1. Send the touched cells under the base's seq + 1, with the copies of late and rejected messages.
-2. When all of them are acknowledged, send the head.
-3. When the head is acknowledged, wait until our own replica shows a head of that seq.
-4. If it is ours, continue from it; the group is told its next offset later, with all others. If it
-   is another owner's, or any send failed, drop the partition and load it again.
-
-What operators look at waits for the flush as well: the copies are sent with it, and the histograms
-of how late reports came (`Delays`) count once its head has won.
+With its cells and head (`ldpstream.agents.partition.partition`) a flush sends copies of late and
+rejected messages, for operators to look at. How late reports came counts once its head has won.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
-from functools import cache
-from typing import Final, Literal, Self
+from typing import Final, Literal
 
 import numpy as np
 
-from ldpstream.agents.partition.classify import LATE, OUTCOMES, REJECTED, Classified
-from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.partition.classify import LATE, OUTCOMES, Classified, Delays
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES, encode_frame
-
-LATENESS_MS: Final = (
-    *(0, 100, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 120_000, 300_000, 600_000),
-    *(1_800_000, 3_600_000, 21_600_000, 86_400_000, 604_800_000),
-)
-DELAY_MS: Final = (
-    *(-3_600_000, -600_000, -60_000, -10_000, -5_000, -1_000, 0, 100, 500, 1_000, 2_500, 5_000),
-    *(10_000, 30_000, 60_000, 120_000, 300_000, 600_000, 1_800_000, 3_600_000, 86_400_000),
-)
-"""Upper bounds of the buckets; one more bucket holds everything above the last."""
 
 COPY_BYTES: Final = 65_536
 """The longest copy: a longer message is cut, or copied in several frames."""
@@ -75,53 +55,6 @@ class WaitingCopies:
             self.size_bytes += len(copy.value)
 
 
-@dataclass(frozen=True, eq=False)
-class Buckets:
-    """The number of reports in each bucket, int64 `(B + 1,)`, and the sum of their times in ms."""
-
-    counts: Integers
-    sum_ms: float = 0.0
-
-
-_NO_LATENESS: Final = Buckets(np.zeros(len(LATENESS_MS) + 1, dtype=np.int64))
-_NO_DELAY: Final = Buckets(np.zeros(len(DELAY_MS) + 1, dtype=np.int64))
-
-
-@dataclass(frozen=True, eq=False)
-class Delays:
-    """Histograms of how late reports arrive, by which operators choose `grace`.
-
-    The *lateness* of a counted or late report is the least grace with which it would have been
-    counted: 0 until the watermark reaches the end of its pane, then the watermark's distance from
-    that end. The *delay* of a report with a valid time is the time from its event to its arrival,
-    negative if its device's clock is ahead, even if it is rejected for being too far ahead. Both
-    are rounded up to the next bucket bound.
-    """
-
-    lateness: Buckets = _NO_LATENESS
-    delay: Buckets = _NO_DELAY
-
-    def __add__(self, other: "Delays") -> "Delays":
-        """Return the sum of both."""
-        pairs = (self.lateness, other.lateness), (self.delay, other.delay)
-        return Delays(*(Buckets(a.counts + b.counts, a.sum_ms + b.sum_ms) for a, b in pairs))
-
-    @classmethod
-    def of(cls, classified: Classified, *, pane_ms: int) -> Self:
-        """Return the delays of a classified batch."""
-        batch, outcome, good = classified.batch, classified.outcome, classified.good_count
-        if not len(outcome):
-            return cls()
-        delay_ms = classified.arrived_ms - batch.time_ms
-        taken = outcome <= LATE
-        decided = taken | (outcome == REJECTED["future"])
-        late_ms = np.maximum(classified.before - (classified.pane + 1) * pane_ms + 1, 0)
-        return cls(
-            lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
-            delay=_bucketed(DELAY_MS, delay_ms, np.where(decided, good, 0)),
-        )
-
-
 @dataclass(frozen=True)
 class Flush:
     """What to send: copies and cells at once, then the head when all of them are acknowledged.
@@ -155,60 +88,6 @@ class Outcome:
     lost_offsets: int
     delays: Delays = field(default_factory=Delays)
     switched: int | None = None
-
-
-class Flushes:
-    """The flushes of one owner, all in its epoch.
-
-    `base` is the winning head that the next flush continues; `flight` the head of the flush in
-    flight, None if there is none; `outcome` what the last winning head added, None before the
-    first. `delays` are those of the reports that the next flush has counted.
-    """
-
-    def __init__(self, context: Context, epoch: int, base: Head) -> None:
-        self.epoch = epoch
-        self.base = base
-        self.flight: Head | None = None
-        self.outcome: Outcome | None = None
-        self._prefix = state_prefix(context)
-        self.delays = self._sent = Delays()
-
-    def start(self, work: Head, cells: OwnedCells, copies: tuple[Copy, ...]) -> Flush:
-        """Return what to send (steps 1 and 2) to make the state in memory durable.
-
-        No flush may be in flight.
-        """
-        epoch, seq = self.epoch, self.base.seq + 1
-        touched, lineage = cells.flush(work.closed, self.base.lineage, seq)
-        self._sent, self.delays = self.delays, Delays()
-        self.flight = replace(work, epoch=epoch, seq=seq, lineage=lineage)
-        return Flush(
-            copies=copies,
-            cells=tuple(
-                (encode_key(self._prefix, Key(name, epoch, seq)), value) for name, value in touched
-            ),
-            head=(encode_key(self._prefix, Key(HEAD, epoch, seq)), encode_head(self.flight)),
-        )
-
-    def settle(self, seen: Head | None) -> Settled:
-        """Return who won (steps 3 and 4), given the head that our own replica shows."""
-        if seen is None or seen.seq <= self.base.seq:
-            return Settled.WAITING
-        won = self.flight
-        if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
-            return Settled.LOST
-        before, self.base, self.flight = self.base, won, None
-        rejected = Counter(won.rejected)
-        rejected.subtract(before.rejected)
-        self.outcome = Outcome(
-            counted=won.n - before.n,
-            late=won.late - before.late,
-            rejected={reason: count for reason, count in rejected.items() if count},
-            lost_offsets=won.lost - before.lost,
-            delays=self._sent,
-            switched=won.format if before.seq and won.format > before.format else None,
-        )
-        return Settled.WON
 
 
 def make_copies(
@@ -284,14 +163,3 @@ def _frames(context: Context, classified: Classified, rows: Integers) -> Iterato
         part = slice(at, at + limit)
         times_ms = batch.time_ms[run[part]]
         yield encode_frame(context.spec.fingerprint, times_ms, batch.payload[rows[part]])
-
-
-def _bucketed(bounds: tuple[int, ...], times_ms: Integers, reports: Integers) -> Buckets:
-    where = np.searchsorted(_as_array(bounds), times_ms)
-    counts = np.bincount(where, weights=reports, minlength=len(bounds) + 1)
-    return Buckets(counts.astype(np.int64), float(np.dot(times_ms.astype(np.float64), reports)))
-
-
-@cache
-def _as_array(bounds: tuple[int, ...]) -> Integers:
-    return np.array(bounds, dtype=np.int64)

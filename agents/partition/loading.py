@@ -18,24 +18,20 @@ the stored head in three ways, which take effect when its first flush wins (`sta
    newer one.
 """
 
-from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.clock import UnbrokenProbes
+from ldpstream.agents.partition.batch import NO_END, Arrivals, Decided
+from ldpstream.agents.partition.closing import UnbrokenProbes
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.packed import Record
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.state.view import behind
 from ldpstream.agents.state.windows import NEVER, Gap, WindowSpec, add_gap, end_gap
-
-_NO_END: Final = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -128,29 +124,9 @@ def _begin_format(context: Context, head: Head, replicas: Sequence[Replica]) -> 
     return replace(head, format=max(head.format, begun), reads=context.format)
 
 
-@dataclass(frozen=True)
-class Decided:
-    """The offsets `[first, end)` at which a state also decides messages of other specs."""
-
-    first: int = 0
-    end: int = _NO_END
-
-    def places(self, records: Sequence[Record]) -> range | None:
-        """Return the places of records (offsets ascending) in the range; None if all are in it."""
-        if not records:
-            return None
-        least, largest = records[0][0], records[-1][0]
-        if self.first <= least and largest < self.end:
-            return None
-        if largest < self.first or self.end <= least:
-            return range(0)
-        offsets = [offset for offset, _ in records]
-        return range(bisect_left(offsets, self.first), bisect_left(offsets, self.end))
-
-
 def decided_offsets(head: Head, siblings: SiblingHeads) -> Decided:
     """Return the offsets that a state decides; `head` is the result of `starting_head`."""
-    end = _NO_END if head.cutover == NEVER else head.cutover
+    end = NO_END if head.cutover == NEVER else head.cutover
     before = [other.cutover for other in siblings.accepted if other.cutover < end]
     return Decided(max([0, *before]), end)
 

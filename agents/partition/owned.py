@@ -1,7 +1,6 @@
 """The cells of a partition in its owner's memory: only those that it may still change.
 
-- Counts of a closed pane never change, so only those of open panes are held, chunk by chunk
-  (`ldpstream.agents.state.panes`).
+- Counts of a closed pane never change, so only those of open panes are held (`Counts`).
 - Totals of all panes are held, because late reports still change them; for panes handed over to
   partition 0 only the number of late reports.
 - Tokens of open panes are in `ldpstream.agents.state.tokens`; the head that closes a pane drops its
@@ -11,38 +10,37 @@
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ldpstream.agents.state.cell_store import CellRecord
-from ldpstream.agents.state.cells import (
-    Release,
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.encoding import (
     Totals,
+    decode_chunk,
     decode_final,
     decode_late,
-    decode_part,
-    decode_release,
     decode_totals,
+    encode_chunk,
+    encode_few,
     encode_final,
     encode_late,
-    encode_part,
-    encode_release,
     encode_totals,
 )
-from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.panes import Counts, Firsts, PaneIndex, Part, Parts
-from ldpstream.agents.state.records import Head, Name
+from ldpstream.agents.state.parts import Part, Parts, Release, decode_release, encode_release
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import Numbers, Tokens
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.windows import NEVER, Firsts, Kind, Name, PaneIndex
 from ldpstream.mechanisms.interface.mechanism import Reports
 
 CELLS_LIMIT: Final = 20_000
 
 
 class OwnedCells:
-    """The cells of a partition in its owner's memory, loaded from a head and its live cells.
+    """The cells of a partition in its owner's memory, loaded from its replica and a head.
 
     In partition 0, `parts` are all unexpired parts, and `released` has the releases of panes in no
     part. Elsewhere, the counts of panes below `handed_over` are partition 0's.
@@ -53,7 +51,7 @@ class OwnedCells:
         context: Context,
         epoch: int,
         head: Head,
-        cells: Mapping[Name, CellRecord],
+        replica: Replica,
         *,
         handed_over: int = NEVER,
     ) -> None:
@@ -75,24 +73,24 @@ class OwnedCells:
         self._finals: dict[int, bytes] = {}
         self._dirty: set[Name] = set()
         self._scratch = self._mechanism.empty()
-        for name, cell in cells.items():
+        value = replica.value
+        for name, cell in replica.cells.items():
             self._adopt(name, cell.epoch)
             self._index.add(name)
             if name.kind == "n":
-                self._totals[name.number] = decode_totals(cell.value)
+                self._totals[name.number] = decode_totals(value(name))
             elif name.kind == "late":
-                self._late[name.number] = decode_late(cell.value)
+                self._late[name.number] = decode_late(value(name))
             elif name.kind == "token":
-                stored.setdefault(name.number, {})[name.chunk] = cell.value
+                stored.setdefault(name.number, {})[name.chunk] = value(name)
             elif name.kind == "count" and name.number >= head.closed:
-                self._counts.load(name.number, name.chunk, cell.value)
+                self._counts.load(name.number, name.chunk, value(name))
             elif name.kind == "final" and name.number >= head.published:
-                self._finals[name.number] = decode_final(cell.value)
+                self._finals[name.number] = decode_final(value(name))
             elif name.kind == "part":
-                first, n = decode_part(cell.value)
-                self.parts.add(Part(first, name.number + 1, n))
+                self.parts.load(name.number, value(name))
             elif name.kind == "release":
-                self.released[name.number] = decode_release(cell.value)
+                self.released[name.number] = decode_release(value(name))
         self.tokens = Tokens(stored, context.token_chunk)
 
     @property
@@ -130,24 +128,18 @@ class OwnedCells:
         few = self._mechanism.sparse_counts(reports)
         if few is not None:
             added = sum(count for _, count in few)
-            for chunk in self._counts.add_few(pane, few):
-                self._touch(Name("count", pane, chunk))
+            chunks: Iterable[int] = self._counts.add_few(pane, few)
         else:
-            added = self._count_many(pane, reports)
+            self._mechanism.accumulate(self._scratch, reports)
+            places = np.flatnonzero(self._scratch)
+            counts = self._scratch[places]
+            self._scratch[places] = 0
+            added, chunks = int(counts.sum()), self._counts.add(pane, places, counts)
+        for chunk in chunks:
+            self._touch(Name("count", pane, chunk))
         total = self._totals.get(pane, Totals())
         self._totals[pane] = Totals(total.n + len(reports), total.late, total.sum + added)
         self._touch(Name("n", pane))
-
-    def _count_many(self, pane: int, reports: Reports) -> int:
-        """Add reports as one dense statistic; return its sum."""
-        delta = self._scratch
-        self._mechanism.accumulate(delta, reports)
-        places = np.flatnonzero(delta)
-        added = delta[places]
-        delta[places] = 0
-        for chunk in self._counts.add(pane, places, added):
-            self._touch(Name("count", pane, chunk))
-        return int(added.sum())
 
     def count_tokens(self, pane: int, tokens: Numbers) -> None:
         """Add the tokens of the reports counted in an open pane."""
@@ -191,9 +183,7 @@ class OwnedCells:
         """Replace a pane's release, given its changed chunks."""
         self.released[pane] = release
         self._touch(Name("release", pane))
-        for number, value in chunks.items():
-            self._encoded[Name("open", pane, number)] = value
-            self._touch(Name("open", pane, number))
+        self._put("open", pane, chunks)
 
     def gather(self, pane: int, *, n: int, total: int, chunks: Mapping[int, bytes]) -> int:
         """Store the counts of a pane over all partitions; return how many reports it gains.
@@ -204,10 +194,14 @@ class OwnedCells:
         before = self._totals.get(pane, Totals())
         self._totals[pane] = Totals(n, before.late, total)
         self._touch(Name("n", pane))
-        for number, value in chunks.items():
-            self._encoded[Name("count", pane, number)] = value
-            self._touch(Name("count", pane, number))
+        self._put("count", pane, chunks)
         return n - before.n
+
+    def _put(self, kind: Kind, pane: int, chunks: Mapping[int, bytes]) -> None:
+        for number, value in chunks.items():
+            name = Name(kind, pane, number)
+            self._encoded[name] = value
+            self._touch(name)
 
     def hand_over(self, pane: int) -> int:
         """Drop the counts of panes below this one, except late ones; return how many they had."""
@@ -278,10 +272,108 @@ class OwnedCells:
         if name.kind == "token":
             return self.tokens.value(name.number, name.chunk)
         if name.kind == "part":
-            part = self.parts.touching(name.number, name.number + 1)[0]
-            return encode_part(part.first, part.n)
+            return self.parts.value(name.number)
         if name.kind == "release":
             return encode_release(self.released[name.number])
         if name.kind == "late":
             return encode_late(self._late[name.number])
         return encode_final(self._finals[name.number])
+
+
+_HeldChunk = bytes | dict[int, int] | NDArray[np.int64]
+FEW_ENTRIES: Final = 64
+"""A chunk with at most this many non-zero entries is a dictionary."""
+ARRAY_BYTES: Final = 64 << 20
+
+
+class Counts:
+    """The counts of open panes, in space proportional to what was counted.
+
+    The statistic has `size` entries, in chunks of `chunk`. A chunk is bytes until it is touched, a
+    dictionary while few of its entries are non-zero, and then an array. Arrays take at most
+    `ARRAY_BYTES` together: beyond that the oldest become bytes again, because a single hostile
+    message may open 65,535 panes.
+    """
+
+    def __init__(self, size: int, chunk: int) -> None:
+        self._size = size
+        self._chunk = chunk
+        self._panes: dict[int, dict[int, _HeldChunk]] = {}
+        # The arrays, the oldest first.
+        self._arrays: dict[tuple[int, int], int] = {}
+        self._array_bytes = 0
+
+    def load(self, pane: int, chunk: int, value: bytes) -> None:
+        """Load a chunk from its stored value."""
+        self._panes.setdefault(pane, {})[chunk] = value
+
+    def add_few(self, pane: int, counts: Sequence[tuple[int, int]]) -> set[int]:
+        """Add counts to a pane, as `(entry, count)`; return the chunks touched."""
+        chunks = self._panes.setdefault(pane, {})
+        touched = set()
+        for place, count in counts:
+            number, at = divmod(place, self._chunk)
+            touched.add(number)
+            held = chunks.setdefault(number, {})
+            if not isinstance(held, dict) or len(held) >= FEW_ENTRIES:
+                held = self._array(pane, number)
+                held[at] += count
+            else:
+                held[at] = held.get(at, 0) + count
+        return touched
+
+    def add(self, pane: int, places: NDArray[np.int64], counts: NDArray[np.int64]) -> Iterator[int]:
+        """Add counts to a pane, at ascending `places`; yield each chunk once it is touched."""
+        numbers = places // self._chunk
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        ends = [*starts[1:].tolist(), len(places)]
+        for start, end in zip(starts.tolist(), ends, strict=True):
+            number = int(numbers[start])
+            at = places[start:end] - number * self._chunk
+            self._array(pane, number)[at] += counts[start:end]
+            yield number
+
+    def _array(self, pane: int, number: int) -> NDArray[np.int64]:
+        held = self._panes.setdefault(pane, {}).get(number)
+        if isinstance(held, np.ndarray):
+            return held
+        length = self._length(number)
+        if isinstance(held, bytes):
+            array = decode_chunk(held, length)
+        else:
+            array = np.zeros(length, dtype=np.int64)
+            if held:
+                array[list(held)] = list(held.values())
+        while self._array_bytes + array.nbytes > ARRAY_BYTES and self._arrays:
+            self._pack(*next(iter(self._arrays)))
+        self._panes[pane][number] = array
+        self._arrays[pane, number] = array.nbytes
+        self._array_bytes += array.nbytes
+        return array
+
+    def _length(self, number: int) -> int:
+        return min(self._chunk, self._size - number * self._chunk)
+
+    def _pack(self, pane: int, number: int) -> None:
+        """Turn an array into bytes."""
+        self._panes[pane][number] = self.value(pane, number)
+        self._array_bytes -= self._arrays.pop((pane, number))
+
+    def value(self, pane: int, number: int) -> bytes:
+        """Return the stored value of a chunk."""
+        held = self._panes[pane][number]
+        if isinstance(held, bytes):
+            return held
+        if isinstance(held, dict):
+            return encode_few(held, self._length(number))
+        return encode_chunk(held)
+
+    def drop(self, pane: int) -> None:
+        """Drop a pane; does nothing if it is not held."""
+        for number in self._panes.pop(pane, {}):
+            self._array_bytes -= self._arrays.pop((pane, number), 0)
+
+    def drop_below(self, closed: int) -> None:
+        """Drop all panes below this one."""
+        for pane in [pane for pane in self._panes if pane < closed]:
+            self.drop(pane)

@@ -3,25 +3,33 @@
 Group membership is only a hint; the changelog decides who owns a partition. Records, the clock and
 other partitions' replicas go in; what to write and to publish comes out. Nothing here reads a
 clock, draws a random number or talks to a broker.
+
+Rule 4: a partition has one flush at a time, and its changelog says who won.
+
+1. Send the touched cells under the base's seq + 1, with the copies of late and rejected messages.
+2. When all of them are acknowledged, send the head.
+3. When the head is acknowledged, wait until our own replica shows a head of that seq.
+4. If it is ours, continue from it; the group is told its next offset later, with all others. If it
+   is another owner's, or any send failed, drop the partition and load it again.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.batch import read_records
-from ldpstream.agents.partition.classify import Classified, classify, count
-from ldpstream.agents.partition.clock import Control, IdleClock, SeenHeads, UnbrokenProbes
-from ldpstream.agents.partition.finals import Publication, expire, hand_over, store_finals
-from ldpstream.agents.partition.flushes import (
-    Delays,
-    Flush,
-    Flushes,
-    Settled,
-    WaitingCopies,
-    make_copies,
+from ldpstream.agents.partition.batch import Arrivals, read_records
+from ldpstream.agents.partition.classify import Classified, Delays, classify, count
+from ldpstream.agents.partition.closing import (
+    IdleClock,
+    Publication,
+    SeenHeads,
+    UnbrokenProbes,
+    expire,
+    hand_over,
+    store_finals,
 )
+from ldpstream.agents.partition.flushes import Flush, Outcome, Settled, WaitingCopies, make_copies
 from ldpstream.agents.partition.loading import (
     ALONE,
     FormatSwitch,
@@ -34,12 +42,13 @@ from ldpstream.agents.partition.loading import (
     skip_lost,
     starting_head,
 )
+from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.shown import DEAD_LIMIT
+from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
+from ldpstream.agents.state.records import HEAD, Head, Key
+from ldpstream.agents.state.replica import DEAD_LIMIT, Replica
 from ldpstream.agents.state.windows import NEVER, Gap
 
 
@@ -52,11 +61,17 @@ class Partition:
         self._context = context
         self._accept = frozenset(spec.fingerprint for spec in context.accept)
         self._replica = replica
-        self.flushes = Flushes(context, epoch, head)
+        self._prefix = state_prefix(context)
+        self.base = head  # the winning head that the next flush continues
+        self.flight: Head | None = None  # the head of the flush in flight
         self.work = head  # the state in memory, as the next head
         self._changed = self._torn = False
+        # What the last winning head added, None before the first.
+        self.outcome: Outcome | None = None
+        # How late the reports came that the next flush has counted, and the one in flight.
+        self._delays = self._sent_delays = Delays()
         handed_over = head.gathered if replica.partition else NEVER
-        self._cells = OwnedCells(context, epoch, head, replica.cells, handed_over=handed_over)
+        self._cells = OwnedCells(context, epoch, head, replica, handed_over=handed_over)
         self._copies = WaitingCopies()
         self._witnessed: Sequence[int] = ()
         # The gap whose end depends on the arrival of the next message.
@@ -109,11 +124,6 @@ class Partition:
         """
         return self._replica.dead_records >= DEAD_LIMIT or self._copies.full or self._cells.full
 
-    @property
-    def base(self) -> Head:
-        """The winning head that the next flush continues."""
-        return self.flushes.base
-
     def ingest(
         self,
         records: Sequence[tuple[int, bytes | None]],
@@ -138,13 +148,14 @@ class Partition:
         classified = self._classify(records, arrived)
         # 2. Copy late and rejected reports. An error from here on leaves a batch half counted.
         torn, self._torn = self._torn, True
-        self._copies.add(make_copies(context, self.partition, records, classified))
+        if not classified.all_counted:
+            self._copies.add(make_copies(context, self.partition, records, classified))
         # 3. Count.
         work, gap, self._open_gap = self.work, self._open_gap, None
         if gap is not None:
             work = bound_gap(context, work, gap, arrived, now_ms=now_ms)
         work = count(self._cells, work, classified)
-        self.flushes.delays += Delays.of(classified, pane_ms=context.window.pane_ms)
+        self._delays += Delays.of(classified, pane_ms=context.window.pane_ms)
         self._witnessed = classified.witnessed
         # 4. Move the head in memory past these messages.
         own = len(records) > classified.batch.passed
@@ -247,58 +258,95 @@ class Partition:
         heads = seen.heads
         if len(heads) < known_partitions:
             return
-        self.work, switched = self._format.look(self.work, heads, now_ms=now_ms)
-        self._changed |= switched
+        # 1. A state in an older format moves on when all owners read a newer one.
+        if self.work.format < max(self.work.reads, heads[0].format):
+            self._follow_formats(heads, now_ms)
+        # 2. Time passes without reports: the partition is idle, or ordered to close panes.
         before, window = self.work, self._context.window
         idle = window.idle_ms is not None and self._is_idle(window.idle_ms, now_ms)
         self.work = self._clock.advance(before, seen, controls, idle=idle, now_ms=now_ms)
+        # 3. Partition 0 stores what all have closed; the others leave to it what it has stored.
         if self.partition == 0:
             self._decide(replicas, heads)
             if len(heads) >= self.work.partitions and self._context.minimum > 1:
                 self._changed |= self._releases.look(replicas, self.work, now_ms=now_ms)
         else:
             # An owner that has not closed these panes itself is no longer the owner.
-            handed_over = min(heads[0].gathered, self.flushes.base.closed)
+            handed_over = min(heads[0].gathered, self.base.closed)
             if handed_over > self.work.gathered:
                 self.work = hand_over(self._cells, self.work, handed_over)
-        # A pane is kept until its retention is over and all its windows are published.
+        # 4. A pane is kept until its retention is over and all its windows are published.
         kept = min(window.expired(self.work.clock), heads[0].published * window.hop_panes)
         if kept > self.work.expired:
             self.work = expire(self._cells, self.work, kept)
-        # An idle partition writes a head only when a pane closes. If two groups own it, each would
-        # displace the other for ever; so the one that reads more waits for longer than a proof of
-        # idleness takes.
-        now, said = self.work, self.flushes.flight or self.flushes.base
-        undisturbed_ms = self._context.switch_ms + (window.idle_ms or 0)
-        if reads_more(said, now):
-            self._changed |= self._probes.last_for(undisturbed_ms, now_ms=now_ms)
+        # 5. Time alone is not worth a flush, unless a pane closes or the partition becomes idle.
+        now, said = self.work, self.flight or self.base
         if now is not before:
             moved = replace(
                 before, clock=now.clock, expired=now.expired, gathered=now.gathered, idle=now.idle
             )
             self._changed |= now != moved or (now.idle and not said.idle)
 
+    def _follow_formats(self, heads: Sequence[Head], now_ms: int) -> None:
+        """Take on a newer format (rule 14), and say so if this owner reads more than was said."""
+        self.work, switched = self._format.look(self.work, heads, now_ms=now_ms)
+        self._changed |= switched
+        # An idle partition writes a head only when a pane closes. If two groups own it, each would
+        # displace the other for ever; so the one that reads more waits for longer than a proof of
+        # idleness takes.
+        if reads_more(self.flight or self.base, self.work):
+            undisturbed_ms = self._context.switch_ms + (self._context.window.idle_ms or 0)
+            self._changed |= self._probes.last_for(undisturbed_ms, now_ms=now_ms)
+
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         self.work = store_finals(self._context, self._cells, self.work, replicas, heads)
 
     def flush(self) -> Flush | None:
-        """Return what to send; None if nothing has changed, or a flush is in flight."""
-        if self._torn or self.flushes.flight is not None or not self._changed:
+        """Return what to send (steps 1 and 2); None if nothing has changed, or one is in flight."""
+        if self._torn or self.flight is not None or not self._changed:
             return None
         self._changed = False
+        epoch, seq = self.epoch, self.base.seq + 1
+        cells, lineage = self._cells.flush(self.work.closed, self.base.lineage, seq)
         copies, self._copies = tuple(self._copies.queued), WaitingCopies()
-        return self.flushes.start(self.work, self._cells, copies)
+        self._sent_delays, self._delays = self._delays, Delays()
+        self.flight = replace(self.work, epoch=epoch, seq=seq, lineage=lineage)
+        return Flush(
+            copies=copies,
+            cells=tuple(
+                (encode_key(self._prefix, Key(name, epoch, seq)), value) for name, value in cells
+            ),
+            head=(encode_key(self._prefix, Key(HEAD, epoch, seq)), encode_head(self.flight)),
+        )
 
     def settle(self) -> Settled:
-        """Return who won, as our own replica shows it; after LOST this object must be dropped."""
-        return Settled.LOST if self._torn else self.flushes.settle(self._replica.head)
+        """Return who won (steps 3 and 4), by our own replica; after LOST, drop this object."""
+        seen, before, won = self._replica.head, self.base, self.flight
+        if self._torn:
+            return Settled.LOST
+        if seen is None or seen.seq <= before.seq:
+            return Settled.WAITING
+        if won is None or (seen.epoch, seen.seq) != (won.epoch, won.seq):
+            return Settled.LOST
+        self.base, self.flight = won, None
+        rejected = Counter(won.rejected)
+        rejected.subtract(before.rejected)
+        self.outcome = Outcome(
+            counted=won.n - before.n,
+            late=won.late - before.late,
+            rejected={reason: count for reason, count in rejected.items() if count},
+            lost_offsets=won.lost - before.lost,
+            delays=self._sent_delays,
+            switched=won.format if before.seq and won.format > before.format else None,
+        )
+        return Settled.WON
 
     def publications(self) -> list[Publication]:
         """Return the finals that a winning head has stored and that are not marked published.
 
         Only partition 0 has any. Call `mark_published` when all of them have been sent.
         """
-        self._offered = self.flushes.base.final
+        self._offered = self.base.final
         if self._offered <= self.work.published:
             return []
         finals = self._cells.finals(self.work.published, self._offered)

@@ -15,12 +15,13 @@ partition.
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ldpstream.agents.partition.answers import expired
 from ldpstream.agents.partition.owned import OwnedCells
-from ldpstream.agents.state.cells import Release, sum_chunks
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.encoding import sum_chunks
+from ldpstream.agents.state.parts import Release
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.view import expired
 
 _END: Final = 1 << 62
 _NOTHING: Final = Release(0, 0, {})
@@ -112,7 +113,7 @@ def _take(replicas: Sequence[Replica], pane: int, counted: Mapping[int, int]) ->
     for replica in replicas:
         for name in replica.names(pane):
             if name.kind == "count":
-                cell = replica.cells[name]
-                chunks.setdefault(name.chunk, []).append((cell.key, cell.value))
+                found = replica.cells[name].key, replica.value(name)
+                chunks.setdefault(name.chunk, []).append(found)
     total = sum(replica.totals(pane).sum for replica in replicas)
     return Candidate(Release(sum(counted.values()), total, dict(counted)), chunks)

@@ -15,8 +15,9 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.partition.clock import Control, SeenHeads, merge_oldest, outstanding
+from ldpstream.agents.partition.closing import SeenHeads
 from ldpstream.agents.partition.flushes import Outcome, Settled
+from ldpstream.agents.partition.orders import Control, merge_oldest, outstanding
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from ldpstream.agents.pipeline.loading import Loader, Rivals, waits_for

@@ -155,9 +155,9 @@ class InFlightFlushes:
                     held.read.clear()
                     await held.read.wait()
             if settled is Settled.WON:
-                assert held.state.flushes.outcome is not None
+                assert held.state.outcome is not None
                 seconds = time.monotonic() - held.flushed
-                self.owner.won(held, held.state.flushes.outcome, seconds)
+                self.owner.won(held, held.state.outcome, seconds)
                 self._complaints.over(held.partition)
             else:
                 self.owner.lost(held)

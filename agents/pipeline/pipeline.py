@@ -22,7 +22,7 @@ from ldpstream.agents.kafka.offsets import replayed
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.clock import ControlError, decode_control
+from ldpstream.agents.partition.orders import ControlError, decode_control
 from ldpstream.agents.pipeline.contexts import make_context, source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import Services

@@ -20,8 +20,9 @@ from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.served.clock import WorkerClock
-from ldpstream.agents.state.records import HEAD, Key, encode_key, state_prefix
-from ldpstream.agents.state.shown import DEAD_LIMIT
+from ldpstream.agents.state.encoding import encode_key, state_prefix
+from ldpstream.agents.state.records import HEAD, Key
+from ldpstream.agents.state.replica import DEAD_LIMIT
 
 TICK_SECONDS: Final = 0.1
 _MOST_TICK_SECONDS: Final = 0.5

@@ -20,7 +20,7 @@ import numpy as np
 from aiokafka import TopicPartition
 
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.batch import Arrivals
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.intake import SHORT_SECONDS, Intake, OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader

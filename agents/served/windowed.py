@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import behind, totals, windows
+from ldpstream.agents.state.view import behind, totals
 from ldpstream.mechanisms.base.times import format_time
 
 

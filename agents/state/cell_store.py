@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from ldpstream.agents.state.records import Name
+from ldpstream.agents.state.windows import Name
 
 
 class StoreError(RuntimeError):
@@ -38,19 +38,11 @@ class CellRecord(NamedTuple):
     seq: int
     start: bytes
     size_bytes: int
-    store: "CellStore | None"
 
     @property
     def held(self) -> KeptValue:
         """The part of its value in memory, as its store knows it."""
         return KeptValue(self.start, self.size_bytes)
-
-    @property
-    def value(self) -> bytes:
-        """The whole value, which `ldpstream.agents.state.cells` decodes."""
-        if self.store is None or len(self.start) == self.size_bytes:
-            return self.start
-        return self.store.value(self.key, self.held)
 
 
 class HeadRecord(NamedTuple):

@@ -40,7 +40,7 @@ class WindowTotals:
     """Exact totals of a span `[start_ms, end_ms)` of whole panes, over all partitions.
 
     - `window` is the span that the totals stand for, None if it is exactly the requested span
-      (`ldpstream.agents.partition.answers`).
+      (`ldpstream.agents.state.view`).
     - `withheld`: nothing but `n` may be disclosed.
     - `statistic` is the mechanism's, int64 of shape `(statistic_size,)`, of the `n` counted
       reports.
@@ -83,7 +83,7 @@ class Context:
     - `gap_ms` is the longest time between two end-of-log probes, and the greatest age of the last,
       for a partition to be idle.
     - `minimum` above 1: answers are sums of parts with at least this many reports
-      (`ldpstream.agents.partition.answers`), and those of open panes advance at most every
+      (`ldpstream.agents.state.view`), and those of open panes advance at most every
       `release_ms`; None: they hold nothing of open panes.
     - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
       merged (`ldpstream.agents.state.blocks`).

@@ -10,16 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.records import (
-    HEAD,
-    Head,
-    RecordError,
+from ldpstream.agents.state.encoding import (
     decode_head,
     decode_key,
     state_fingerprint,
     state_prefix,
     state_windows,
 )
+from ldpstream.agents.state.records import HEAD, Head, RecordError
 from ldpstream.agents.state.windows import NEVER
 
 _NONE: Final = Head()

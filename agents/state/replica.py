@@ -1,75 +1,28 @@
-"""Read one partition's changelog and evaluate its records at the end of the log.
+"""A partition's changelog as its readers and its owner use it: a copy of the state in memory.
 
-Rule 5. A reader evaluates records only when it has reached the log's end (the high watermark of its
-last fetch), because in the middle of the log compaction can show a head that never won. In between
-it keeps showing the state of the last evaluation.
-
-Rules 2 and 3. Of the heads with one seq the first in the log wins, and the winner of the largest
-seq is the state. A cell is valid if its seq is not above the seq that the head's lineage names for
-its epoch. Of the valid cells of one name, the one with the largest seq is the value. Cells of panes
-below the head's `expired`, tokens of closed panes and counts that partition 0 stores are not part
-of the state.
-
-Rule 9. A record that can never again be part of the state is dead, and owners delete it. An
-evaluation costs what was read since the last one, not what the state holds: a cell with a seq above
-the head's waits undecided, and once the head has passed it, it is live or dead for good.
+It can continue from what a local store kept, says which records to delete, and which other states
+it has met in the log.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from typing import Final
 
-from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, KeptValue
-from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.others import OtherStates
-from ldpstream.agents.state.panes import Firsts
-from ldpstream.agents.state.records import (
-    HEAD,
-    VERSION_BYTE,
-    Head,
-    Key,
-    RecordError,
-    decode_head,
-    decode_key,
-    head_prefix,
-    state_prefix,
-)
-from ldpstream.agents.state.shown import Shown
+from ldpstream.agents.state.cell_store import CellStore
+from ldpstream.agents.state.encoding import decode_head, decode_key
+from ldpstream.agents.state.evaluation import Evaluation
+from ldpstream.agents.state.parts import Parts, Release, decode_release
+from ldpstream.agents.state.records import HEAD, Head, Key
+from ldpstream.agents.state.windows import NEVER, Name
+
+DEAD_LIMIT: Final = 40_000
+"""With this many records to delete, ingesting pauses: each takes memory until it is deleted, and a
+flush leaves as many dead records as it writes."""
 
 
-class Replica(Shown):
-    """The state of one partition of a collection, read from its changelog.
-
-    What it shows changes only in `read`. `broken` is the error after which nothing of that can be
-    trusted, None if there was none.
-    """
-
-    def __init__(self, context: Context, partition: int) -> None:
-        super().__init__(context.window, partition)
-        self._context = context
-        self._prefix = state_prefix(context)
-        self._head_prefix = head_prefix(self._prefix)
-        self._one_report = context.spec.one_report is not None
-        self._store: CellStore | None = None
-        self._begin()
-
-    def _begin(self) -> None:
-        """Reset everything."""
-        self._show_nothing()
-        # As of the last evaluation, possibly by an earlier process.
-        self._last: Head | None = None
-        self._winner: HeadRecord | None = None
-        # Every key in the log up to the last evaluation; None: a head, or dead.
-        self._keys: dict[bytes, CellRecord | None] = {}
-        # What has left the state with the last evaluation.
-        self._firsts: Firsts | None = None
-        # Epoch and seq of the last cell read.
-        self._numbers = 0, 0
-        self._undecided: dict[int, dict[bytes, CellRecord]] = {}
-        # Read since then: (offset, value), or None for the deletion of a known key.
-        self._staged: dict[bytes, tuple[int, KeptValue] | None] = {}
-        # Died in this evaluation.
-        self._buried: list[bytes] = []
-        self.broken: RecordError | None = None
-        self._others = OtherStates(self._context)
+class Replica(Evaluation):
+    """The state of one partition of a collection, read from its changelog."""
 
     def resume(self, store: CellStore) -> int:
         """Keep values in a store from now on, and continue from its contents.
@@ -121,136 +74,49 @@ class Replica(Shown):
         """Active states of our spec with other windows: `(size, hop)` in ms to their last seq."""
         return self._others.rivals()
 
-    def read(
-        self, records: Sequence[tuple[int, bytes, bytes | None]], *, position: int, end: int
-    ) -> bool:
-        """Take in the records of a fetch: `(offset, key, value or None)`, offsets ascending.
+    @property
+    def size_bytes(self) -> int:
+        """Total length of the values of all live cells."""
+        return 0 if self.head is None else self._live.size_bytes
 
-        `position` is the offset after them and `end` the high watermark of the fetch. Returns
-        whether the end was reached and the records were evaluated.
+    def all_panes(self) -> list[int]:
+        """Return all panes that may have totals, in order."""
+        return self.panes(NEVER, -NEVER)
 
-        Raises:
-            RecordError: for a record of an unknown format, or a pane that does not add up. Every
-            later call raises it again, since nothing after it can be trusted.
+    @property
+    def parts(self) -> Parts:
+        """Partition 0's unexpired parts; empty until the end of the log has been reached."""
+        return Parts() if self.head is None else self._live.parts
+
+    def released(self, first: int, end: int) -> list[tuple[int, Release]]:
+        """Return the releases of panes in `[first, end)`, as `(pane, release)` in order."""
+        found = []
+        for pane in [] if self.head is None else self._live.index.between(first, end, "release"):
+            name = Name("release", pane)
+            if name in self.cells:
+                found.append((pane, decode_release(self.value(name))))
+        return found
+
+    def released_chunks(self, pane: int) -> list[tuple[int, bytes]]:
+        """Return the chunks of a release's statistic, as `(number, value)`."""
+        names = (name for name in self._live.index.names(pane, "open") if name.kind == "open")
+        return [(name.chunk, self.value(name)) for name in names]
+
+    @property
+    def dead_records(self) -> int:
+        """How many keys `dead` returns."""
+        return len(self._dead)
+
+    def dead(self, most: int | None = None, but: AbstractSet[bytes] = frozenset()) -> list[bytes]:
+        """Return the keys of dead records whose deletion has not been read yet.
+
+        Dead are lost, superseded and expired records.
+
+        Returns at most `most`, those dead longest first, without those in `but`. Deleting a key
+        twice, late or never does no harm.
         """
-        if self.broken is not None:
-            raise self.broken
-        # 1. Records are held back until the end of the log; the first record of a key counts.
-        for offset, key, value in records:
-            if not key.startswith(self._prefix) and key.startswith(VERSION_BYTE):
-                self._others.note(key, value, since=self.head is not None)
-                continue
-            known = key in self._keys or key in self._staged
-            if value is None and known:
-                self._staged[key] = None
-            elif value is not None and (not known or self._staged.get(key, value) is None):
-                held, store = KeptValue(value, len(value)), self._store
-                if store is not None and not key.startswith(self._head_prefix):
-                    held = store.keep(key, value)
-                self._staged[key] = offset, held
-        if position < end:
-            return False
-        # 2. There they are evaluated together.
-        if self._staged or self.head is None:
-            try:
-                self._evaluate(position)
-            except RecordError as error:
-                self.broken = error
-                raise
-        return True
+        return list(islice((key for key in self._dead if key not in but), most))
 
-    def _evaluate(self, position: int) -> None:
-        # 1. Deletions take effect; cells wait for the head that decides about them.
-        staged, self._staged, self._buried = self._staged, {}, []
-        heads = []
-        for data, read in staged.items():
-            if data in self._keys:
-                self._forget(data)
-            if read is None:
-                continue
-            key = decode_key(self._prefix, data)
-            assert key is not None
-            offset, held = read
-            if key.name == HEAD:
-                heads.append(HeadRecord(data, key.epoch, key.seq, offset, held.start))
-            else:
-                cell = self._keys[data] = self._cell(data, key, held)
-                self._undecided.setdefault(key.seq, {})[data] = cell
-        # 2. The winner of the largest seq decides which cells are live.
-        head = self._elect(heads)
-        firsts = self._live.firsts(head)
-        for seq in [seq for seq in self._undecided if seq <= head.seq]:
-            for cell in self._undecided.pop(seq).values():
-                self._decide(cell, head, firsts)
-        if firsts != self._firsts:
-            for cell in self._live.pop_gone(firsts):
-                self._bury(cell.key)
-            self._firsts = firsts
-        # 3. What is live adds up, or nothing of it is shown.
-        self._live.check(head, one_report=self._one_report)
-        if self._store is not None:
-            changed = dict.fromkeys((*staged, *self._buried))
-            self._commit(self._store, position, changed)
-        self.head = self._last = head
-
-    def _commit(self, store: CellStore, position: int, changed: dict[bytes, None]) -> None:
-        if self._winner is not None:
-            changed.pop(self._winner.key, None)
-        store.commit(position, self._winner, changed, self._keys)
-
-    def _cell(self, data: bytes, key: Key, held: KeptValue) -> CellRecord:
-        """Return a cell, sharing its numbers with the previous one: most are of the same flush."""
-        epoch, seq = self._numbers
-        epoch = epoch if epoch == key.epoch else key.epoch
-        seq = seq if seq == key.seq else key.seq
-        self._numbers = epoch, seq
-        return CellRecord(data, key.name, epoch, seq, *held, self._store)
-
-    def _elect(self, heads: list[HeadRecord]) -> Head:
-        """Return the winner among the heads read and the previous one; the others are dead."""
-        before = self._winner
-        for head in heads:
-            self._keys[head.key] = None
-            winner = self._winner
-            if winner is None:
-                self._winner = head
-            elif (head.seq, -head.offset) > (winner.seq, -winner.offset):
-                self._winner = head
-                self._bury(winner.key)
-            else:
-                self._bury(head.key)
-        if self._winner is None:
-            return Head()
-        if self._winner is before and self._last is not None:
-            return self._last
-        _, epoch, seq, _, value = self._winner
-        return decode_head(Key(HEAD, epoch, seq), value)
-
-    def _decide(self, cell: CellRecord, head: Head, firsts: Firsts) -> None:
-        """Make a cell live or dead, once the head has passed it."""
-        live = self._live.by_name.get(cell.name)
-        if (
-            cell.seq > head.lineage.get(cell.epoch, -1)
-            or not self._live.index.holds(cell.name, firsts)
-            or (live is not None and live.seq > cell.seq)
-        ):
-            self._bury(cell.key)
-            return
-        if live is not None:
-            self._bury(self._live.remove(cell.name).key)
-        self._live.add(cell)
-
-    def _bury(self, key: bytes) -> None:
-        """Drop a dead record's value and keep its key until its deletion has been read."""
-        self._keys[key] = self._dead[key] = None
-        self._buried.append(key)
-
-    def _forget(self, key: bytes) -> None:
-        self._dead.pop(key, None)
-        if self._winner is not None and self._winner.key == key:
-            self._winner = None
-        cell = self._keys.pop(key)
-        if cell is None:
-            return
-        if self._undecided.get(cell.seq, {}).pop(key, None) is None:
-            self._live.remove(cell.name)
+    def still_dead(self, keys: AbstractSet[bytes]) -> set[bytes]:
+        """Return those of these keys that are dead and whose deletion has not been read yet."""
+        return {key for key in keys if key in self._dead}

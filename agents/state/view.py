@@ -1,4 +1,4 @@
-"""Add up all partitions' replicas to the exact totals of any span of whole panes.
+"""Answer for any span of whole panes: the exact totals over all partitions that may be disclosed.
 
 Any worker can answer, whichever partitions it owns, because it has replicas of all of them.
 
@@ -18,18 +18,35 @@ Rule 13: a closed pane is stored once, by partition 0, whatever the number of pa
 5. The owner of an added partition starts with all gathered panes closed (rule 6).
 
 With a single partition nothing is gathered: what it counts is stored once anyway.
+
+With `minimum` above 1, closed panes are grouped into *parts*, and an answer has all reports of a
+part or none. Parts do not overlap, each holds at least `minimum` reports, and none ever changes, so
+no combination of answers isolates fewer reports.
+
+1. The owner of partition 0 groups the panes that are closed in every partition's winning head, in
+   order: a part ends with the first pane at which the reports since the last part reach the minimum
+   (`store_parts` in `ldpstream.agents.partition.closing`). The panes after the last part are
+   *pending*. Empty panes belong to no part.
+2. An answer covers the smallest union of parts that contains the span, so it may cover a wider span
+   than the one requested. Panes in no part yet contribute what has been released of them
+   (`ldpstream.agents.partition.releases`), unless the answer is final: a final answer is withheld
+   if the span has pending panes.
+3. Each partition drops expired panes by its own clock. A part is dropped as a whole, with the first
+   of its panes that any partition has dropped; panes still pending then never appear in an answer.
 """
 
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import numpy as np
 
 from ldpstream.agents.state.blocks import add_parts
-from ldpstream.agents.state.cells import add_chunks
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.encoding import add_chunks
+from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, Lost, WindowSpec, lost
 from ldpstream.mechanisms.interface.mechanism import Statistic
@@ -37,22 +54,6 @@ from ldpstream.mechanisms.interface.mechanism import Statistic
 
 class BehindError(RuntimeError):
     """A replica has not yet read what another one refers to; retry in a moment."""
-
-
-@dataclass(frozen=True)
-class WindowInfo:
-    """A window that has reports, counted or late, or that may have lost all of them.
-
-    `start_ms` and `end_ms` are epoch ms.
-    """
-
-    start_ms: int
-    end_ms: int
-    n: int
-    late: int
-    final: bool
-    published: bool
-    lost: Lost = NOTHING_LOST
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,6 +76,37 @@ class Snapshot:
     part_ends: tuple[int, ...] = ()
 
 
+def answer(
+    context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
+) -> Snapshot:
+    """Return what may be disclosed about `[start_ms, end_ms)` at this moment.
+
+    All replicas must have reached their log's end. `final` says that all panes of the span are
+    closed in every partition.
+
+    Raises:
+        ValueError: if the span is empty, or begins or ends within a pane.
+        BehindError: if a replica is behind another one.
+    """
+    if context.minimum <= 1:
+        return snapshot(context, replicas, start_ms, end_ms)
+    found = panes_between(context, start_ms, end_ms)
+    return _answer(
+        context, replicas, replicas[0].parts.touching(found.start, found.stop), found, final
+    )
+
+
+def final_totals(
+    context: Context, replicas: Sequence[Replica], parts: Parts, start_ms: int, end_ms: int
+) -> WindowTotals:
+    """Return the totals of a window's final, from the parts that end no later than the window."""
+    if context.minimum <= 1:
+        return add_up(context, snapshot(context, replicas, start_ms, end_ms))
+    found = panes_between(context, start_ms, end_ms)
+    ended = [p for p in parts.touching(found.start, found.stop) if p.end <= found.stop]
+    return add_up(context, _answer(context, replicas, ended, found, final=True))
+
+
 def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int) -> Snapshot:
     """Return what `[start_ms, end_ms)` holds over all partitions; `add_up` may run in any thread.
 
@@ -84,10 +116,8 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
         ValueError: if the span is empty, or begins or ends within a pane.
         BehindError: if a replica is behind another one.
     """
-    pane_ms = context.window.pane_ms
-    if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
-        raise ValueError(f"expected a span of whole panes of {pane_ms} ms")
-    first, end = start_ms // pane_ms, end_ms // pane_ms
+    panes = panes_between(context, start_ms, end_ms)
+    first, end = panes.start, panes.stop
     own = check_between(replicas, first, end)
     chunks: list[tuple[int, bytes]] = []
     n = late = rejected = 0
@@ -138,61 +168,87 @@ def totals(
     return add_up(context, snapshot(context, replicas, start_ms, end_ms))
 
 
-def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
-    """Return all unexpired windows with reports, in order.
+def _answer(
+    context: Context, replicas: Sequence[Replica], parts: Sequence[Part], asked: range, final: bool
+) -> Snapshot:
+    """Return the sum of parts, each of which has panes in `asked`, and of releases."""
+    pane_ms = context.window.pane_ms
+    first, end = asked.start, asked.stop
+    if parts:
+        first, end = min(first, parts[0].first), max(end, parts[-1].end)
+    by_pane = reports_by_pane(replicas, asked.start, asked.stop)
+    gone = first < expired(replicas)
+    chunks: list[tuple[int, bytes]] = []
+    part_ends = []
+    n = 0
+    whole = final or not context.tells_of_open
+    if not gone and not (final and _pending(by_pane, parts)):
+        for part in parts:
+            found = snapshot(context, replicas, part.first * pane_ms, part.end * pane_ms)
+            if found.n != part.n:
+                raise BehindError
+            n += part.n
+            chunks += found.chunks
+            part_ends.append(len(chunks))
+        for pane, release in () if whole else replicas[0].released(asked.start, asked.stop):
+            n += release.n
+            chunks += replicas[0].released_chunks(pane)
+    if not n:
+        first, end = asked.start, asked.stop
+    window = asked.start * pane_ms, asked.stop * pane_ms
+    return Snapshot(
+        start_ms=first * pane_ms,
+        end_ms=end * pane_ms,
+        chunks=tuple(chunks),
+        part_ends=tuple(part_ends),
+        n=n or by_pane.total(),
+        late=sum(
+            replica.totals(pane).late for replica in replicas for pane in replica.panes(first, end)
+        ),
+        rejected=sum(
+            sum(replica.head.rejected.values()) for replica in replicas if replica.head is not None
+        ),
+        withheld=not n,
+        lost=lost_between(replicas, first, end),
+        window=None if (first, end) == (asked.start, asked.stop) else window,
+    )
 
-    A window is `final` once partition 0 has decided it, and `published` once that is recorded.
+
+def _pending(by_pane: Mapping[int, int], parts: Sequence[Part]) -> bool:
+    """Return whether a pane with reports is in none of the parts, both in order."""
+    ends = [part.end for part in parts]
+    for pane in by_pane:
+        at = bisect_right(ends, pane)
+        if at == len(parts) or pane < parts[at].first:
+            return True
+    return False
+
+
+def panes_between(context: Context, start_ms: int, end_ms: int) -> range:
+    """Return the panes of `[start_ms, end_ms)`.
 
     Raises:
-        BehindError: if a replica is behind another one.
+        ValueError: if the span is empty, or begins or ends within a pane.
     """
-    window = context.window
-    own = check_between(replicas, NEVER, -NEVER)
-    n_late: dict[int, tuple[int, int]] = {}
-    for replica in replicas:
-        for pane in replica.all_panes():
-            n, late = n_late.get(pane, (0, 0))
-            pane_totals = replica.totals(pane)
-            more = 0 if replica.partition and pane < own else pane_totals.n
-            if more or pane_totals.late:
-                n_late[pane] = n + more, late + pane_totals.late
-        closed = NEVER if replica.head is None else replica.head.closed
-        for pane in lost_panes((replica,), NEVER, closed):
-            n_late.setdefault(pane, (0, 0))
-    gaps = [() if replica.head is None else replica.head.gaps for replica in replicas]
-    panes = sorted(n_late)
-    head = replicas[0].head if replicas else None
-    final, published = (NEVER, NEVER) if head is None else (head.final, head.published)
-    sums_n = [0, *accumulate(n_late[pane][0] for pane in panes)]
-    sums_late = [0, *accumulate(n_late[pane][1] for pane in panes)]
-    found, first, end = [], 0, 0
-    for number in windows_with(window, panes):
-        held = window.panes(number)
-        while first < len(panes) and panes[first] < held.start:
-            first += 1
-        while end < len(panes) and panes[end] < held.stop:
-            end += 1
-        start_ms, end_ms = window.span(number)
-        found.append(
-            WindowInfo(
-                start_ms,
-                end_ms,
-                sums_n[end] - sums_n[first],
-                sums_late[end] - sums_late[first],
-                final=number < final,
-                published=number < published,
-                lost=lost(gaps, held.start, held.stop),
-            )
-        )
-    return found
+    pane_ms = context.window.pane_ms
+    if end_ms <= start_ms or start_ms % pane_ms or end_ms % pane_ms:
+        raise ValueError(f"expected a span of whole panes of {pane_ms} ms")
+    return range(start_ms // pane_ms, end_ms // pane_ms)
 
 
-def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
-    """Yield the windows, from `first` on, that contain any of these panes (in order)."""
-    for pane in panes:
-        holding = window.windows(pane)
-        yield from range(max(holding.start, first), holding.stop)
-        first = max(first, holding.stop)
+def first_kept(context: Context, replicas: Sequence[Replica]) -> int:
+    """Return the first pane from which on all data is complete; all replicas have a head."""
+    first = expired(replicas)
+    if context.minimum > 1:
+        for part in replicas[0].parts.touching(first, first + 1):
+            if part.first < first:
+                return part.end
+    return first
+
+
+def expired(replicas: Iterable[Replica]) -> int:
+    """Return the first pane that no partition has dropped; at least one replica has a head."""
+    return max(replica.head.expired for replica in replicas if replica.head is not None)
 
 
 def behind(replicas: Sequence[Replica]) -> range:
@@ -231,6 +287,16 @@ def counted(replicas: Iterable[Replica], first: int, end: int) -> Counter[int]:
     return found
 
 
+def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counter[int]:
+    """Return by pane the reports that all partitions have counted in the panes `[first, end)`.
+
+    Raises:
+        BehindError: if a replica is behind another one.
+    """
+    own = check_between(replicas, first, end)
+    return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
+
+
 def lost_between(replicas: Iterable[Replica], first: int, end: int) -> Lost:
     """Return what retention deleted unread that may have belonged to the panes `[first, end)`."""
     return lost(
@@ -249,18 +315,9 @@ def lost_panes(replicas: Iterable[Replica], first: int, end: int) -> set[int]:
     }
 
 
-def stored_finals(context: Context, replica: Replica, after: int) -> list[int]:
-    """Return the windows above `after` that have a stored final, in order; NEVER is below all.
-
-    `replica` is that of partition 0, which keeps them.
-    """
-    window, final = context.window, NEVER if replica.head is None else replica.head.final
-    if final == NEVER:
-        return []
-    first = NEVER if after == NEVER else window.first_pane(after + 1)
-    names = (
-        name
-        for pane in replica.panes(first, window.first_pane(final))
-        for name in replica.names(pane)
-    )
-    return [name.number for name in names if name.kind == "final" and name.number > after]
+def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
+    """Yield the windows, from `first` on, that contain any of these panes (in order)."""
+    for pane in panes:
+        holding = window.windows(pane)
+        yield from range(max(holding.start, first), holding.stop)
+        first = max(first, holding.stop)

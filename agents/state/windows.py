@@ -1,4 +1,4 @@
-"""Windows of event time, and the panes that they consist of.
+"""Windows of event time, the panes that they consist of, and what is stored by pane.
 
 Windows are `[start, end)`, aligned to the UTC epoch: window number `i` is
 `[i * hop, i * hop + size)`. State is kept by pane, whose length is the greatest common divisor of
@@ -16,11 +16,12 @@ before the first remaining record could have been in. A head keeps such *gaps* a
 panes, and every document about an affected pane reports them.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from heapq import heappop, heappush
 from math import gcd
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
@@ -30,6 +31,11 @@ GAPS_LIMIT: Final = 8
 """The most gaps in a head; with more, the two nearest are merged."""
 _LISTED_PANES: Final = 1_000
 """Only the first panes of a gap, this many, get documents if nothing else is left of them."""
+_FEW_NAMES: Final = 8
+"""Up to this many names of a pane are a tuple: most panes have two or three."""
+_KEPT: Final = 0
+Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late"]
+_LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2, "late": 3}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,3 +201,93 @@ def lost(gaps_by_partition: Iterable[Sequence[Gap]], first: int, end: int) -> Lo
         sum(gap.offsets for gap in gaps if gap.meets(first, end)) for gaps in gaps_by_partition
     ]
     return Lost(sum(offsets), tuple(p for p, missing in enumerate(offsets) if missing))
+
+
+class Name(NamedTuple):
+    """What a record is about; `number` is a pane, for a final its window, for the head 0.
+
+    - `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the content of a
+      window's final; `token`, a chunk of the tokens counted in an open pane; `late`, how many
+      reports came late for a pane whose counts partition 0 stores;
+    - with `minimum`, in partition 0 only: `part`, panes of which answers hold all or none, whose
+      last one is the number; `release`, what answers may hold of a pane that is in no part yet;
+      `open`, a chunk of a release's statistic.
+    """
+
+    kind: Kind
+    number: int = 0
+    chunk: int = 0
+
+
+class Firsts(NamedTuple):
+    """The first pane of each lifetime whose cells have not left the state; NEVER: all are in it."""
+
+    kept: int = NEVER
+    tokens: int = NEVER
+    releases: int = NEVER
+    late: int = NEVER
+
+
+class PaneIndex:
+    """The names of cells by pane; a final belongs to its window's first pane.
+
+    Cells leave the state with their pane: tokens when it closes, releases when it is in a part, its
+    counts when partition 0 stores them, all others when it expires.
+    """
+
+    def __init__(self, window: WindowSpec) -> None:
+        self._hop_panes = window.hop_panes
+        # Tuples and dictionaries are ordered, so every process iterates in the same order.
+        self._names: tuple[dict[int, tuple[Name, ...] | dict[Name, None]], ...] = ({}, {}, {}, {})
+        self._order: tuple[list[int], ...] = ([], [], [], [])
+
+    def add(self, name: Name) -> None:
+        """Add a name; adding it again changes nothing."""
+        lifetime = _LIFETIMES.get(name.kind, _KEPT)
+        pane = name.number * self._hop_panes if name.kind == "final" else name.number
+        panes = self._names[lifetime]
+        names = panes.get(pane)
+        if names is None:
+            panes[pane] = (name,)
+            heappush(self._order[lifetime], pane)
+        elif isinstance(names, dict):
+            names[name] = None
+        elif name not in names:
+            more = (*names, name)
+            panes[pane] = more if len(more) <= _FEW_NAMES else dict.fromkeys(more)
+
+    def discard(self, name: Name) -> None:
+        """Remove a name if present."""
+        panes = self._names[_LIFETIMES.get(name.kind, _KEPT)]
+        pane = name.number * self._hop_panes if name.kind == "final" else name.number
+        names = panes.get(pane, ())
+        if isinstance(names, dict):
+            names.pop(name, None)
+        elif name in names:
+            panes[pane] = tuple(other for other in names if other != name)
+
+    def names(self, pane: int, kind: Kind = "n") -> Collection[Name]:
+        """Return the names of a pane that leave when those of this kind do."""
+        return self._names[_LIFETIMES.get(kind, _KEPT)].get(pane, ())
+
+    def between(self, first: int, end: int, *kinds: Kind) -> list[int]:
+        """Return the panes in `[first, end)` that may have names of these kinds, in order."""
+        found: set[int] = set()
+        for kind in kinds:
+            panes = self._names[_LIFETIMES.get(kind, _KEPT)]
+            few = end - first < len(panes)
+            found |= panes.keys() & range(first, end) if few else panes.keys()
+        return sorted(pane for pane in found if first <= pane < end)
+
+    def holds(self, name: Name, firsts: Firsts) -> bool:
+        """Return whether a cell has not left the state."""
+        pane = name.number * self._hop_panes if name.kind == "final" else name.number
+        return pane >= firsts[_LIFETIMES.get(name.kind, _KEPT)]
+
+    def pop_gone(self, firsts: Firsts) -> list[Name]:
+        """Remove and return the names that have left."""
+        gone: list[Name] = []
+        for panes, order, first in zip(self._names, self._order, firsts, strict=True):
+            while order and order[0] < first:
+                gone += panes.pop(heappop(order))
+        return gone

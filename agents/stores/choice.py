@@ -10,7 +10,8 @@ from aiokafka import TopicPartition
 from ldpstream.agents.config import CollectionConfig, WorkerConfig
 from ldpstream.agents.state.cell_store import CellStore, StoreError
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.records import RecordError, state_prefix
+from ldpstream.agents.state.encoding import state_prefix
+from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.replica import Replica
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from benchmarks.resilience.forged_broker import measure_on
-from ldpstream.agents.partition.arrival import Arrivals, Dates
+from ldpstream.agents.partition.arrival import Dates
+from ldpstream.agents.partition.batch import Arrivals
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica

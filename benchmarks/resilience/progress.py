@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tests.lab import Lab
 
-from ldpstream.agents.state.records import HEAD, decode_head, decode_key, state_prefix
+from ldpstream.agents.state.encoding import decode_head, decode_key, state_prefix
+from ldpstream.agents.state.records import HEAD
 
 Heads = Mapping[int, Sequence[tuple[int, float]]]
 """By partition, the offset that each winning head counts up to, and when it was stored, epoch s."""

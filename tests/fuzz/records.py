@@ -23,33 +23,27 @@ from ldpstream.agents.document.answers import (
 )
 from ldpstream.agents.http.estimates import read_body
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.partition.clock import Control, ControlError, decode_control, encode_control
+from ldpstream.agents.partition.orders import Control, ControlError, decode_control, encode_control
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.state.cells import (
+from ldpstream.agents.state.encoding import (
     Totals,
     decode_chunk,
-    decode_totals,
-    encode_chunk,
-    encode_totals,
-)
-from ldpstream.agents.state.packed import Packed, PackedError, decode_packed, encode_packed
-from ldpstream.agents.state.records import (
-    HEAD,
-    REASONS,
-    Head,
-    Key,
-    Name,
-    RecordError,
     decode_head,
     decode_key,
+    decode_totals,
+    encode_chunk,
     encode_head,
     encode_key,
+    encode_totals,
     state_prefix,
 )
+from ldpstream.agents.state.listing import windows
+from ldpstream.agents.state.packed import Packed, PackedError, decode_packed, encode_packed
+from ldpstream.agents.state.records import HEAD, REASONS, Head, Key, RecordError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
-from ldpstream.agents.state.view import add_up, snapshot, windows
-from ldpstream.agents.state.windows import NEVER, WindowSpec
+from ldpstream.agents.state.view import add_up, snapshot
+from ldpstream.agents.state.windows import NEVER, Name, WindowSpec
 from tests.fuzz.mutations import mutated, mutated_json
 from tests.packing import make_records
 from tests.stream.harness import Cluster, frame, make_context

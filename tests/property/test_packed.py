@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.batch import read_batch, read_records
+from ldpstream.agents.partition.batch import Arrivals, read_batch, read_records
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.packed_intake import Taken, take
 from ldpstream.agents.state.context import Context

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.agents.partition.clock import Control
-from ldpstream.agents.partition.finals import Publication
+from ldpstream.agents.partition.closing import Publication
 from ldpstream.agents.partition.flushes import Copy, Flush, Settled
+from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.records import Head

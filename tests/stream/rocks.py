@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ldpstream.agents.config import Config, load_config
-from ldpstream.agents.state.records import state_prefix
+from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
@@ -33,7 +33,7 @@ def read(replica: Replica, cluster: Cluster, *, start: int = 0) -> None:
 
 
 def shown(replica: Replica) -> object:
-    values = {name: (cell.key, cell.value) for name, cell in replica.cells.items()}
+    values = {name: (cell.key, replica.value(name)) for name, cell in replica.cells.items()}
     return replica.head, values, set(replica.dead()), replica.all_panes()
 
 

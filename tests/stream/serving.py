@@ -9,8 +9,9 @@ import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document.build import final_content
-from ldpstream.agents.partition.clock import Control, SeenHeads
+from ldpstream.agents.partition.closing import SeenHeads
 from ldpstream.agents.partition.flushes import Settled
+from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 from typing import cast
 
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.batch import Arrivals
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.intake import OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake

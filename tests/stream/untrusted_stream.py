@@ -7,7 +7,8 @@ from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from ldpstream.agents.partition.arrival import UNDATED, Arrivals
+from ldpstream.agents.partition.arrival import UNDATED
+from ldpstream.agents.partition.batch import Arrivals
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Record, SourceReader

@@ -32,7 +32,8 @@ from ldpstream.agents.kafka.topic_settings import (
     warn_of_timestamps,
 )
 from ldpstream.agents.pipeline.loading import differences
-from ldpstream.agents.state.records import RecordError, state_windows
+from ldpstream.agents.state.encoding import state_windows
+from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.stores.choice import why_no_store
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import count

@@ -8,7 +8,8 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.partition.arrival import Dates
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.agents.state.view import snapshot, windows
+from ldpstream.agents.state.listing import windows
+from ldpstream.agents.state.view import snapshot
 from ldpstream.agents.state.windows import GAPS_LIMIT, Gap, Lost, add_gap, lost
 from tests.property.configs import read, with_keys
 from tests.stream.harness import HOUR_MS, Cluster, make_context

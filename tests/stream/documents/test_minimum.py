@@ -4,12 +4,12 @@ from itertools import pairwise
 
 import pytest
 
-from ldpstream.agents.partition.answers import answer, make_parts
+from ldpstream.agents.partition.closing import make_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
-from ldpstream.agents.state.panes import Part, Parts
+from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import BehindError, Snapshot
+from ldpstream.agents.state.view import BehindError, Snapshot, answer
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.soak import seeds
 from tests.stream.harness import Cluster, frame, make_context
@@ -169,7 +169,7 @@ def test_a_release_holds_the_counts_of_each_partition():
     cluster.flush(0)
     behind = Replica(cluster.context, 1)
     behind.read([], position=0, end=0)
-    cells = OwnedCells(cluster.context, 9, cluster.head(), replicas[0].cells)
+    cells = OwnedCells(cluster.context, 9, cluster.head(), replicas[0])
     for seen, may in (([replicas[0], behind], False), (replicas, True)):
         releases = Releases(cluster.context, cells)
         assert not releases.look(seen, cluster.head(), now_ms=NOW_MS)

@@ -19,8 +19,8 @@ from ldpstream.agents.http import build_http
 from ldpstream.agents.http.computing import Job
 from ldpstream.agents.query.queries import Linear
 from ldpstream.agents.state.blocks import add_parts, merged_blocks
-from ldpstream.agents.state.cells import encode_chunk
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.agents.state.encoding import encode_chunk
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.terminal.tables import describe_merged
 from ldpstream.mechanisms.wire.spec import CollectionSpec

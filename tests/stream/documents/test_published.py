@@ -15,10 +15,10 @@ from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http.computing import ComputeQueues
 from ldpstream.agents.http.describe import describe_collection
 from ldpstream.agents.http.feed import Feed
-from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.privacy.central import TRUST
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.agents.state.view import answer
 from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, configured_modes, invoke
 from tests.stream.simulation import curious

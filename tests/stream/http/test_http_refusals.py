@@ -8,7 +8,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.http import build_http
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, KeptValue, StoreError
-from ldpstream.agents.state.records import Name, RecordError
+from ldpstream.agents.state.records import RecordError
+from ldpstream.agents.state.windows import Name
 from tests.stream.asking import FIRST, Client, ask
 from tests.stream.serving import CITY, MINUTE_MS, RIDES, START_MS, Pipeline, serve_collections
 
@@ -181,13 +182,13 @@ class Lacking:
 async def test_a_store_that_lacks_a_value_is_reported_and_ends_events(
     client: Client, pipeline: Pipeline
 ) -> None:
-    cells = cast("dict[Name, CellRecord]", pipeline.collections["city"].replicas[0].cells)
+    replica = pipeline.collections["city"].replicas[0]
+    cells = cast("dict[Name, CellRecord]", replica.cells)
     assert cells
     for name, cell in cells.items():
         # The start of the value is in memory, and the rest in the store.
-        cells[name] = cell._replace(
-            size_bytes=cell.size_bytes + 1, store=cast("CellStore", Lacking())
-        )
+        cells[name] = cell._replace(size_bytes=cell.size_bytes + 1)
+    replica._store = cast("CellStore", Lacking())
     answer = await ask(client, "/api/collections/city/estimate", 503)
     assert answer["error"] == "the state cannot be read: the store lacks a value"
     events = await client.get("/api/collections/city/events")

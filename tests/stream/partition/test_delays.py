@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.flushes import DELAY_MS, LATENESS_MS, Delays, Outcome
+from ldpstream.agents.partition.batch import Arrivals
+from ldpstream.agents.partition.classify import DELAY_MS, LATENESS_MS, Delays
+from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import frame, loaded, make_context, settle
@@ -31,8 +32,8 @@ def taken(window: WindowSpec, *, n: int = 2_000) -> tuple[Partition, Delays]:
         arrived = Arrivals(arrived_ms[some], arrived_ms[some])
         part.ingest(list(enumerate(values, start)), now_ms=NOW_MS + 700_000, arrived=arrived)
     settle(replica, part)
-    assert part.flushes.outcome is not None
-    return part, part.flushes.outcome.delays
+    assert part.outcome is not None
+    return part, part.outcome.delays
 
 
 @pytest.mark.parametrize("grace_ms", [0, 1_000, 30_000, 300_000])
@@ -54,10 +55,8 @@ def test_delays_run_from_event_to_arrival_even_for_times_too_far_ahead():
     part.ingest(list(enumerate(values)), now_ms=NOW_MS)
     assert part.work.rejected["future"] == 1
     settle(replica, part)
-    assert part.flushes.outcome is not None
-    counts = dict(
-        zip((*DELAY_MS, None), part.flushes.outcome.delays.delay.counts.tolist(), strict=True)
-    )
+    assert part.outcome is not None
+    counts = dict(zip((*DELAY_MS, None), part.outcome.delays.delay.counts.tolist(), strict=True))
     assert {bound: n for bound, n in counts.items() if n} == {-5_000: 1, 0: 2, 100: 2}
 
 
@@ -70,11 +69,11 @@ def test_later_reports_belong_to_the_next_head():
     records = [(at, *record) for at, record in enumerate([*flush.cells, flush.head])]
     replica.read(records, position=len(records), end=len(records))
     part.settle()
-    outcome = part.flushes.outcome
+    outcome = part.outcome
     assert outcome is not None
     assert (outcome.counted, outcome.delays.lateness.counts.sum()) == (1, 1)
     settle(replica, part, start=99)
-    outcome = part.flushes.outcome
+    outcome = part.outcome
     assert outcome is not None
     assert (outcome.counted, outcome.delays.lateness.counts.sum()) == (2, 2)
 

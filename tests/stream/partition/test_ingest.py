@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.partition.arrival import Arrivals
-from ldpstream.agents.partition.batch import read_batch
+from ldpstream.agents.partition.batch import Arrivals, read_batch
 from ldpstream.agents.partition.classify import LATE, OUTCOMES, count
 from ldpstream.agents.partition.flushes import Copy, Settled
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.state.cells import decode_chunk
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.encoding import decode_chunk
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
@@ -61,10 +60,10 @@ def test_batches_get_the_fates_of_their_reports_one_by_one(
 def counted_by(context: Context, replica: Replica) -> tuple[Counter, Counter]:
     counts, totals = Counter(), Counter()
     size = context.spec.mechanism.statistic_size
-    for name, cell in replica.cells.items():
+    for name in replica.cells:
         if name.kind == "count":
             length = min(context.chunk, size - name.chunk * context.chunk)
-            chunk = decode_chunk(cell.value, length)
+            chunk = decode_chunk(replica.value(name), length)
             for at in np.flatnonzero(chunk).tolist():
                 counts[name.number, name.chunk * context.chunk + at] = int(chunk[at])
         else:

@@ -140,5 +140,5 @@ def test_the_outcome_of_the_winning_flush_names_the_switch():
     for _ in range((UNDISTURBED_MS + SWITCH_MS) // 1_000 + 3):
         cluster.step(1_000)
         part: Partition = cluster.part(0)
-        told.append(part.flushes.outcome and part.flushes.outcome.switched)
+        told.append(part.outcome and part.outcome.switched)
     assert told.index(NEWEST) >= SWITCH_MS // 1_000 - 1

@@ -8,7 +8,8 @@ from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
 from ldpstream.agents.reading.source import Batch, Outside
-from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
+from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
+from ldpstream.agents.state.records import HEAD, Head, Key
 from tests.processes import eventually
 from tests.stream.engines import Same, begun, hand, make_engine, take
 

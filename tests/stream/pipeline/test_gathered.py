@@ -8,18 +8,11 @@ import pytest
 
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.windowed import NotReadyError, WindowedTable
-from ldpstream.agents.state.records import (
-    HEAD,
-    Head,
-    Key,
-    RecordError,
-    decode_head,
-    encode_head,
-    encode_key,
-    state_prefix,
-)
+from ldpstream.agents.state.encoding import decode_head, encode_head, encode_key, state_prefix
+from ldpstream.agents.state.listing import windows
+from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import BehindError, totals, windows
+from ldpstream.agents.state.view import BehindError, totals
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica

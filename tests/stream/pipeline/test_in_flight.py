@@ -40,7 +40,7 @@ def held(partition: int) -> OwnedPartition:
     state: Any = SimpleNamespace(
         partition=partition,
         full=True,
-        flushes=SimpleNamespace(outcome=object()),
+        outcome=object(),
         flush=lambda: SimpleNamespace(next=1),
         settle=lambda: Settled.WON,
     )

@@ -137,7 +137,7 @@ def test_partitions_show_lag_watermark_and_state(pipeline: Pipeline, metrics: Me
     for name in ("ldpstream_state_format", "ldpstream_state_reads"):
         assert value(samples, name, **own) == NEWEST
         assert (name, other) not in samples
-    size = sum(len(cell.value) for cell in cells.values())
+    size = sum(cell.size_bytes for cell in cells.values())
     assert value(samples, "ldpstream_state_bytes", **own) == size
     assert value(samples, "ldpstream_owned", **own) == 1
     assert value(samples, "ldpstream_owned", collection="city", partition="1") == 0

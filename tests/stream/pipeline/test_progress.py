@@ -11,7 +11,8 @@ from aiokafka import TopicPartition
 from ldpstream.agents.faust_parts import FaustGroup
 from ldpstream.agents.pipeline.rounds import Progress
 from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.state.records import HEAD, Head, Key, encode_head, encode_key, state_prefix
+from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
+from ldpstream.agents.state.records import HEAD, Head, Key
 from tests.stream.engines import Same, make_engine
 
 

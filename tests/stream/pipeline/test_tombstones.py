@@ -15,7 +15,7 @@ from ldpstream.agents.partition import partition
 from ldpstream.agents.pipeline import rounds
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.rounds import collect_tombstones
-from ldpstream.agents.state.shown import Shown
+from ldpstream.agents.state import replica
 from ldpstream.agents.state.windows import WindowSpec
 from tests.processes import eventually
 from tests.stream.harness import Cluster, frame, make_context
@@ -23,11 +23,11 @@ from tests.stream.harness import Cluster, frame, make_context
 MANY = 70_000
 
 
-class Replica(Shown):
+class Replica(replica.Replica):
     """Stands for a replica: keys that are dead until their deletion is read."""
 
     def __init__(self, dead: int) -> None:
-        super().__init__(WindowSpec(size_ms=1, hop_ms=1), 0)
+        super().__init__(make_context(WindowSpec(size_ms=1, hop_ms=1)), 0)
         self._dead = {b"%d" % number: None for number in range(dead)}
 
     def deleted(self, key: bytes) -> None:

@@ -7,11 +7,11 @@ flushing and of finals are in `broken_flushes` and `broken_finals`.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ldpstream.agents.partition.arrival import Arrivals
+from ldpstream.agents.partition.batch import Arrivals
 from ldpstream.agents.state.cell_store import CellRecord, HeadRecord
-from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.records import HEAD, Head
 from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.windows import Firsts
 from tests.stream.simulation.broken_finals import (
     ExpireAlone,
     FinalsFromMemory,

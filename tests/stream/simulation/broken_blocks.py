@@ -7,13 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.partition.answers import answer
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state import blocks
 from ldpstream.agents.state.blocks import Merged, add_parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import Snapshot
+from ldpstream.agents.state.view import Snapshot, answer
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -35,8 +35,8 @@ class Pipelined(Worker):
     def flush(self, p: int) -> None:
         held = self.held.get(p)
         if held and held.flight and held.flight.head_sent and self.acknowledged(held.flight):
-            flushes = held.part.flushes
-            flushes.base, flushes.flight = flushes.flight, None
+            part = held.part
+            part.base, part.flight = part.flight, None
             held.flight = None
         super().flush(p)
 
@@ -58,7 +58,7 @@ class Retry(Worker):
             return
         part, before = held.part, held.flight.flush
         outcomes, part.outcomes = held.flight.outcomes + part.outcomes, []
-        part.flushes.flight, part._changed = None, True
+        part.flight, part._changed = None, True
         again = part.flush()
         cells = {**dict(before.cells), **dict(again.cells)}
         sends = [self.world.send_copy(p, copy) for copy in (*before.copies, *again.copies)]

@@ -6,14 +6,13 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Self
 
-from ldpstream.agents.partition.finals import gather, hand_over
+from ldpstream.agents.partition.closing import gather, hand_over
 from ldpstream.agents.partition.flushes import Flush
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.panes import Firsts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import behind
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.windows import NEVER, Firsts
 from tests.stream.simulation.patched import PatchedWorld, with_partition, with_worker
 from tests.stream.simulation.worker import Watched, Worker
 from tests.stream.simulation.world import World

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 
 from ldpstream.agents.partition.arrival import UNDATED
-from ldpstream.agents.partition.clock import UnbrokenProbes
+from ldpstream.agents.partition.closing import UnbrokenProbes
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session
 from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWorld, Part

@@ -4,20 +4,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ldpstream.agents.partition.answers import (
-    expired,
-    first_kept,
-    make_parts,
-    reports_by_pane,
-    store_parts,
-)
+from ldpstream.agents.partition.closing import make_parts, store_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.panes import Part
+from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import Snapshot, snapshot
+from ldpstream.agents.state.view import Snapshot, expired, first_kept, reports_by_pane, snapshot
 from tests.stream.simulation.curious import CuriousWorld, Patched
 
 _PARTITION = "ldpstream.agents.partition"
@@ -138,7 +132,7 @@ def _with_a_rest(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[P
 class NothingPending(Patched):
     """The panes after the last part are a part, however small."""
 
-    changes = MappingProxyType({f"{_PARTITION}.answers.make_parts": _with_a_rest})
+    changes = MappingProxyType({f"{_PARTITION}.closing.make_parts": _with_a_rest})
 
 
 def _once_closed_anywhere(
@@ -155,7 +149,7 @@ def _once_closed_anywhere(
 class ClosedAnywhere(Patched):
     """Panes are grouped once one partition has closed them."""
 
-    changes = MappingProxyType({f"{_PARTITION}.finals.store_parts": _once_closed_anywhere})
+    changes = MappingProxyType({f"{_PARTITION}.closing.store_parts": _once_closed_anywhere})
 
 
 # When panes are released.

@@ -14,7 +14,7 @@ from tests.stream.simulation.world import World
 
 _SWITCH = "ldpstream.agents.partition.partition.FormatSwitch"
 _MORE = "ldpstream.agents.partition.partition.reads_more"
-_GATHERS = "ldpstream.agents.partition.finals.GATHERS"
+_GATHERS = "ldpstream.agents.partition.closing.GATHERS"
 
 
 class AtOnce(FormatSwitch):

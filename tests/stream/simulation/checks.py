@@ -17,11 +17,12 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ldpstream.agents.partition.finals import Publication
+from ldpstream.agents.partition.closing import Publication
 from ldpstream.agents.partition.flushes import Copy
-from ldpstream.agents.state.cells import decode_chunk, decode_late, decode_totals
+from ldpstream.agents.state.encoding import decode_chunk, decode_late, decode_totals
+from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.view import behind, windows
+from ldpstream.agents.state.view import behind
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.stream.simulation.closed import check_counts
@@ -166,15 +167,15 @@ class Checks:
         n: Counter[int] = Counter()
         late: dict[int, int] = {}
         sums: Counter[int] = Counter()
-        for name, cell in replica.cells.items():
+        for name in replica.cells:
             if name.kind == "count":
-                count = int(decode_chunk(cell.value, 1)[0])
+                count = int(decode_chunk(replica.value(name), 1)[0])
                 got[name.number, name.chunk] = count
                 n[name.number] += count
             elif name.kind == "n":
-                sums[name.number], late[name.number], _ = decode_totals(cell.value)
+                sums[name.number], late[name.number], _ = decode_totals(replica.value(name))
             elif name.kind == "late":
-                late[name.number] = decode_late(cell.value)
+                late[name.number] = decode_late(replica.value(name))
         demand(n == sums, f"(3) torn view {n} {sums}")
         demand(
             head.n - head.gone == sum(sums.values()), "(3) torn view: the panes do not add up to n"

@@ -13,9 +13,10 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import BehindError, totals, windows
+from ldpstream.agents.state.view import BehindError, totals
 from tests.stream.simulation.violation import demand
 
 if TYPE_CHECKING:

@@ -23,11 +23,10 @@ import numpy as np
 
 from ldpstream.agents.http.estimates import check_span, is_final, kept_windows
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.partition.answers import answer
-from ldpstream.agents.partition.finals import Publication
+from ldpstream.agents.partition.closing import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import BehindError, Snapshot, add_up
+from ldpstream.agents.state.view import BehindError, Snapshot, add_up, answer
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.frame import encode_frame
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ldpstream.agents.partition.finals import Publication
+from ldpstream.agents.partition.closing import Publication
 from ldpstream.agents.state.blocks import Merged, add_parts
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.mechanisms.interface.mechanism import Statistic

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from ldpstream.agents.state.records import HEAD, Head, Key, Name, decode_head, decode_key
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.encoding import decode_head, decode_key
+from ldpstream.agents.state.records import HEAD, Head, Key
+from ldpstream.agents.state.windows import Name, WindowSpec
 
 Store = dict[bytes, tuple[int, bytes]]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ldpstream.agents.state.cell_store import HeadRecord
-from ldpstream.agents.state.records import state_prefix
+from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.simulation.evaluation import Store

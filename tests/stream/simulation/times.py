@@ -12,7 +12,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from ldpstream.agents.partition.arrival import Arrivals, Dates
+from ldpstream.agents.partition.arrival import Dates
+from ldpstream.agents.partition.batch import Arrivals
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.violation import demand
 
@@ -70,7 +71,7 @@ class Times:
 
     def flushed(self, p: int, part: Watched) -> None:
         """Keep how far the clock was moved, with the head in flight."""
-        head = part.flushes.flight
+        head = part.flight
         if head is not None:
             self._moved[p, head.epoch, head.seq] = part.moved
 

@@ -93,9 +93,9 @@ class TokenChecks(Checks):
     def view(self, reader: Reader, before: Head | None) -> None:
         super().view(reader, before)
         head, held = reader.replica.head, {}
-        for name, cell in reader.replica.cells.items():
+        for name in reader.replica.cells:
             if name.kind == "token":
-                for token in decode_tokens(cell.value):
+                for token in decode_tokens(reader.replica.value(name)):
                     held[name.number, int(token).to_bytes(8, "little")] = reader.p
         kept = self.tokens.items()
         want = {key: p for key, p in kept if p == reader.p and key[0] >= head.closed}
@@ -175,7 +175,7 @@ class KeptTokens(Watched):
         panes = self._cells.tokens._panes
         runs = {pane: held.runs for pane, held in panes.items()}
         for held in panes.values():
-            held.runs = [run for run in held.runs if self.flushes.flight is None]
+            held.runs = [run for run in held.runs if self.flight is None]
         made = super()._classify(*args)
         for pane, kept in runs.items():
             panes[pane].runs = kept

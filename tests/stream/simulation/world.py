@@ -8,9 +8,10 @@ see `brokers`.
 
 import random
 
-from ldpstream.agents.partition.clock import Control
-from ldpstream.agents.partition.finals import Publication
-from ldpstream.agents.state.records import Head, state_prefix
+from ldpstream.agents.partition.closing import Publication
+from ldpstream.agents.partition.orders import Control
+from ldpstream.agents.state.encoding import state_prefix
+from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.brokers import MOST, Brokers

@@ -4,7 +4,7 @@ from functools import lru_cache
 
 import pytest
 
-from ldpstream.agents.partition import finals
+from ldpstream.agents.partition import closing
 from ldpstream.agents.state.windows import NEVER
 from tests.soak import seeds
 from tests.stream.simulation.broken_upgrade import UPGRADE_MUTANTS
@@ -45,7 +45,7 @@ def test_all_invariants_hold_while_releases_are_mixed():
 def test_no_pane_is_gathered_that_another_partition_has_dropped(monkeypatch: pytest.MonkeyPatch):
     seed = 5_001_974
     assert ran(seed).violated is None
-    monkeypatch.setattr(finals, "expired", lambda _: NEVER)
+    monkeypatch.setattr(closing, "expired", lambda _: NEVER)
     assert "(9) closed pane" in str(run(seed, make=UpgradeWorld).violated)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.partition.clock import Control, outstanding
+from ldpstream.agents.partition.orders import Control, outstanding
 from ldpstream.agents.state.context import NEWEST
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import WindowSpec

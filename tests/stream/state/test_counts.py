@@ -5,11 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ldpstream.agents.partition import owned
 from ldpstream.agents.partition.flushes import COPIES_BYTES, COPIES_LIMIT
-from ldpstream.agents.partition.owned import CELLS_LIMIT
-from ldpstream.agents.state import panes
-from ldpstream.agents.state.cells import decode_chunk, encode_chunk, encode_few
-from ldpstream.agents.state.panes import Counts
+from ldpstream.agents.partition.owned import CELLS_LIMIT, Counts
+from ldpstream.agents.state.encoding import decode_chunk, encode_chunk, encode_few
 from ldpstream.agents.state.windows import WindowSpec
 from tests.soak import chosen
 from tests.stream.harness import Cluster, frame, make_context, make_spec
@@ -30,8 +29,8 @@ def test_every_form_of_a_chunk_is_stored_alike(
     held, wanted = Counts(SIZE, CHUNK), np.zeros((4, SIZE), dtype=np.int64)
     touched = set()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(panes, "FEW_ENTRIES", few)
-        patch.setattr(panes, "ARRAY_BYTES", arrays * CHUNK * 8)
+        patch.setattr(owned, "FEW_ENTRIES", few)
+        patch.setattr(owned, "ARRAY_BYTES", arrays * CHUNK * 8)
         for pane, place, count, alone in added:
             if alone:
                 chunks = held.add_few(pane, [(place, count)])

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ldpstream.agents.partition.flushes import Delays, Outcome, Settled
+from ldpstream.agents.partition.classify import Delays
+from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
@@ -177,7 +178,7 @@ def test_the_loser_is_told_and_the_winner_learns_what_it_added():
     assert late is not None
     assert zombie.flush() is None
     cluster.flush(0)
-    assert replace(owner.flushes.outcome, delays=NONE) == Outcome(
+    assert replace(owner.outcome, delays=NONE) == Outcome(
         1, 0, {"range": 1, "undecodable": 1}, 0, NONE
     )
     for key, value in (*late.cells, late.head):
@@ -198,7 +199,7 @@ def test_offsets_that_retention_deleted_are_counted():
     part.skip_to(3, now_ms=NOW_MS)
     cluster.flush(0)
     assert (cluster.head().next, cluster.head().n, cluster.head().lost) == (3, 1, 2)
-    assert replace(part.flushes.outcome, delays=NONE) == Outcome(1, 0, {}, 2, NONE)
+    assert replace(part.outcome, delays=NONE) == Outcome(1, 0, {}, 2, NONE)
     with pytest.raises(ValueError, match="offsets of at least next"):
         part.skip_to(2, now_ms=NOW_MS)
 

@@ -2,9 +2,7 @@
 
 import random
 
-from ldpstream.agents.state.panes import Firsts, PaneIndex
-from ldpstream.agents.state.records import Name
-from ldpstream.agents.state.windows import NEVER, WindowSpec
+from ldpstream.agents.state.windows import NEVER, Firsts, Name, PaneIndex, WindowSpec
 
 # Two panes a window, and a window begins at every pane.
 WINDOW = WindowSpec(size_ms=2, hop_ms=1)

@@ -8,31 +8,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ldpstream.agents.state.cells import (
+from ldpstream.agents.state.context import NEWEST
+from ldpstream.agents.state.encoding import (
     Totals,
     chunk_sum,
     decode_chunk,
     decode_final,
+    decode_head,
+    decode_key,
     decode_totals,
     encode_chunk,
     encode_final,
-    encode_totals,
-)
-from ldpstream.agents.state.context import NEWEST
-from ldpstream.agents.state.records import (
-    HEAD,
-    REASONS,
-    Head,
-    Key,
-    Name,
-    RecordError,
-    decode_head,
-    decode_key,
     encode_head,
     encode_key,
+    encode_totals,
     state_prefix,
 )
-from ldpstream.agents.state.windows import Gap, WindowSpec
+from ldpstream.agents.state.records import HEAD, REASONS, Head, Key, RecordError
+from ldpstream.agents.state.windows import Gap, Name, WindowSpec
 from tests.stream.harness import make_context, make_spec
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

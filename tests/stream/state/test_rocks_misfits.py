@@ -10,7 +10,7 @@ import pytest
 
 import ldpstream.agents.stores.rocks_store as rocks_store
 from ldpstream.agents.state.cell_store import StoreError
-from ldpstream.agents.state.records import state_prefix
+from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.stores.choice import Stores, why_no_store
@@ -101,7 +101,7 @@ def test_a_value_that_went_missing_is_an_error_by_name(database: RocksDatabase):
         batch.delete(key)
         database.write(batch)
     with pytest.raises(StoreError, match=r"lacks a value of changelog\[0\]"):
-        [cell.value for cell in replica.cells.values()]
+        [replica.value(name) for name in replica.cells]
 
 
 def test_a_store_that_does_not_add_up_is_not_used(

@@ -12,36 +12,27 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.state.cells import (
+from ldpstream.agents.state.encoding import (
     decode_chunk,
     decode_final,
+    decode_head,
+    decode_key,
     decode_late,
-    decode_part,
-    decode_release,
     decode_totals,
     encode_chunk,
     encode_final,
-    encode_late,
-    encode_part,
-    encode_release,
-    encode_totals,
-)
-from ldpstream.agents.state.records import (
-    HEAD,
-    Head,
-    Key,
-    Name,
-    RecordError,
-    decode_head,
-    decode_key,
     encode_head,
     encode_key,
+    encode_late,
+    encode_totals,
     state_prefix,
 )
+from ldpstream.agents.state.parts import decode_part, decode_release, encode_part, encode_release
+from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import totals
-from ldpstream.agents.state.windows import NEVER, Gap, WindowSpec
+from ldpstream.agents.state.windows import NEVER, Gap, Name, WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.harness import make_context, make_spec

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.state.records import Key, RecordError, decode_key, state_prefix
+from ldpstream.agents.state.encoding import decode_key, state_prefix
+from ldpstream.agents.state.records import Key, RecordError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import Tokens, decode_tokens, encode_tokens
 from ldpstream.agents.state.windows import WindowSpec
@@ -45,9 +46,9 @@ def frame(*reports: tuple[int, int, int]) -> bytes:
 
 
 def stored(cluster: Cluster, pane: int) -> set[int]:
-    cells = cluster.replicas[0].cells.items()
-    values = [decode_tokens(c.value) for n, c in cells if n.kind == "token" and n.number == pane]
-    return {int(token) for value in values for token in value}
+    replica = cluster.replicas[0]
+    names = [n for n in replica.cells if n.kind == "token" and n.number == pane]
+    return {int(token) for name in names for token in decode_tokens(replica.value(name))}
 
 
 @pytest.mark.grid

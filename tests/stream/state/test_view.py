@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from ldpstream.agents.state.view import WindowInfo, totals, windows
+from ldpstream.agents.state.listing import WindowInfo, windows
+from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import WindowSpec
 from tests.replicas import stored_final
 from tests.stream.harness import Cluster, frame, make_context, make_spec

@@ -1,0 +1,348 @@
+"""How time passes in a partition: panes close, windows become final, and panes expire.
+
+Everything here is decided in memory and takes effect with the head. Of the other partitions only
+their winning heads count.
+
+Rule 7. The clock is the watermark of the reports, and advances without them while the partition is
+idle, or by an order to close. It is idle when `UnbrokenProbes` have shown for a while that all of
+the source has been read. It then follows the slowest partition that is not idle. When all are idle,
+time advances from the largest watermark by the time elapsed, and never jumps to the wall clock: a
+pause in a replay of data from 2010 must not close every window up to today.
+
+Rule 8.
+
+1. A window is final when all its panes are closed in every partition's winning head, since nothing
+   counted later can fall into it. The owner of partition 0 decides this from the winning heads and
+   live cells of all partitions. By the same heads it first gathers the counts of closed panes,
+   which the others hand over (rule 13, see `ldpstream.agents.state.view`), and groups panes into
+   parts: a final contains only parts that end no later than its window, so that it is the same
+   whenever it is decided.
+2. Each final is stored as a cell. A window without reports gets none, unless retention may have
+   deleted its reports.
+3. It is published once the head that stores it has won.
+4. The following head records this. After a takeover in between it is published again, with the
+   same content.
+5. A pane expires after the retention, once all windows that contain it are published.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from heapq import nsmallest
+from typing import Final
+
+from ldpstream.agents.partition.orders import Control
+from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.state.context import GATHERS, Context
+from ldpstream.agents.state.encoding import sum_chunks
+from ldpstream.agents.state.parts import Part, Parts
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.view import (
+    BehindError,
+    behind,
+    counted,
+    expired,
+    final_totals,
+    lost_panes,
+    reports_by_pane,
+    windows_with,
+)
+from ldpstream.agents.state.windows import NEVER, Firsts, WindowSpec
+
+_FINALS_BYTES: Final = 4 << 20
+"""Finals stay in memory until they are published: above this size no more are decided."""
+_GATHERED_BYTES: Final = 4 << 20
+"""Gathered counts stay in memory until they are flushed: above this size no more are gathered."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A final to publish; times are epoch ms."""
+
+    window_start_ms: int
+    window_end_ms: int
+    content: bytes
+
+
+@dataclass(frozen=True)
+class SeenHeads:
+    """The heads of all partitions at one moment, reduced to what idle clocks need.
+
+    Made once for all partitions that a worker owns, since each of them needs all the others.
+    """
+
+    heads: tuple[Head, ...]
+    slowest: tuple[tuple[int, int], ...]
+    """Clock and partition of the two slowest that are not idle, or fewer if there are fewer."""
+    largest: int
+
+    @classmethod
+    def of(cls, replicas: Iterable[Replica]) -> "SeenHeads":
+        """Summarise the heads of all partitions; a replica not read to its end yet has none."""
+        heads = tuple(replica.head for replica in replicas if replica.head is not None)
+        busy = ((head.clock, p) for p, head in enumerate(heads) if not head.idle)
+        largest = max((head.clock for head in heads), default=NEVER)
+        return cls(heads, tuple(nsmallest(2, busy)), largest)
+
+    def slowest_but(self, partition: int) -> int | None:
+        """Return the smallest clock of the others that are not idle; None if all are idle."""
+        return next((clock for clock, p in self.slowest if p != partition), None)
+
+
+class IdleClock:
+    """Advances the clock of a partition, idle or not."""
+
+    def __init__(self, window: WindowSpec, partition: int) -> None:
+        self._window = window
+        self._partition = partition
+        self._follow: tuple[int, int] | None = None
+        self._closed_at_ms: int | None = None
+
+    def advance(
+        self,
+        work: Head,
+        seen: SeenHeads,
+        controls: Iterable[Control],
+        *,
+        idle: bool,
+        now_ms: int,
+    ) -> Head:
+        """Return the next head with its clock advanced; the same head if nothing changed.
+
+        Call it at every step: elapsed time counts from the moment when all partitions were first
+        seen idle.
+        """
+        window, p = self._window, self._partition
+        orders = [c.until_ms + window.grace_ms for c in controls if work.next >= c.ends.get(p, 0)]
+        clock = max([work.clock, *orders])
+        if idle:
+            clock = self._follow_others(clock, seen, now_ms)
+        else:
+            self._follow = None
+        closed = work.closed
+        if clock != self._closed_at_ms:
+            self._closed_at_ms, closed = clock, max(closed, window.closed(clock))
+        if (idle, clock, closed) == (work.idle, work.clock, work.closed):
+            return work
+        return replace(work, idle=idle, clock=clock, closed=closed)
+
+    def _follow_others(self, own: int, seen: SeenHeads, now_ms: int) -> int:
+        """Return the clock of an idle partition: its `own`, or what it derives from all heads."""
+        slowest = seen.slowest_but(self._partition)
+        if slowest is not None:
+            self._follow = None
+            return max(own, slowest)
+        largest = max(own, seen.largest)
+        start, since_ms = self._follow or (NEVER, now_ms)
+        if start == NEVER or largest > start + now_ms - since_ms:
+            # From now on, follow the larger watermark. Before the first watermark, time stands
+            # still.
+            start, since_ms = self._follow = largest, now_ms
+        return NEVER if start == NEVER else start + now_ms - since_ms
+
+
+class UnbrokenProbes:
+    """The end-of-log probes since a partition was loaded; times are ms of one monotonic clock.
+
+    A probe is the answer to a fetch sent at a known time or later that left nothing of the source
+    unread. A single one proves little: a lagging new leader may report too low an end, and the
+    answer is outdated once it arrives. So a partition is idle only after a series of probes in
+    which each was sent at most `gap_ms` after the one before, the first at least an idle time ago,
+    and the last at most `gap_ms` ago.
+
+    Anything else breaks the series: a report of this state, a fetch that leaves something unread,
+    another read session, or an error (which leaves a gap). Deliveries of known messages, ends seen
+    earlier, and silence prove nothing.
+    """
+
+    def __init__(self, gap_ms: int) -> None:
+        self._gap_ms = gap_ms
+        self._series: tuple[int, int] | None = None
+        # Whether a report came since the last fetch, and when the fetch that brought one was sent.
+        self._came = False
+        self._came_ms: int | None = None
+
+    def came(self) -> None:
+        """Restart the series: a report of this state came with the fetch that `asked` notes."""
+        self._came = True
+        self.broken()
+
+    def asked(self, asked_ms: int | None, *, at_end: bool) -> None:
+        """Note a fetch with the time it was sent, if known, and whether it left nothing unread."""
+        if self._came:
+            self._came, self._came_ms = False, asked_ms
+        if not at_end or asked_ms is None:
+            self.broken()
+        elif self._came_ms is None or asked_ms > self._came_ms:
+            self.probed(asked_ms)
+
+    def broken(self) -> None:
+        """Restart the series: something arrived, or may have arrived unseen."""
+        self._series = None
+
+    def probed(self, asked_ms: int) -> None:
+        """Add a probe; `asked_ms` is no later than the time at which its fetch was sent."""
+        first, last = self._series or (asked_ms, asked_ms)
+        unbroken = asked_ms - last <= self._gap_ms
+        self._series = (first if unbroken else asked_ms), max(last, asked_ms)
+
+    def last_for(self, idle_ms: int, *, now_ms: int) -> bool:
+        """Return whether the series is at least `idle_ms` long and still current."""
+        if self._series is None:
+            return False
+        first, last = self._series
+        return now_ms - first >= idle_ms and now_ms - last <= self._gap_ms
+
+
+def store_finals(
+    context: Context,
+    cells: OwnedCells,
+    work: Head,
+    replicas: Sequence[Replica],
+    heads: Sequence[Head],
+) -> Head:
+    """Add to partition 0's cells what follows from all heads; return the head including it.
+
+    `replicas` and `heads` are those of all partitions that this worker knows.
+    """
+    partitions = max(work.partitions, len(heads))
+    work = replace(work, partitions=partitions)
+    if len(heads) < partitions or behind(replicas):
+        return work
+    # 1. Partition 0 takes over the counts of panes that all partitions have closed.
+    closed = min(head.closed for head in heads)
+    if closed > work.gathered and partitions > 1 and work.format >= GATHERS:
+        # Without gathered panes, other partitions drop panes by their own clock: those panes are
+        # incomplete.
+        oldest = expired(replicas)
+        if oldest > work.expired:
+            work = expire(cells, work, oldest)
+        work = gather(context, cells, work, replicas, closed)
+    # 2. Panes become parts; an answer has all reports of a part or none.
+    if context.minimum > 1:
+        work = store_parts(context, cells, work, replicas, closed)
+    # 3. Windows become final.
+    end = context.window.final(closed)
+    if end <= work.final or cells.finals_bytes >= _FINALS_BYTES:
+        return work
+    final, contents = _decide(context, replicas, work.final, end, cells.parts)
+    for window, content in contents:
+        cells.final(window, content)
+    # Windows without finals need not be published.
+    nothing = work.published == work.final and not contents
+    return replace(work, final=final, published=final if nothing else work.published)
+
+
+def gather(
+    context: Context,
+    cells: OwnedCells,
+    work: Head,
+    replicas: Sequence[Replica],
+    end: int,
+) -> Head:
+    """Add to partition 0's cells the counts of the panes below `end`; return the head with them.
+
+    `replicas` are those of all partitions, whose winning heads have closed these panes.
+    """
+    first, gone = max(work.gathered, work.expired), work.gone
+    for place, pane in enumerate(sorted(counted(replicas[1:], first, end))):
+        if place == context.finals_a_step or cells.full or cells.encoded_bytes >= _GATHERED_BYTES:
+            end = pane
+            break
+        gone -= _gather_pane(context, cells, replicas, pane)
+    return replace(work, gathered=end, gone=gone)
+
+
+def _gather_pane(
+    context: Context, cells: OwnedCells, replicas: Sequence[Replica], pane: int
+) -> int:
+    """Add up a pane; return how many reports partition 0 takes over from the others."""
+    chunks: dict[int, list[bytes]] = {}
+    for replica in replicas:
+        for name in replica.names(pane):
+            if name.kind == "count":
+                chunks.setdefault(name.chunk, []).append(replica.value(name))
+    totals = [replica.totals(pane) for replica in replicas]
+    return cells.gather(
+        pane,
+        n=sum(one.n for one in totals),
+        total=sum(one.sum for one in totals),
+        chunks={
+            number: sum_chunks(values, context.chunk_length(number))
+            for number, values in chunks.items()
+        },
+    )
+
+
+def store_parts(
+    context: Context,
+    cells: OwnedCells,
+    work: Head,
+    replicas: Sequence[Replica],
+    end: int,
+) -> Head:
+    """Add to partition 0's cells the parts that are complete; return the head including them.
+
+    `replicas` are those of all partitions, whose winning heads have closed the panes below `end`.
+    """
+    first = max(work.grouped, expired(replicas))
+    if end <= first:
+        return work
+    grouped = work.grouped
+    for part in make_parts(context.minimum, sorted(reports_by_pane(replicas, first, end).items())):
+        cells.add_part(part)
+        grouped = part.end
+    if grouped == work.grouped:
+        return work
+    cells.drop(Firsts(releases=grouped))
+    return replace(work, grouped=grouped)
+
+
+def make_parts(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
+    """Yield the parts of the closed panes with reports: `(pane, number of reports)` in order."""
+    first, n = None, 0
+    for pane, more in reports:
+        first, n = pane if first is None else first, n + more
+        if n >= minimum:
+            yield Part(first, pane + 1, n)
+            first, n = None, 0
+
+
+def _decide(
+    context: Context, replicas: Sequence[Replica], final: int, end: int, parts: Parts
+) -> tuple[int, list[tuple[int, bytes]]]:
+    """Decide windows in `[final, end)`, at most `context.finals_a_step` of them with reports.
+
+    Returns the first window not decided, and the new finals' contents by window. `replicas` are
+    those of all partitions that finals wait for, all of which have closed the panes of these
+    windows. `parts` must be complete for them.
+    """
+    window = context.window
+    first, last = window.first_pane(final), window.closing(end)
+    panes = counted(replicas, first, last).keys() | lost_panes(replicas, first, last)
+    contents: list[tuple[int, bytes]] = []
+    for number in windows_with(window, sorted(panes), first=final):
+        if number >= end:
+            break
+        if len(contents) == context.finals_a_step:
+            return number, contents
+        try:
+            totals = final_totals(context, replicas, parts, *window.span(number))
+        except BehindError:
+            # A changelog reader that has started over is catching up.
+            return number, contents
+        contents.append((number, context.make_final(totals)))
+    return end, contents
+
+
+def hand_over(cells: OwnedCells, work: Head, gathered: int) -> Head:
+    """Drop from the cells of another partition what partition 0 has gathered; return the head."""
+    gone = work.gone + cells.hand_over(gathered)
+    return replace(work, gathered=gathered, gone=gone)
+
+
+def expire(cells: OwnedCells, work: Head, first: int) -> Head:
+    """Drop the panes below `first` from the cells; return the head including that."""
+    gone = work.gone + cells.drop(Firsts(kept=first, releases=first, late=first))
+    gaps = tuple(gap for gap in work.gaps if gap.last >= first)
+    return replace(work, expired=first, gone=gone, gaps=gaps)

@@ -1,0 +1,369 @@
+"""The bytes of a changelog: keys, heads and the values of cells, all little-endian.
+
+A key begins with the identity of its state: format version, the spec's fingerprint, the window's
+size and hop (which determine the pane's length) and the chunk's length. Records of another state
+are never mixed with ours: they belong to another spec (see `Context.accept`) or to an earlier
+configuration. A record of an unknown format is an error.
+
+Counts use the smallest signed integer that holds them, and only the non-zero entries are stored
+where that is shorter. A chunk's value starts with its sum, and a pane's totals contain the sum over
+all its chunks: if they disagree, the state is torn.
+
+`docs/internals/state-topic.md` has the rules; tests/vectors/state.json pins the bytes. Values that
+only a collection with `minimum` has are in `ldpstream.agents.state.parts`.
+"""
+
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.state.context import NEWEST, Context
+from ldpstream.agents.state.records import REASONS, Head, Key, RecordError
+from ldpstream.agents.state.windows import NEVER, Gap, Kind, Name
+
+VERSION: Final = 1
+VERSION_BYTE: Final = bytes((VERSION,))
+_KINDS: Final[tuple[Kind, ...]] = (
+    *("head", "count", "n", "final", "token"),
+    *("part", "release", "open", "late"),
+)
+_HEAD_KIND: Final = bytes((_KINDS.index("head"),))
+_STATE: Final = struct.Struct("<B8sqqI")
+_REST: Final = struct.Struct("<BqIQQ")
+_HEAD: Final = struct.Struct("<BB10qI9q16s4q")
+_GAP: Final = struct.Struct("<3q")
+_ENTRIES: Final = struct.Struct("<I")
+_GATHERED: Final = struct.Struct("<q")
+_MOST: Final = -NEVER
+"""Largest number in a head, so that sums and differences of two stay within an int64."""
+_ENTRY: Final = struct.Struct("<QQ")
+_READS: Final = 0
+"""In a lineage the epoch, which no owner draws, of the entry that says what the writer reads."""
+_MOST_FORMATS: Final = 255
+_TYPES: Final = tuple(np.dtype(code) for code in ("<i1", "<i2", "<i4", "<i8"))
+_LETTERS: Final = "bhiq"
+_LIMITS: Final = (1 << 7, 1 << 15, 1 << 31, 1 << 63)
+_SPARSE: Final = 0x10
+_CHUNK: Final = struct.Struct("<BBIq")
+_TOTALS: Final = struct.Struct("<Bqqq")
+_INDEX: Final = np.dtype("<u2")
+_LATE: Final = struct.Struct("<Bq")
+
+
+class Totals(NamedTuple):
+    """A pane's totals: `n` counted reports, `late` ones, and the `sum` of its statistic."""
+
+    n: int = 0
+    late: int = 0
+    sum: int = 0
+
+
+def state_prefix(context: Context) -> bytes:
+    """Return the prefix of all keys of a collection's state."""
+    window = context.window
+    return _STATE.pack(
+        VERSION, context.spec.fingerprint, window.size_ms, window.hop_ms, context.chunk
+    )
+
+
+def encode_key(prefix: bytes, key: Key) -> bytes:
+    """Return the key's bytes, of fixed length."""
+    name, epoch, seq = key
+    return prefix + _REST.pack(_KINDS.index(name.kind), name.number, name.chunk, epoch, seq)
+
+
+def decode_key(prefix: bytes, data: bytes) -> Key | None:
+    """Return the key, or None if it belongs to another state.
+
+    Raises:
+        RecordError: for malformed bytes, or a version unknown here.
+    """
+    if not data.startswith(prefix):
+        if data[:1] != VERSION_BYTE:
+            raise other_version(data, "record")
+        return None
+    try:
+        # Exactly this length: a longer key would be another record with the same name.
+        kind, number, chunk, epoch, seq = _REST.unpack(data[len(prefix) :])
+        return Key(Name(_KINDS[kind], number, chunk), epoch, seq)
+    except (struct.error, IndexError) as error:
+        raise RecordError("changelog record with a malformed key") from error
+
+
+def head_prefix(prefix: bytes) -> bytes:
+    """Return the prefix of the keys of a state's heads."""
+    return prefix + _HEAD_KIND
+
+
+def state_fingerprint(prefix: bytes) -> bytes:
+    """Return the spec's fingerprint in a state's key prefix."""
+    found: bytes = _STATE.unpack(prefix)[1]
+    return found
+
+
+def state_windows(key: bytes) -> tuple[bytes, int, int]:
+    """Return fingerprint, size and hop (ms) from a key or a state's key prefix.
+
+    Raises:
+        RecordError: for malformed bytes, or a version unknown here.
+    """
+    if len(key) < _STATE.size or key[0] != VERSION:
+        raise RecordError("changelog record with a malformed key")
+    _, fingerprint, size_ms, hop_ms, _ = _STATE.unpack_from(key)
+    return fingerprint, size_ms, hop_ms
+
+
+def encode_head(head: Head) -> bytes:
+    """Return the head's value; epoch and seq are in its key."""
+    fixed = _HEAD.pack(
+        head.format,
+        head.idle,
+        head.next,
+        head.clock,
+        head.closed,
+        head.n,
+        head.late,
+        head.lost,
+        head.gone,
+        head.expired,
+        head.final,
+        head.published,
+        head.partitions,
+        *(head.rejected.get(reason, 0) for reason in REASONS),
+        head.source,
+        head.frames,
+        head.cutover,
+        head.grouped,
+        head.end,
+    )
+    gaps = (_GAP.pack(*gap) for gap in head.gaps)
+    # Releases that read format 1 alone skip an entry of no live cell, and do not write it again.
+    said = {_READS: head.reads} if head.reads > 1 else {}
+    entries = sorted((said | dict(head.lineage)).items())
+    lineage = (_ENTRY.pack(epoch, seq) for epoch, seq in entries)
+    listed = (_ENTRIES.pack(len(head.gaps)), *gaps, _ENTRIES.pack(len(entries)), *lineage)
+    gathered = b"" if head.gathered == NEVER else _GATHERED.pack(head.gathered)
+    return b"".join((fixed, *listed, gathered))
+
+
+def decode_head(key: Key, data: bytes) -> Head:
+    """Return the head with this key and value.
+
+    Raises:
+        RecordError: if the value is of another version or malformed.
+    """
+    if not data or not 1 <= data[0] <= NEWEST:
+        raise other_version(data, "head", newest=NEWEST)
+    try:
+        version, idle, *numbers, source, frames, cutover, grouped, end = _HEAD.unpack_from(data)
+        (listed,) = _ENTRIES.unpack_from(data, _HEAD.size)
+        gaps_end = _HEAD.size + _ENTRIES.size + _GAP.size * listed
+        gaps = _GAP.iter_unpack(data[_HEAD.size + _ENTRIES.size : gaps_end])
+        (entries,) = _ENTRIES.unpack_from(data, gaps_end)
+        lineage_end = gaps_end + _ENTRIES.size + _ENTRY.size * entries
+        lineage = dict(_ENTRY.iter_unpack(data[gaps_end + _ENTRIES.size : lineage_end]))
+        rest = data[lineage_end:]
+        (gathered,) = _GATHERED.unpack(rest) if rest else (NEVER,)
+    except struct.error as error:
+        raise RecordError("changelog head has the wrong length") from error
+    if len(lineage) != entries:
+        raise RecordError("changelog head has a torn lineage")
+    reads = lineage.pop(_READS, 1)
+    counted = (numbers[0], *numbers[3:6], *numbers[10:], frames)
+    moments = (*numbers[1:3], *numbers[6:10], cutover, grouped, end, gathered)
+    in_range = min(counted) >= 0 and max(map(abs, (*counted, *moments))) <= _MOST
+    if not in_range or not 1 <= reads <= _MOST_FORMATS:
+        raise RecordError("changelog head has numbers out of range")
+    counts = zip(REASONS, numbers[11:], strict=True)
+    return Head(
+        epoch=key.epoch,
+        seq=key.seq,
+        next=numbers[0],
+        clock=numbers[1],
+        closed=numbers[2],
+        idle=bool(idle),
+        n=numbers[3],
+        late=numbers[4],
+        rejected={reason: count for reason, count in counts if count},
+        lost=numbers[5],
+        gone=numbers[6],
+        expired=numbers[7],
+        final=numbers[8],
+        published=numbers[9],
+        partitions=numbers[10],
+        source=source if any(source) else b"",
+        frames=frames,
+        lineage=lineage,
+        cutover=cutover,
+        grouped=grouped,
+        gaps=tuple(Gap(*gap) for gap in gaps),
+        end=end,
+        gathered=gathered,
+        format=version,
+        reads=reads,
+    )
+
+
+def encode_chunk(counts: NDArray[np.int64]) -> bytes:
+    """Return the value of a chunk, int64 of shape `(length,)` with length up to 65,536."""
+    low, high = int(counts.min()), int(counts.max())
+    code = next(i for i, limit in enumerate(_LIMITS) if -limit <= low and high < limit)
+    size = _TYPES[code].itemsize
+    used = np.count_nonzero(counts)
+    if used * (size + _INDEX.itemsize) < len(counts) * size:
+        at = np.flatnonzero(counts)
+        body = at.astype(_INDEX).tobytes() + counts[at].astype(_TYPES[code]).tobytes()
+        code |= _SPARSE
+    else:
+        body = counts.astype(_TYPES[code]).tobytes()
+    return _CHUNK.pack(VERSION, code, len(counts), int(counts.sum())) + body
+
+
+def encode_few(counts: Mapping[int, int], length: int) -> bytes:
+    """Return what `encode_chunk` does, for a chunk of this length given by its non-zero entries."""
+    used = sorted((at, count) for at, count in counts.items() if count)
+    places, numbers = zip(*used, strict=True) if used else ((), ())
+    low, high = min(numbers, default=0), max(numbers, default=0)
+    code = next(i for i, limit in enumerate(_LIMITS) if -limit <= low and high < limit)
+    size = _TYPES[code].itemsize
+    if len(used) * (size + _INDEX.itemsize) >= length * size:
+        array = np.zeros(length, dtype=np.int64)
+        array[list(places)] = numbers
+        return encode_chunk(array)
+    body = struct.pack(f"<{len(used)}H{len(used)}{_LETTERS[code]}", *places, *numbers)
+    return _CHUNK.pack(VERSION, code | _SPARSE, length, sum(numbers)) + body
+
+
+def chunk_sum(data: bytes) -> int:
+    """Return the sum of a chunk without decoding it.
+
+    Raises:
+        RecordError: if the value is of another version or malformed.
+    """
+    return unpack(_CHUNK, data, "chunk of counts", whole=False)[2]
+
+
+def add_chunks(
+    statistic: NDArray[np.int64], chunks: Iterable[tuple[int, bytes]], length: int
+) -> None:
+    """Add chunks of a statistic to it, int64 `(size,)`, in place: `(number, value)` each.
+
+    All but the last chunk of a statistic have this length. After an error some have been added.
+
+    Raises:
+        RecordError: if a value is of another version, malformed or of another length.
+    """
+    for number, data in chunks:
+        part = statistic[number * length : (number + 1) * length]
+        code, stated, total = unpack(_CHUNK, data, "chunk of counts", whole=False)
+        kind = code & ~_SPARSE
+        if stated != len(part) or kind >= len(_TYPES):
+            raise RecordError(f"changelog chunk has {stated} counts, expected {len(part)}")
+        try:
+            if code & _SPARSE:
+                used = (len(data) - _CHUNK.size) // (_INDEX.itemsize + _TYPES[kind].itemsize)
+                at = np.frombuffer(data, _INDEX, used, _CHUNK.size)
+                counts = np.zeros(len(part), dtype=np.int64)
+                counts[at] = np.frombuffer(
+                    data, _TYPES[kind], used, _CHUNK.size + used * _INDEX.itemsize
+                )
+            else:
+                counts = np.frombuffer(data, _TYPES[kind], stated, _CHUNK.size).astype(np.int64)
+        except (ValueError, IndexError) as error:
+            raise RecordError("changelog chunk of counts has the wrong length") from error
+        if int(counts.sum()) != total:
+            raise RecordError("changelog chunk of counts does not add up to its own sum")
+        part += counts
+
+
+def decode_chunk(data: bytes, length: int) -> NDArray[np.int64]:
+    """Return a chunk of this length as a writable int64 array.
+
+    Raises:
+        RecordError: as `add_chunks`.
+    """
+    counts = np.zeros(length, dtype=np.int64)
+    add_chunks(counts, [(0, data)], length)
+    return counts
+
+
+def sum_chunks(values: Sequence[bytes], length: int) -> bytes:
+    """Return the value of the sum of chunks of this length, given by their values.
+
+    Raises:
+        RecordError: as `add_chunks`.
+    """
+    if len(values) == 1:
+        return values[0]
+    total = np.zeros(length, dtype=np.int64)
+    add_chunks(total, [(0, value) for value in values], length)
+    return encode_chunk(total)
+
+
+def encode_totals(totals: Totals) -> bytes:
+    """Return the value of a pane's totals."""
+    return _TOTALS.pack(VERSION, *totals)
+
+
+def decode_totals(data: bytes) -> Totals:
+    """Return a pane's totals.
+
+    Raises:
+        RecordError: if the value is of another version or malformed.
+    """
+    return Totals(*unpack(_TOTALS, data, "pane total"))
+
+
+def encode_late(late: int) -> bytes:
+    """Return the value that says how many reports of a pane came late."""
+    return _LATE.pack(VERSION, late)
+
+
+def decode_late(data: bytes) -> int:
+    """Return how many reports of a pane came late.
+
+    Raises:
+        RecordError: if the value is of another version or malformed.
+    """
+    return unpack(_LATE, data, "late count")[0]
+
+
+def encode_final(content: bytes) -> bytes:
+    """Return the value of a final."""
+    return VERSION_BYTE + content
+
+
+def decode_final(data: bytes) -> bytes:
+    """Return a final's content.
+
+    Raises:
+        RecordError: if the value is of another version.
+    """
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "final")
+    return data[1:]
+
+
+def unpack(layout: struct.Struct, data: bytes, what: str, *, whole: bool = True) -> tuple[int, ...]:
+    """Return the numbers of a value's layout, without the format version.
+
+    Raises:
+        RecordError: if the value is of another version, too short, or longer where it is `whole`.
+    """
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, what)
+    if len(data) < layout.size or (whole and len(data) > layout.size):
+        raise RecordError(f"changelog {what} has the wrong length")
+    return layout.unpack_from(data)[1:]
+
+
+def other_version(data: bytes, what: str, *, newest: int = VERSION) -> RecordError:
+    """Return the error for a record that begins with another format version than those read."""
+    read = "version 1" if newest == 1 else f"versions 1 to {newest}"
+    return RecordError(
+        f"changelog {what} has format version {data[0] if data else 'none'}: "
+        f"this release reads {read}; run the release that wrote it, or a later one"
+    )

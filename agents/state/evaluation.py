@@ -1,0 +1,372 @@
+"""Read one partition's changelog and evaluate its records at the end of the log.
+
+Rule 5. A reader evaluates records only when it has reached the log's end (the high watermark of its
+last fetch), because in the middle of the log compaction can show a head that never won. In between
+it keeps showing the state of the last evaluation.
+
+Rules 2 and 3. Of the heads with one seq the first in the log wins, and the winner of the largest
+seq is the state. A cell is valid if its seq is not above the seq that the head's lineage names for
+its epoch. Of the valid cells of one name, the one with the largest seq is the value. Cells of panes
+below the head's `expired`, tokens of closed panes and counts that partition 0 stores are not part
+of the state.
+
+Rule 9. A record that can never again be part of the state is dead, and owners delete it. An
+evaluation costs what was read since the last one, not what the state holds: a cell with a seq above
+the head's waits undecided, and once the head has passed it, it is live or dead for good.
+
+Every pane has a total in addition to its chunks. At every head these must agree, all panes must
+agree with the head, the chunks of a release with its sum and, with `one_report`, the tokens of
+every open pane with its number of reports. Anything that does not add up is torn, and the reader
+fails instead of guessing (`LiveCells.check`).
+"""
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, KeptValue
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.encoding import (
+    VERSION_BYTE,
+    Totals,
+    chunk_sum,
+    decode_head,
+    decode_key,
+    decode_late,
+    decode_totals,
+    head_prefix,
+    state_prefix,
+)
+from ldpstream.agents.state.others import OtherStates
+from ldpstream.agents.state.parts import Parts, released_sum
+from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
+from ldpstream.agents.state.tokens import token_count
+from ldpstream.agents.state.windows import NEVER, Firsts, Name, PaneIndex, WindowSpec
+
+_NOTHING: Final = Totals()
+
+
+class Evaluation:
+    """The state of one partition, as its changelog decides it.
+
+    What it shows changes only in `read`. `head` is None, and nothing else is shown, until the end
+    of the log has been reached for the first time; an empty log gives the default `Head`. `broken`
+    is the error after which nothing of that can be trusted, None if there was none.
+    """
+
+    def __init__(self, context: Context, partition: int) -> None:
+        self.partition = partition
+        self._context = context
+        self._prefix = state_prefix(context)
+        self._head_prefix = head_prefix(self._prefix)
+        self._one_report = context.spec.one_report is not None
+        self._store: CellStore | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        """Reset everything."""
+        self.head: Head | None = None
+        self.broken: RecordError | None = None
+        self._live = LiveCells(self._context.window, self.partition)
+        self._dead: dict[bytes, None] = {}
+        # As of the last evaluation, possibly by an earlier process.
+        self._last: Head | None = None
+        self._winner: HeadRecord | None = None
+        # Every key in the log up to the last evaluation; None: a head, or dead.
+        self._keys: dict[bytes, CellRecord | None] = {}
+        # What has left the state with the last evaluation.
+        self._firsts: Firsts | None = None
+        # Epoch and seq of the last cell read.
+        self._numbers = 0, 0
+        self._undecided: dict[int, dict[bytes, CellRecord]] = {}
+        # Read since then: (offset, value), or None for the deletion of a known key.
+        self._staged: dict[bytes, tuple[int, KeptValue] | None] = {}
+        # Died in this evaluation.
+        self._buried: list[bytes] = []
+        self._others = OtherStates(self._context)
+
+    def read(
+        self, records: Sequence[tuple[int, bytes, bytes | None]], *, position: int, end: int
+    ) -> bool:
+        """Take in the records of a fetch: `(offset, key, value or None)`, offsets ascending.
+
+        `position` is the offset after them and `end` the high watermark of the fetch. Returns
+        whether the end was reached and the records were evaluated.
+
+        Raises:
+            RecordError: for a record of an unknown format, or a pane that does not add up. Every
+            later call raises it again, since nothing after it can be trusted.
+        """
+        if self.broken is not None:
+            raise self.broken
+        # 1. Records are held back until the end of the log; the first record of a key counts.
+        for offset, key, value in records:
+            if not key.startswith(self._prefix) and key.startswith(VERSION_BYTE):
+                self._others.note(key, value, since=self.head is not None)
+                continue
+            known = key in self._keys or key in self._staged
+            if value is None and known:
+                self._staged[key] = None
+            elif value is not None and (not known or self._staged.get(key, value) is None):
+                held, store = KeptValue(value, len(value)), self._store
+                if store is not None and not key.startswith(self._head_prefix):
+                    held = store.keep(key, value)
+                self._staged[key] = offset, held
+        if position < end:
+            return False
+        # 2. There they are evaluated together.
+        if self._staged or self.head is None:
+            try:
+                self._evaluate(position)
+            except RecordError as error:
+                self.broken = error
+                raise
+        return True
+
+    def _evaluate(self, position: int) -> None:
+        # 1. Deletions take effect; cells wait for the head that decides about them.
+        staged, self._staged, self._buried = self._staged, {}, []
+        heads = []
+        for data, read in staged.items():
+            if data in self._keys:
+                self._forget(data)
+            if read is None:
+                continue
+            key = decode_key(self._prefix, data)
+            assert key is not None
+            offset, held = read
+            if key.name == HEAD:
+                heads.append(HeadRecord(data, key.epoch, key.seq, offset, held.start))
+            else:
+                cell = self._keys[data] = self._cell(data, key, held)
+                self._undecided.setdefault(key.seq, {})[data] = cell
+        # 2. The winner of the largest seq decides which cells are live.
+        head = self._elect(heads)
+        firsts = self._live.firsts(head)
+        for seq in [seq for seq in self._undecided if seq <= head.seq]:
+            for cell in self._undecided.pop(seq).values():
+                self._decide(cell, head, firsts)
+        if firsts != self._firsts:
+            for cell in self._live.pop_gone(firsts):
+                self._bury(cell.key)
+            self._firsts = firsts
+        # 3. What is live adds up, or nothing of it is shown.
+        self._live.check(head, one_report=self._one_report)
+        if self._store is not None:
+            self._commit(self._store, position, dict.fromkeys((*staged, *self._buried)))
+        self.head = self._last = head
+
+    def _commit(self, store: CellStore, position: int, changed: dict[bytes, None]) -> None:
+        if self._winner is not None:
+            changed.pop(self._winner.key, None)
+        store.commit(position, self._winner, changed, self._keys)
+
+    def _cell(self, data: bytes, key: Key, held: KeptValue) -> CellRecord:
+        """Return a cell, sharing its numbers with the previous one: most are of the same flush."""
+        epoch, seq = self._numbers
+        epoch = epoch if epoch == key.epoch else key.epoch
+        seq = seq if seq == key.seq else key.seq
+        self._numbers = epoch, seq
+        return CellRecord(data, key.name, epoch, seq, *held)
+
+    def _elect(self, heads: list[HeadRecord]) -> Head:
+        """Return the winner among the heads read and the previous one; the others are dead."""
+        before = self._winner
+        for head in heads:
+            self._keys[head.key] = None
+            winner = self._winner
+            if winner is None:
+                self._winner = head
+            elif (head.seq, -head.offset) > (winner.seq, -winner.offset):
+                self._winner = head
+                self._bury(winner.key)
+            else:
+                self._bury(head.key)
+        if self._winner is None:
+            return Head()
+        if self._winner is before and self._last is not None:
+            return self._last
+        _, epoch, seq, _, value = self._winner
+        return decode_head(Key(HEAD, epoch, seq), value)
+
+    def _decide(self, cell: CellRecord, head: Head, firsts: Firsts) -> None:
+        """Make a cell live or dead, once the head has passed it."""
+        live = self._live.by_name.get(cell.name)
+        if (
+            cell.seq > head.lineage.get(cell.epoch, -1)
+            or not self._live.index.holds(cell.name, firsts)
+            or (live is not None and live.seq > cell.seq)
+        ):
+            self._bury(cell.key)
+            return
+        if live is not None:
+            self._bury(self._live.remove(cell.name).key)
+        self._live.add(cell)
+
+    def _bury(self, key: bytes) -> None:
+        """Drop a dead record's value and keep its key until its deletion has been read."""
+        self._keys[key] = self._dead[key] = None
+        self._buried.append(key)
+
+    def _forget(self, key: bytes) -> None:
+        self._dead.pop(key, None)
+        if self._winner is not None and self._winner.key == key:
+            self._winner = None
+        cell = self._keys.pop(key)
+        if cell is None:
+            return
+        if self._undecided.get(cell.seq, {}).pop(key, None) is None:
+            self._live.remove(cell.name)
+
+    @property
+    def cells(self) -> Mapping[Name, CellRecord]:
+        """The live cells, by name; empty until the end of the log has been reached."""
+        return {} if self.head is None else self._live.by_name
+
+    def value(self, name: Name) -> bytes:
+        """Return the whole value of a live cell."""
+        cell = self._live.by_name[name]
+        if self._store is None or len(cell.start) == cell.size_bytes:
+            return cell.start
+        return self._store.value(cell.key, cell.held)
+
+    def panes(self, first: int, end: int) -> list[int]:
+        """Return the panes in `[first, end)` that may have totals, in order."""
+        return [] if self.head is None else self._live.index.between(first, end, "n", "late")
+
+    def names(self, pane: int) -> Collection[Name]:
+        """Return the names of a pane's live cells, finals with their window's first pane."""
+        return self._live.index.names(pane)
+
+    def totals(self, pane: int) -> Totals:
+        """Return a pane's totals; zeros if it has none."""
+        totals = self._live.totals
+        found = totals.get(Name("n", pane)) or totals.get(Name("late", pane))
+        return found or _NOTHING
+
+    def chunks(self, pane: int) -> list[tuple[int, bytes]]:
+        """Return the chunks of a pane's statistic, as `(number, value)`."""
+        names = self._live.index.names(pane)
+        return [(name.chunk, self.value(name)) for name in names if name.kind == "count"]
+
+
+class LiveCells:
+    """Live cells, by name and, in `index`, by pane; `size_bytes` is the length of their values.
+
+    `totals` has those of each pane under the name of its cell: `n`, or `late` if its counts are
+    handed over.
+    """
+
+    def __init__(self, window: WindowSpec, partition: int) -> None:
+        self._partition = partition
+        self.by_name: dict[Name, CellRecord] = {}
+        self.index = PaneIndex(window)
+        self.parts = Parts()
+        self.totals: dict[Name, Totals] = {}
+        # Panes whose cells have changed since they were last checked.
+        self._touched: set[int] = set()
+        self._sums: dict[int, int] = {}
+        self._tokens: Counter[int] = Counter()
+        self._released: set[int] = set()
+        self._open_sums: Counter[int] = Counter()
+        self._n = 0
+        self.size_bytes = 0
+
+    def firsts(self, head: Head) -> Firsts:
+        """Return which cells are part of the state with this head.
+
+        Tokens are while their pane is open, releases while it is in no part, and counts while
+        partition 0 does not store them.
+        """
+        handed_over = NEVER if self._partition == 0 else head.gathered
+        return Firsts(
+            kept=max(head.expired, handed_over),
+            tokens=head.closed,
+            releases=max(head.expired, head.grouped),
+            late=head.expired,
+        )
+
+    def add(self, cell: CellRecord) -> None:
+        """Add a cell; its name must not be present."""
+        self.by_name[cell.name] = cell
+        self.index.add(cell.name)
+        self._weigh(cell, 1)
+
+    def remove(self, name: Name) -> CellRecord:
+        """Remove and return a cell."""
+        self.index.discard(name)
+        return self._drop(name)
+
+    def pop_gone(self, firsts: Firsts) -> list[CellRecord]:
+        """Remove and return the cells that are not part of the state any more."""
+        return [self._drop(name) for name in self.index.pop_gone(firsts)]
+
+    def _drop(self, name: Name) -> CellRecord:
+        cell = self.by_name.pop(name)
+        self._weigh(cell, -1)
+        self.totals.pop(name, None)
+        return cell
+
+    def _weigh(self, cell: CellRecord, sign: int) -> None:
+        """Update the sums that the totals must agree with."""
+        self.size_bytes += sign * cell.size_bytes
+        pane = cell.name.number
+        if cell.name.kind == "count":
+            self._sums[pane] = self._sums.get(pane, 0) + sign * chunk_sum(cell.start)
+            self._touched.add(pane)
+        elif cell.name.kind == "n":
+            totals = decode_totals(cell.start)
+            self.totals[cell.name] = totals
+            self._n += sign * totals.n
+            self._touched.add(pane)
+        elif cell.name.kind == "late":
+            self.totals[cell.name] = Totals(late=decode_late(cell.start))
+        elif cell.name.kind == "token":
+            self._tokens[pane] += sign * token_count(cell.held)
+            self._touched.add(pane)
+        elif cell.name.kind in ("release", "open"):
+            of_chunk = cell.name.kind == "open"
+            found = chunk_sum(cell.start) if of_chunk else -released_sum(cell.start)
+            self._open_sums[pane] += sign * found
+            self._released.add(pane)
+        elif cell.name.kind == "part" and sign > 0:
+            self.parts.load(pane, cell.start)
+        elif cell.name.kind == "part":
+            self.parts.discard(pane + 1)
+
+    def check(self, head: Head, *, one_report: bool) -> None:
+        """Compare every changed pane's chunks with its total, and all panes with the head.
+
+        With `one_report` an open pane has as many tokens as reports.
+
+        Raises:
+            RecordError: naming the partition, if they disagree.
+        """
+        for pane in self._touched:
+            n, _, total = self.totals.get(Name("n", pane), _NOTHING)
+            chunks, tokens = self._sums.get(pane, 0), self._tokens[pane]
+            if chunks != total:
+                raise self._torn(
+                    f"the chunks of pane {pane} add up to {chunks} but its total says {total}"
+                )
+            if one_report and pane >= head.closed and tokens != n:
+                raise self._torn(f"pane {pane} has {tokens} tokens but its total says {n} reports")
+            if not chunks:
+                self._sums.pop(pane, None)
+            if not tokens:
+                del self._tokens[pane]
+        self._touched.clear()
+        for pane in self._released:
+            if self._open_sums[pane]:
+                raise self._torn(
+                    f"the released chunks of pane {pane} do not add up to the sum in its release"
+                )
+            del self._open_sums[pane]
+        self._released.clear()
+        if head.n - head.gone != self._n:
+            raise self._torn(
+                f"its panes hold {self._n} reports but its head says {head.n - head.gone}"
+            )
+
+    def _torn(self, problem: str) -> RecordError:
+        return RecordError(f"changelog of partition {self._partition}: {problem}")

@@ -1,0 +1,112 @@
+"""List the windows that have reports, and those that have a stored final.
+
+This is for overviews and feeds: an answer about one span comes from `ldpstream.agents.state.view`.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.view import (
+    check_between,
+    lost_panes,
+    panes_between,
+    windows_with,
+)
+from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, Lost, lost
+
+
+@dataclass(frozen=True)
+class WindowInfo:
+    """A window that has reports, counted or late, or that may have lost all of them.
+
+    `start_ms` and `end_ms` are epoch ms.
+    """
+
+    start_ms: int
+    end_ms: int
+    n: int
+    late: int
+    final: bool
+    published: bool
+    lost: Lost = NOTHING_LOST
+
+
+def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
+    """Return all unexpired windows with reports, in order.
+
+    A window is `final` once partition 0 has decided it, and `published` once that is recorded.
+
+    Raises:
+        BehindError: if a replica is behind another one.
+    """
+    window = context.window
+    own = check_between(replicas, NEVER, -NEVER)
+    n_late: dict[int, tuple[int, int]] = {}
+    for replica in replicas:
+        for pane in replica.all_panes():
+            n, late = n_late.get(pane, (0, 0))
+            pane_totals = replica.totals(pane)
+            more = 0 if replica.partition and pane < own else pane_totals.n
+            if more or pane_totals.late:
+                n_late[pane] = n + more, late + pane_totals.late
+        closed = NEVER if replica.head is None else replica.head.closed
+        for pane in lost_panes((replica,), NEVER, closed):
+            n_late.setdefault(pane, (0, 0))
+    gaps = [() if replica.head is None else replica.head.gaps for replica in replicas]
+    panes = sorted(n_late)
+    head = replicas[0].head if replicas else None
+    final, published = (NEVER, NEVER) if head is None else (head.final, head.published)
+    sums_n = [0, *accumulate(n_late[pane][0] for pane in panes)]
+    sums_late = [0, *accumulate(n_late[pane][1] for pane in panes)]
+    found, first, end = [], 0, 0
+    for number in windows_with(window, panes):
+        held = window.panes(number)
+        while first < len(panes) and panes[first] < held.start:
+            first += 1
+        while end < len(panes) and panes[end] < held.stop:
+            end += 1
+        start_ms, end_ms = window.span(number)
+        found.append(
+            WindowInfo(
+                start_ms,
+                end_ms,
+                sums_n[end] - sums_n[first],
+                sums_late[end] - sums_late[first],
+                final=number < final,
+                published=number < published,
+                lost=lost(gaps, held.start, held.stop),
+            )
+        )
+    return found
+
+
+def stored_finals(context: Context, replica: Replica, after: int) -> list[int]:
+    """Return the windows above `after` that have a stored final, in order; NEVER is below all.
+
+    `replica` is that of partition 0, which keeps them.
+    """
+    window, final = context.window, NEVER if replica.head is None else replica.head.final
+    if final == NEVER:
+        return []
+    first = NEVER if after == NEVER else window.first_pane(after + 1)
+    names = (
+        name
+        for pane in replica.panes(first, window.first_pane(final))
+        for name in replica.names(pane)
+    )
+    return [name.number for name in names if name.kind == "final" and name.number > after]
+
+
+def told_of(context: Context, replicas: Sequence[Replica], window: WindowInfo) -> Hashable:
+    """Return a value that changes whenever the answer about an open window may change."""
+    seen = window.n, window.late
+    if context.minimum <= 1:
+        return seen
+    panes = panes_between(context, window.start_ms, window.end_ms)
+    parts = tuple(replicas[0].parts.touching(panes.start, panes.stop))
+    released = tuple((p, one.n) for p, one in replicas[0].released(panes.start, panes.stop))
+    # The number of all reports is disclosed only if there is nothing else to disclose.
+    return (parts, released, window.late) if parts or released else seen

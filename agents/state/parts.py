@@ -1,0 +1,125 @@
+"""What partition 0 also stores with `minimum` above 1: parts of closed panes, releases of others.
+
+An answer has all reports of a *part* or none, and of a pane in no part yet what has been *released*
+(`ldpstream.agents.state.view` says why).
+"""
+
+import struct
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ldpstream.agents.state.encoding import (
+    VERSION,
+    unpack,
+)
+from ldpstream.agents.state.records import RecordError
+
+_PART: Final = struct.Struct("<Bqq")
+_RELEASE: Final = struct.Struct("<BqqI")
+_OF_PARTITION: Final = struct.Struct("<Iq")
+
+
+class Part(NamedTuple):
+    """The panes `[first, end)` and their number of reports over all partitions."""
+
+    first: int
+    end: int
+    n: int
+
+
+class Parts:
+    """A set of parts that do not overlap."""
+
+    def __init__(self) -> None:
+        self._ends: list[int] = []
+        self._parts: dict[int, Part] = {}
+
+    def add(self, part: Part) -> None:
+        """Add a part, which must overlap no other."""
+        if part.end not in self._parts:
+            self._ends.insert(bisect_left(self._ends, part.end), part.end)
+        self._parts[part.end] = part
+
+    def load(self, last: int, value: bytes) -> None:
+        """Add a part from its stored value, given its last pane."""
+        first, n = decode_part(value)
+        self.add(Part(first, last + 1, n))
+
+    def value(self, last: int) -> bytes:
+        """Return the stored value of the part with this last pane."""
+        part = self._parts[last + 1]
+        return encode_part(part.first, part.n)
+
+    def discard(self, end: int) -> None:
+        """Remove the part that ends there, if any."""
+        if self._parts.pop(end, None) is not None:
+            del self._ends[bisect_left(self._ends, end)]
+
+    def touching(self, first: int, end: int) -> list[Part]:
+        """Return the parts that share panes with `[first, end)`, in order."""
+        found = []
+        for at in range(bisect_right(self._ends, first), len(self._ends)):
+            part = self._parts[self._ends[at]]
+            if part.first >= end:
+                break
+            found.append(part)
+        return found
+
+
+class Release(NamedTuple):
+    """What answers hold of a pane in no part yet: `n` reports, and the `sum` of their statistic.
+
+    `counted` says how many of them each partition counted: its first ones in the pane.
+    """
+
+    n: int
+    sum: int
+    counted: Mapping[int, int]
+
+
+def encode_part(first: int, n: int) -> bytes:
+    """Return the value of a part that begins with the pane `first` and holds `n` reports."""
+    return _PART.pack(VERSION, first, n)
+
+
+def decode_part(data: bytes) -> tuple[int, int]:
+    """Return the first pane of a part and how many reports it holds.
+
+    Raises:
+        RecordError: if the value is of another version or malformed.
+    """
+    first, n = unpack(_PART, data, "part")
+    return first, n
+
+
+def encode_release(release: Release) -> bytes:
+    """Return the value of a release."""
+    counted = [_OF_PARTITION.pack(p, n) for p, n in sorted(release.counted.items()) if n]
+    head = _RELEASE.pack(VERSION, release.n, release.sum, len(counted))
+    return b"".join((head, *counted))
+
+
+def released_sum(data: bytes) -> int:
+    """Return the sum of a release's statistic, from the first bytes of its value.
+
+    Raises:
+        RecordError: if the value is of another version or malformed.
+    """
+    return unpack(_RELEASE, data, "release", whole=False)[1]
+
+
+def decode_release(data: bytes) -> Release:
+    """Return a release.
+
+    Raises:
+        RecordError: if the value is of another version or malformed.
+    """
+    n, total, entries = unpack(_RELEASE, data, "release", whole=False)
+    try:
+        counted = dict(_OF_PARTITION.iter_unpack(data[_RELEASE.size :]))
+    except struct.error as error:
+        raise RecordError("changelog release has the wrong length") from error
+    if len(counted) != entries or sum(counted.values()) != n:
+        raise RecordError("changelog release does not add up to its own sum")
+    return Release(n, total, counted)
