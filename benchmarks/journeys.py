@@ -29,8 +29,8 @@ def main() -> None:
     counted = {}
     if given.before:
         with tempfile.TemporaryDirectory(prefix="ldpstream-journeys-") as folder:
-            counted[given.before] = _count(extract(given.before, Path(folder)))
-    counted["now"] = _count(HERE)
+            counted[given.before] = count(extract(given.before, Path(folder)))
+    counted["now"] = count(HERE)
     if given.calls:
         for commit, one in counted.items():
             for name, calls in one["journeys"].items():
@@ -44,7 +44,8 @@ def main() -> None:
     Console(width=100).print(table)
 
 
-def _count(checkout: Path) -> Any:
+def count(checkout: Path) -> Any:
+    """Return the `figures` of a checkout, and by journey its calls, each as `file function`."""
     script = HERE / "benchmarks" / "journeys_here.py"
     path = os.pathsep.join((str(checkout / "src"), str(checkout)))
     ran = subprocess.run(

@@ -121,10 +121,12 @@ def longest_chain(files: dict[str, Path]) -> int:
         if name in above:
             return 0
         if name not in depths:
-            depths[name] = 1 + max((depth(one, above | {name}) for one in uses[name]), default=0)
+            # In order: in a circle, the depth depends on where it is entered.
+            below = (depth(one, above | {name}) for one in sorted(uses[name]))
+            depths[name] = 1 + max(below, default=0)
         return depths[name]
 
-    return max(depth(name, frozenset()) for name in files)
+    return max(depth(name, frozenset()) for name in sorted(files))
 
 
 def main() -> None:
