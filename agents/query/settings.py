@@ -83,6 +83,12 @@ class Setting:
             return schema
         return no_info_before_validator_function(self._check_list, schema)
 
+    def __get_pydantic_json_schema__(
+        self, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """Return the schema of the key in a body, with its description."""
+        return {**handler(core), "description": self.help}
+
     def _check_list(self, given: Any) -> Any:
         example = json.dumps(self.example)
         if given is not None and not isinstance(given, list):
@@ -93,12 +99,6 @@ class Setting:
             if not (isinstance(entry, types) or (isinstance(entry, int) and float in types)):
                 raise refused(f"entries as in {example}", entry)
         return given
-
-    def __get_pydantic_json_schema__(
-        self, core: CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        """Return the schema of the key in a body, with its description."""
-        return {**handler(core), "description": self.help}
 
 
 @dataclass(frozen=True, kw_only=True)
