@@ -119,6 +119,16 @@ def build_document(
     )
 
 
+def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], bytes]:
+    """Return the function that writes the content of a collection's finals."""
+
+    def write(totals: WindowTotals) -> bytes:
+        window = totals.window or (totals.start_ms, totals.end_ms)
+        return build_document(collection, totals, window=window, final=True).to_json()
+
+    return write
+
+
 def of_attribute(
     collection: CollectionConfig, name: str, totals: WindowTotals, options: EstimateOptions
 ) -> tuple[WindowTotals, EstimateOptions]:
@@ -265,16 +275,6 @@ def _merged_blocks(merged: Bools, count: int) -> MergedBlocks:
     edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
     runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
     return MergedBlocks(blocks=int(merged.sum()), runs=runs[:_LISTED_RUNS].tolist(), count=count)
-
-
-def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], bytes]:
-    """Return the function that writes the content of a collection's finals."""
-
-    def write(totals: WindowTotals) -> bytes:
-        window = totals.window or (totals.start_ms, totals.end_ms)
-        return build_document(collection, totals, window=window, final=True).to_json()
-
-    return write
 
 
 def _window(start_ms: int, end_ms: int) -> Window:

@@ -39,7 +39,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _KEPT_ENTRIES: Final = 1 << 14
-"""Prepared ranges are cached up to this many entries (ranges x statistic): at most a MiB."""
+"""Prepared ranges with at most this many entries (ranges x statistic) are cached, each in 1 MiB."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,9 +30,9 @@ from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 ANSWERS_BYTES: Final = 2 << 30
-"""Memory of one answer, as predicted by `answer_bytes`."""
+"""The most memory of one answer, as predicted by `answer_bytes`."""
 CHEAP_BYTES: Final = 64 << 20
-"""Memory of a cheap answer, which does not wait for costly ones."""
+"""The most memory of a cheap answer, which does not wait for costly ones."""
 WAITING_LIMIT: Final = 64
 """The most requests waiting in each queue, cheap and costly."""
 _IDLE_SECONDS: Final = 60.0

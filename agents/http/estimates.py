@@ -1,10 +1,15 @@
 """Answers an estimate of any span, from the request to the response.
 
-What is asked is read and held against the limits first. Then the request waits for its turn, its
-span is checked and read from the state, and `ldpstream.agents.http.computing` computes the answer.
+1. `estimate` or `estimate_posted` reads what is asked, and refuses what is too large or too slow.
+2. `_answer` predicts the memory that this takes, and waits for a turn: cheap answers do not wait
+   for costly ones.
+3. When its turn comes, it takes the span from the state, with all reports that are counted by then.
+4. A thread adds them up, and hashes everything that the answer depends on: the tag. So all workers
+   give the same one, and a reader that has the answer gets a 304 without any estimation.
+5. Otherwise the document is built, in the thread or, if it is costly, in a process.
 
-The ETag is a hash of everything that the answer depends on. So all workers give the same one, and a
-reader that has the answer gets a 304 without any estimation.
+Who may ask has been checked before (`ldpstream.agents.http.requests`). Costs, turns, and steps 4
+and 5 are in `ldpstream.agents.http.computing`.
 """
 
 import time
@@ -61,7 +66,7 @@ windows or `ldpstream reset` put another final at the same URL. Revalidation is 
 async def estimate(request: web.Request) -> web.Response:
     """Answer the estimate document of a span of whole panes, by default the newest window."""
     served = readable_collection(request)
-    options = address_options(request.query, served.config)
+    options = _address_options(request.query, served.config)
     return await _answer(request, served, request.query, options)
 
 
@@ -71,13 +76,13 @@ async def estimate_posted(request: web.Request) -> web.Response:
     if request.content_type != "application/json":
         raise AnswerError(415, "Content-Type: expected application/json")
     asked = read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES))
-    options = body_options(asked, served.config)
+    options = _body_options(asked, served.config)
     times = {"start": asked.start, "end": asked.end}
     given = {name: str(time) for name, time in times.items() if time is not None}
     return await _answer(request, served, given, options)
 
 
-def address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
+def _address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
     """Return the collection's options, replaced where the URL asks for something else.
 
     Raises:
@@ -111,7 +116,7 @@ def read_body(raw: bytes) -> EstimateRequest:
         raise AnswerError(400, f"{where}: {problem[:1].lower()}{problem[1:200]}") from error
 
 
-def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
+def _body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
     """Return the collection's options, replaced where a body asks for something else.
 
     Raises:
@@ -193,13 +198,13 @@ async def _answer(
 ) -> web.Response:
     start_ms, end_ms = read_time(times, "start"), read_time(times, "end")
     config, form = served.config, wanted_format(request)
-    # 1. The cost decides in which queue the request waits for its turn.
+    # 2. Wait for a turn.
     queues = request.app[QUEUES]
     published_bytes = await queues.published_bytes(config)
     cost_bytes = answer_bytes(config.spec, options)
     check_cost(cost_bytes, published_bytes, options)
     async with queues.turn(cost_bytes, published_bytes) as compute:
-        # 2. Read the state only now, so that reports counted meanwhile are in the answer.
+        # 3. Take the span from the state.
         if start_ms is None and end_ms is None:
             known = kept_windows(served)
             if not known:
@@ -210,7 +215,7 @@ async def _answer(
         try:
             taken = snapshot_of(served.context, served.replicas, *span, final=final)
         except BehindError as error:
-            raise being_read(served) from error
+            raise _being_read(served) from error
 
         def make() -> Job:
             return Job(
@@ -222,12 +227,26 @@ async def _answer(
                 partial=served.partial,
             )
 
-        # 3. Add up, compute the tag, and estimate unless the reader has the answer.
+        # 4. and 5. Add up, compute the tag, and build the document unless the reader has it.
         begun = time.monotonic()
         answer = await compute(config, make, known_tags(request))
     if answer.body is not None:
         request.app[METRICS].answer_seconds.labels(config.name).observe(time.monotonic() - begun)
     return tagged(request, answer, form)
+
+
+def kept_windows(served: ServedCollection) -> list[WindowInfo]:
+    """Return the windows with reports of which no part has expired, in order.
+
+    Raises:
+        AnswerError: 503, where a replica is behind another one.
+    """
+    kept_ms = first_kept(served.context, served.replicas) * served.context.window.pane_ms
+    try:
+        found = windows(served.context, served.replicas)
+    except BehindError as error:
+        raise _being_read(served) from error
+    return [info for info in found if info.start_ms >= kept_ms]
 
 
 def check_span(
@@ -271,21 +290,7 @@ def is_final(served: ServedCollection, end_ms: int) -> bool:
     return head is not None and end_ms // window.pane_ms <= window.closing(head.final)
 
 
-def kept_windows(served: ServedCollection) -> list[WindowInfo]:
-    """Return the windows with reports of which no part has expired, in order.
-
-    Raises:
-        AnswerError: 503, where a replica is behind another one.
-    """
-    kept_ms = first_kept(served.context, served.replicas) * served.context.window.pane_ms
-    try:
-        found = windows(served.context, served.replicas)
-    except BehindError as error:
-        raise being_read(served) from error
-    return [info for info in found if info.start_ms >= kept_ms]
-
-
-def being_read(served: ServedCollection) -> AnswerError:
+def _being_read(served: ServedCollection) -> AnswerError:
     """Return the error for a state whose partitions have not been read equally far."""
     return AnswerError(503, f"{served.config.name}: its state is being read; try again")
 
@@ -299,13 +304,13 @@ def known_tags(request: web.Request) -> frozenset[str]:
 
 def tagged(request: web.Request, answer: Answer, form: Format) -> web.Response:
     """Return the response with an answer and its tag: 304 without a body if the reader has it."""
-    has = answer.body is None
+    known = answer.body is None
     response = web.Response(
-        status=304 if has else 200,
+        status=304 if known else 200,
         body=answer.body,
         headers={"Cache-Control": _CHECK_AGAIN, "Vary": "Accept"},
     )
-    if not has:
+    if not known:
         response.content_type = CONTENT_TYPES[form]
         response.charset = "utf-8" if form == "csv" else None
     if request.method != "POST":

@@ -41,6 +41,7 @@ def add_forwarding(app: web.Application, shards: Shards) -> None:
     """Let an application forward requests; connections are kept while it runs."""
     app[SHARDS] = shards
     app[FORWARDING] = Forwarding(shards)
+    # Inside `answer_request`, which checks who asks before, and answers errors after.
     app.middlewares.append(_forward)
     app.cleanup_ctx.append(_connections)
     app.on_shutdown.append(_end_answers)

@@ -164,7 +164,7 @@ async def answer_request(request: web.Request, handler: Handler) -> web.StreamRe
             access.check(request)
         if operation is not None:
             check_names(request.query, operation.parameters)
-        # 2. Answer.
+        # 2. Answer here, or forward to a worker that has the collection (`add_forwarding`).
         answer = await handler(request)
     except _REFUSED as error:
         answer = _refusal(error)

@@ -95,23 +95,6 @@ def _asked_about(spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]) -> 
     return spec
 
 
-def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
-    if options.method in ANYTIME and options.estimand == "respondents":
-        raise QueryError(
-            "method",
-            f"another method, such as padded, or estimand = population, got {options.method}: each "
-            "attribute is reported by a random part of the respondents, whose number still grows",
-        )
-    known = spec.attributes
-    for name in known if options.attribute is None else [options.attribute]:
-        check_offered(options.about(name), known[name])
-
-
-def likelihood_offered(spec: CollectionSpec) -> bool:
-    """Return whether shares of a collection's values can be estimated by likelihood."""
-    return has_likelihood(_values_alone(spec))
-
-
 def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
     """Refuse areas, likelihoods and power laws where the mechanism does not support them.
 
@@ -151,6 +134,23 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
             "profile or another with project = likelihood, got normal, whose bounds hold only for "
             "the unbiased estimate",
         )
+
+
+def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
+    if options.method in ANYTIME and options.estimand == "respondents":
+        raise QueryError(
+            "method",
+            f"another method, such as padded, or estimand = population, got {options.method}: each "
+            "attribute is reported by a random part of the respondents, whose number still grows",
+        )
+    known = spec.attributes
+    for name in known if options.attribute is None else [options.attribute]:
+        check_offered(options.about(name), known[name])
+
+
+def likelihood_offered(spec: CollectionSpec) -> bool:
+    """Return whether shares of a collection's values can be estimated by likelihood."""
+    return has_likelihood(_values_alone(spec))
 
 
 def _values_alone(spec: CollectionSpec) -> Mechanism:

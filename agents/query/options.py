@@ -105,6 +105,7 @@ class EstimateRequest(RequestModel):
             help="The share between two values, both included, or on an interval between two edges "
             "of bins; one pair per dimension",
             each="range",
+            example=["0..9", {"name": "night", "bounds": [[0, 5]]}],
             resolve=read_ranges,
         ),
     ] = None
@@ -114,6 +115,7 @@ class EstimateRequest(RequestModel):
             text=UNIT,
             help="The smallest value that at least this share does not exceed; above 0, below 1",
             each="quantile",
+            example=[0.25, 0.5],
             resolve=check_quantiles,
         ),
     ] = None
@@ -123,6 +125,7 @@ class EstimateRequest(RequestModel):
             text=spelled("[NAME:]W,W,..."),
             help="The mean of a weight given for each value, in the domain's order",
             each="linear",
+            example=[{"name": "fare", "weights": [2.5, 4]}],
             resolve=read_linear,
         ),
     ] = None

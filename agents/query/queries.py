@@ -21,8 +21,9 @@ _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact i
 _MAX_VALUES_WITH_AREAS: Final = 100_000
 _MAX_END: Final = 1e300  # differences of larger ones may overflow
 _MAX_WEIGHT: Final = 1e30  # squares of larger ones may overflow
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 _NAMED: Final = re.compile(r"(?:([A-Za-z0-9._-]{1,40}):)?(.*)", re.DOTALL)
+
+_Finite = Annotated[float, Field(allow_inf_nan=False)]
 
 
 class RequestModel(BaseModel):
@@ -32,15 +33,13 @@ class RequestModel(BaseModel):
 
 
 class _NamedQuery(RequestModel):
-    """A named query."""
-
     name: str = Field(min_length=1, max_length=100)
 
 
 class BoxRequest(_NamedQuery):
     """A named range."""
 
-    bounds: list[Annotated[list[Finite], Field(min_length=2, max_length=2)]] = Field(
+    bounds: list[Annotated[list[_Finite], Field(min_length=2, max_length=2)]] = Field(
         min_length=1,
         description="[low, high], both included, or edges of bins; one pair per dimension",
     )
@@ -49,7 +48,7 @@ class BoxRequest(_NamedQuery):
 class LinearRequest(_NamedQuery):
     """A function of the value, whose mean is estimated."""
 
-    weights: list[Finite] | dict[str, Finite] = Field(
+    weights: list[_Finite] | dict[str, _Finite] = Field(
         description="One weight per value in the domain's order (the last dimension fastest), or "
         "by label, where missing ones weigh 0"
     )
@@ -164,7 +163,11 @@ class Linear:
 
 
 def read_linear(asked: Sequence[str | LinearRequest], domain: Domain) -> tuple[Linear, ...]:
-    """Return the same for linear queries."""
+    """Return the linear queries that are asked for, as texts or in a body.
+
+    Raises:
+        QueryError: for one that does not fit the domain.
+    """
     return tuple(
         parse_linear(one, domain, position)
         if isinstance(one, str)

@@ -4,12 +4,20 @@ URLs and command lines are text, request bodies JSON, configurations TOML. A `Se
 and JSON become a value of the options, a `Key` how TOML does.
 """
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import AfterValidator, GetJsonSchemaHandler, WithJsonSchema
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
 from pydantic_core import CoreSchema
+from pydantic_core.core_schema import no_info_before_validator_function
 
 from ldpstream.agents.query.errors import QueryError, refused
 from ldpstream.mechanisms.base.canonical import Json
@@ -44,12 +52,14 @@ class Text:
 class Setting:
     """One thing that may be asked; `name` is its key in a body and its field in the options.
 
-    With `each` it may be repeated: `each` is the parameter's name, with one text per value.
+    With `each` it may be repeated: `each` is the parameter's name, with one text per value. In a
+    body it is a list, of entries like those of `example`.
     """
 
     text: Text
     help: str
     each: str | None = None
+    example: Sequence[Any] = ()
     resolve: Resolve = as_it_is
     name: str = ""
 
@@ -64,11 +74,31 @@ class Setting:
         spelled = self.text.form is not None and self.text.schema == {"type": "string"}
         return f"{self.text.form}: {self.help}" if spelled else self.help
 
+    def __get_pydantic_core_schema__(
+        self, source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        """Return the schema of the key in a body; a wrong list is refused with what to write."""
+        schema = handler(source)
+        if self.each is None:
+            return schema
+        return no_info_before_validator_function(self._check_list, schema)
+
     def __get_pydantic_json_schema__(
         self, core: CoreSchema, handler: GetJsonSchemaHandler
     ) -> dict[str, Any]:
         """Return the schema of the key in a body, with its description."""
         return {**handler(core), "description": self.help}
+
+    def _check_list(self, given: Any) -> Any:
+        example = json.dumps(self.example)
+        if given is not None and not isinstance(given, list):
+            raise refused(f"a list, such as {example}", given)
+        # A model is an entry that has been checked already, and any whole number a number.
+        types = (*map(type, self.example), BaseModel)
+        for entry in given or ():
+            if not (isinstance(entry, types) or (isinstance(entry, int) and float in types)):
+                raise refused(f"entries as in {example}", entry)
+        return given
 
 
 @dataclass(frozen=True, kw_only=True)

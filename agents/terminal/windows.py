@@ -141,7 +141,7 @@ class _Reader:
             document = await self._get(*span, [*self.asked, ("method", WATCHED)])
             if not _parse(document).final:
                 return document
-            # The window has closed since it was listed.
+            # It has closed since it was listed, and is not looked at again: the usual bounds do.
         return await self._get(*span, self.asked)
 
     def _may_be_watched(self) -> bool:

@@ -50,6 +50,9 @@ def test_every_setting_has_an_example_an_option_and_a_help() -> None:
     assert {one.name for one in SETTINGS} <= {field.name for field in fields(EstimateOptions)}
     assert KEYS.keys() <= {field.name for field in fields(EstimateOptions)}
     assert all(len(one.help) > 20 for one in SETTINGS)
+    for one in SETTINGS:
+        assert bool(one.example) == (one.each is not None)
+        EstimateRequest.model_validate({one.name: one.example or None})
 
 
 def test_addresses_and_bodies_are_described_as_declared() -> None:

@@ -13,10 +13,12 @@ from ldpstream.agents.config import Shard
 from ldpstream.agents.http import build_http
 from ldpstream.agents.http.forwarding import FORWARDED
 from ldpstream.agents.http.requests import Access
+from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.served.shards import Shards
 from tests.ports import free_ports
 from tests.stream.asking import BEARER, CITY_PATH, TOKEN, Client, ask, three_collections
 from tests.stream.cli import invoke
+from tests.stream.scraped import scrape, value
 from tests.stream.serving import Pipeline
 
 
@@ -184,7 +186,8 @@ async def test_a_request_is_forwarded_with_its_token_and_few_other_headers(whole
     async with TestServer(other) as server:
         shards.read(str(server.make_url("")).rstrip("/").encode(), b'{"shard": "2/2"}')
         access = Access(token=TOKEN.encode())
-        app = build_http(part(whole, shards.own), access=access, shards=shards)
+        metrics = Metrics()
+        app = build_http(part(whole, shards.own), metrics=metrics, access=access, shards=shards)
         async with TestClient(TestServer(app)) as client:
             # Refused requests are not forwarded.
             assert (await client.get(CITY_PATH)).status == 401
@@ -200,3 +203,7 @@ async def test_a_request_is_forwarded_with_its_token_and_few_other_headers(whole
     assert (one["Accept"], one[FORWARDED]) == ("text/csv", "1/2")
     assert one["X-Forwarded-For"] == "10.0.0.1, 127.0.0.1"
     assert "Cookie" not in one
+    samples, name = scrape(metrics), "ldpstream_http_seconds_count"
+    for status in ("401", "403", "200"):
+        assert value(samples, name, operation="estimate", status=status) == 1
+    assert sum(count for (sample, _), count in samples.items() if sample == name) == 3
