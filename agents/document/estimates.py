@@ -39,7 +39,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _KEPT_ENTRIES: Final = 1 << 14
-"""Prepared ranges are cached up to this many entries (ranges x statistic): at most a MiB."""
+"""Prepared ranges are cached up to this many entries (ranges x statistic): at most 1.3 MiB."""
 
 
 @dataclass(frozen=True, eq=False)
