@@ -61,7 +61,7 @@ windows or `ldpstream reset` put another final at the same URL. Revalidation is 
 async def estimate(request: web.Request) -> web.Response:
     """Answer the estimate document of a span of whole panes, by default the newest window."""
     served = readable_collection(request)
-    options = _address_options(request.query, served.config)
+    options = address_options(request.query, served.config)
     return await _answer(request, served, request.query, options)
 
 
@@ -71,13 +71,13 @@ async def estimate_posted(request: web.Request) -> web.Response:
     if request.content_type != "application/json":
         raise AnswerError(415, "Content-Type: expected application/json")
     asked = read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES))
-    options = _body_options(asked, served.config)
+    options = body_options(asked, served.config)
     times = {"start": asked.start, "end": asked.end}
     given = {name: str(time) for name, time in times.items() if time is not None}
     return await _answer(request, served, given, options)
 
 
-def _address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
+def address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
     """Return the collection's options, replaced where the URL asks for something else.
 
     Raises:
@@ -111,7 +111,7 @@ def read_body(raw: bytes) -> EstimateRequest:
         raise AnswerError(400, f"{where}: {problem[:1].lower()}{problem[1:200]}") from error
 
 
-def _body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
+def body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
     """Return the collection's options, replaced where a body asks for something else.
 
     Raises:
@@ -210,7 +210,7 @@ async def _answer(
         try:
             taken = snapshot_of(served.context, served.replicas, *span, final=final)
         except BehindError as error:
-            raise _being_read(served) from error
+            raise being_read(served) from error
 
         def make() -> Job:
             return Job(
@@ -281,11 +281,11 @@ def kept_windows(served: ServedCollection) -> list[WindowInfo]:
     try:
         found = windows(served.context, served.replicas)
     except BehindError as error:
-        raise _being_read(served) from error
+        raise being_read(served) from error
     return [info for info in found if info.start_ms >= kept_ms]
 
 
-def _being_read(served: ServedCollection) -> AnswerError:
+def being_read(served: ServedCollection) -> AnswerError:
     """Return the error for a state whose partitions have not been read equally far."""
     return AnswerError(503, f"{served.config.name}: its state is being read; try again")
 
