@@ -120,7 +120,11 @@ def all_in_one(size: int) -> Integers:
 
 
 class InGroups(NamedTuple):
-    """A query's largest second moment, noise and weights in each group, float64 `(count,)`."""
+    """What a query's users add at least and at most, in each group: float64 `(count,)` each.
+
+    `moments` is the largest `(Q h^2)[x]`, `quietest` and `noisiest` are the ends of the noise, and
+    `lightest` and `heaviest` those of the weights.
+    """
 
     moments: Floats
     quietest: Floats
@@ -148,7 +152,7 @@ class Query:
 
     @cached_property
     def in_groups(self) -> InGroups:
-        """The extremes in each group."""
+        """The extremes over each group's values, which bounds for any reports need."""
         moments = self.noise + self.weights**2
         _, *found = self.groups.extremes(moments, self.noise, self.weights)
         return InGroups(*found)

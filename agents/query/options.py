@@ -230,9 +230,9 @@ class EstimateOptions:
     of_attributes: tuple[tuple[str, "EstimateOptions"], ...] = ()
     sampling: Sampling = ONE_REPORT_EACH
 
-    def about(self, attribute: str | None) -> "EstimateOptions":
+    def about(self, attribute: str) -> "EstimateOptions":
         """Return the options of an attribute of records: its own if it has any."""
-        return dict(self.of_attributes).get(attribute or "", self)
+        return dict(self.of_attributes).get(attribute, self)
 
 
 SETTINGS: Final = tuple(

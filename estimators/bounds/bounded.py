@@ -19,7 +19,7 @@ The rule that chooses the bounds of a query, by method, estimand and kind of rep
 With fewer than 5 reports `padded` and `noise` become `range`: from the least weight to the largest,
 which is known without reports. `two_valued` has the forms of two-valued queries, and `methods` the
 methods with one form for every query. Likelihoods need more than sums: `pays` has their rule, and
-`estimate` applies it. z is the normal quantile of the allowed error.
+`likelihood.profile` applies it. z is the normal quantile of the allowed error.
 """
 
 from dataclasses import replace

@@ -32,9 +32,9 @@ def resampled(
 ) -> tuple[Floats, Ends]:
     """Return the population's errors and bounds whose sampling error changes by a factor.
 
-    `noise` is the other part of the variance, `(q,)`. Asymptotic bounds are stretched. Bounds that
-    hold at every n become Bernstein's with n / factor reports, since reports of one device are not
-    independent; with a factor below 1 they stay as they are.
+    `noise` is the other part of the variance, `(q,)`. `normal` and `padded` bounds are stretched.
+    All others become those of n / factor reports, Bernstein's for `exact`, since reports of one
+    device are not independent; with a factor below 1 they stay as they are.
     """
     plain = se**2
     sampled = np.maximum(plain - noise, 0.0)
@@ -53,6 +53,7 @@ def resampled(
         if options.method == "exact":
             options = replace(options, method="bernstein")
         level = options.error_level(se.shape[-1])
+        # None of these methods looks at the standard error.
         low, high = named_bounds(sums.thinned(n / devices), devices, se, level, options)
         form: Forms = np.full(low.shape, options.method, dtype=np.object_)
         ends = Ends(low, high, low, high, form)

@@ -26,7 +26,7 @@ from ldpstream.mechanisms.base.arrays import Bools, Floats
 
 FEW: Final = 4.0
 """With fewer than this times z^2 reports of one kind, Wilson's interval fails too often."""
-FEW_IN_BLOCK: Final = 13.0
+_FEW_IN_BLOCK: Final = 13.0
 """The same limit for the reports of a block: 50 at 95%."""
 _SMOOTH: Final = 3.0
 """Standard deviation of the noise, in reports, from which on the score interval is close enough to
@@ -125,7 +125,7 @@ def tossed_rules(sums: Sums, n: int, level: float, options: Options) -> tuple[li
     few = np.minimum(tosses.decisive, tosses.reports - tosses.decisive) < FEW * z**2
     close = alone & ~(few | options.simultaneous | proved)
     ends = in_block(tosses, n, z)
-    many = tosses.reports >= FEW_IN_BLOCK * z**2
+    many = tosses.reports >= _FEW_IN_BLOCK * z**2
     scored = blocks & many & np.isfinite(ends[0]) & (not proved)
     return [
         Rule(close, "wilson", lambda _: wilson(tosses, z)),

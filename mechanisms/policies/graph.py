@@ -136,6 +136,10 @@ class GraphPolicy(Policy):
     def _lengths(self) -> Callable[[int], dict[int, int]]:
         return lru_cache(maxsize=_SOURCES_KEPT)(self._shortest)
 
+    def __getstate__(self) -> dict[str, object]:
+        # A cache cannot be pickled, as is done for proofs and costly answers in another process.
+        return {name: kept for name, kept in vars(self).items() if name != "_lengths"}
+
     def _shortest(self, source: int) -> dict[int, int]:
         """Return the length of the shortest path to every reachable value (Dijkstra)."""
         found: dict[int, int] = {}

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pickle
 from fractions import Fraction
 
 import numpy as np
@@ -32,6 +33,13 @@ def test_a_mechanism_is_frozen_and_equal_by_content(mechanism: Mechanism):
     name = dataclasses.fields(mechanism)[0].name
     with pytest.raises(dataclasses.FrozenInstanceError):
         setattr(mechanism, name, 1.0)
+
+
+@EVERY
+def test_a_mechanism_in_use_can_be_sent_to_another_process(mechanism: Mechanism):
+    mechanism.policy.entry(0, 1)
+    mechanism.decoder.groups()
+    assert pickle.loads(pickle.dumps(mechanism)) == mechanism
 
 
 def test_parameters_tell_all_instances_apart():
