@@ -1,4 +1,7 @@
-"""A batch of messages: read into arrays, all runs of all frames, in the order of classification.
+"""Read a batch of messages into arrays: all runs of all frames, in the order of classification.
+
+With the messages come the times of their arrival (`Arrivals`), and which of them are decided here
+although they may be of another spec (`Decided`).
 
 Many small frames of one length are read as one matrix. Everything else goes through `decode_frame`,
 which defines the format; tests verify that both give the same result.
@@ -75,6 +78,7 @@ class Arrivals:
 
 
 NO_END: Final = 1 << 62
+"""Above every offset."""
 
 
 @dataclass(frozen=True)

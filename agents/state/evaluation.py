@@ -47,7 +47,7 @@ _NOTHING: Final = Totals()
 
 
 class Evaluation:
-    """The state of one partition, as its changelog decides it.
+    """What the changelog of one partition has decided, and the values of its live cells.
 
     What it shows changes only in `read`. `head` is None, and nothing else is shown, until the end
     of the log has been reached for the first time; an empty log gives the default `Head`. `broken`
