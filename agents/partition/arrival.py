@@ -59,7 +59,7 @@ class Dates:
             return tuple(self.times_ms[place - MEMORY : place])
         return (*self.before, *self.times_ms[:place])[-MEMORY:]
 
-    def arrivals(self, *, now_ms: int, ahead_ms: int = 0) -> "Arrivals":
+    def arrivals(self, *, now_ms: int, ahead_ms: int = 0) -> Arrivals:
         """Return the arrivals of these records by a clock that is `ahead_ms` ahead of `since_ms`'s.
 
         A negative timestamp belongs to a record without one.

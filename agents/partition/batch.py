@@ -1,4 +1,7 @@
-"""A batch of messages: read into arrays, all runs of all frames, in the order of classification.
+"""Read a batch of messages into arrays: all runs of all frames, in the order of classification.
+
+With the messages come the times of their arrival (`Arrivals`), and which of them are decided here
+although they may be of another spec (`Decided`).
 
 Many small frames of one length are read as one matrix. Everything else goes through `decode_frame`,
 which defines the format; tests verify that both give the same result.
@@ -19,7 +22,8 @@ from ldpstream.mechanisms.base.errors import FrameError
 from ldpstream.mechanisms.wire.frame import VERSION, decode_frame, frame_fingerprint
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-Values = Sequence[bytes | None] | Mapping[int, bytes | None]
+_Values = Sequence[bytes | None] | Mapping[int, bytes | None]
+"""Messages by their place; None is one without a value."""
 _HEAD: Final = np.dtype(
     [("start", "<u4"), ("fingerprint", "<u8"), ("time_ms", "<i8"), ("count", "<u4")]
 )
@@ -75,6 +79,7 @@ class Arrivals:
 
 
 NO_END: Final = 1 << 62
+"""Above every offset."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +197,7 @@ class _Reader:
             return elsewhere
         return found in self._accept or (elsewhere and found != self._fingerprint)
 
-    def frames(self, values: Values, places: Sequence[int]) -> None:
+    def frames(self, values: _Values, places: Sequence[int]) -> None:
         """Read messages one by one."""
         for place in places:
             data = values[place] or b""

@@ -78,7 +78,7 @@ class Classified:
     why: NDArray[np.int64] | None = None
     tokens: Numbers | None = None
 
-    @cached_property
+    @property
     def all_counted(self) -> bool:
         """Whether every report of every message is counted."""
         counted = (self.outcome == COUNTED).all() and self.good.all()

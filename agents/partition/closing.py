@@ -89,58 +89,6 @@ class SeenHeads:
         return next((clock for clock, p in self.slowest if p != partition), None)
 
 
-class IdleClock:
-    """Advances the clock of a partition, idle or not."""
-
-    def __init__(self, window: WindowSpec, partition: int) -> None:
-        self._window = window
-        self._partition = partition
-        self._follow: tuple[int, int] | None = None
-        self._closed_at_ms: int | None = None
-
-    def advance(
-        self,
-        work: Head,
-        seen: SeenHeads,
-        controls: Iterable[Control],
-        *,
-        idle: bool,
-        now_ms: int,
-    ) -> Head:
-        """Return the next head with its clock advanced; the same head if nothing changed.
-
-        Call it at every step: elapsed time counts from the moment when all partitions were first
-        seen idle.
-        """
-        window, p = self._window, self._partition
-        orders = [c.until_ms + window.grace_ms for c in controls if work.next >= c.ends.get(p, 0)]
-        clock = max([work.clock, *orders])
-        if idle:
-            clock = self._follow_others(clock, seen, now_ms)
-        else:
-            self._follow = None
-        closed = work.closed
-        if clock != self._closed_at_ms:
-            self._closed_at_ms, closed = clock, max(closed, window.closed(clock))
-        if (idle, clock, closed) == (work.idle, work.clock, work.closed):
-            return work
-        return replace(work, idle=idle, clock=clock, closed=closed)
-
-    def _follow_others(self, own: int, seen: SeenHeads, now_ms: int) -> int:
-        """Return the clock of an idle partition: its `own`, or what it derives from all heads."""
-        slowest = seen.slowest_but(self._partition)
-        if slowest is not None:
-            self._follow = None
-            return max(own, slowest)
-        largest = max(own, seen.largest)
-        start, since_ms = self._follow or (NEVER, now_ms)
-        if start == NEVER or largest > start + now_ms - since_ms:
-            # From now on, follow the larger watermark. Before the first watermark, time stands
-            # still.
-            start, since_ms = self._follow = largest, now_ms
-        return NEVER if start == NEVER else start + now_ms - since_ms
-
-
 class UnbrokenProbes:
     """The end-of-log probes since a partition was loaded; times are ms of one monotonic clock.
 
@@ -192,6 +140,58 @@ class UnbrokenProbes:
             return False
         first, last = self._series
         return now_ms - first >= idle_ms and now_ms - last <= self._gap_ms
+
+
+class IdleClock:
+    """Advances the clock of a partition, idle or not."""
+
+    def __init__(self, window: WindowSpec, partition: int) -> None:
+        self._window = window
+        self._partition = partition
+        self._follow: tuple[int, int] | None = None
+        self._closed_at_ms: int | None = None
+
+    def advance(
+        self,
+        work: Head,
+        seen: SeenHeads,
+        controls: Iterable[Control],
+        *,
+        idle: bool,
+        now_ms: int,
+    ) -> Head:
+        """Return the next head with its clock advanced; the same head if nothing changed.
+
+        Call it at every step: elapsed time counts from the moment when all partitions were first
+        seen idle.
+        """
+        window, p = self._window, self._partition
+        orders = [c.until_ms + window.grace_ms for c in controls if work.next >= c.ends.get(p, 0)]
+        clock = max([work.clock, *orders])
+        if idle:
+            clock = self._follow_others(clock, seen, now_ms)
+        else:
+            self._follow = None
+        closed = work.closed
+        if clock != self._closed_at_ms:
+            self._closed_at_ms, closed = clock, max(closed, window.closed(clock))
+        if (idle, clock, closed) == (work.idle, work.clock, work.closed):
+            return work
+        return replace(work, idle=idle, clock=clock, closed=closed)
+
+    def _follow_others(self, own: int, seen: SeenHeads, now_ms: int) -> int:
+        """Return the clock of an idle partition: its `own`, or what it derives from all heads."""
+        slowest = seen.slowest_but(self._partition)
+        if slowest is not None:
+            self._follow = None
+            return max(own, slowest)
+        largest = max(own, seen.largest)
+        start, since_ms = self._follow or (NEVER, now_ms)
+        if start == NEVER or largest > start + now_ms - since_ms:
+            # From now on, follow the larger watermark. Before the first watermark, time stands
+            # still.
+            start, since_ms = self._follow = largest, now_ms
+        return NEVER if start == NEVER else start + now_ms - since_ms
 
 
 def store_finals(

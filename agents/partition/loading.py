@@ -1,8 +1,9 @@
-"""Rule 6: the head from which an owner continues, after a load and after lost messages.
+"""The head from which an owner continues: after a load, a switch of formats, or lost messages.
 
-Every load starts with a new random epoch, from the replica's state and at its head's next offset:
-never from the committed offset, never from the memory of an earlier epoch. The new owner changes
-the stored head in three ways, which take effect when its first flush wins (`starting_head`):
+Rule 6. Every load starts with a new random epoch, from the replica's state and at its head's next
+offset: never from the committed offset, never from the memory of an earlier epoch. The new owner
+changes the stored head in three ways, which take effect when its first flush wins
+(`starting_head`):
 
 1. All panes of decided windows, and all gathered ones, are closed. Partition 0's head says how
    many partitions finals wait for (rule 8); the owner of an added partition waits until that number

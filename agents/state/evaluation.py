@@ -47,7 +47,7 @@ _NOTHING: Final = Totals()
 
 
 class Evaluation:
-    """The state of one partition, as its changelog decides it.
+    """What the changelog of one partition has decided, and the values of its live cells.
 
     What it shows changes only in `read`. `head` is None, and nothing else is shown, until the end
     of the log has been reached for the first time; an empty log gives the default `Head`. `broken`
@@ -156,10 +156,15 @@ class Evaluation:
             self._commit(self._store, position, dict.fromkeys((*staged, *self._buried)))
         self.head = self._last = head
 
-    def _commit(self, store: CellStore, position: int, changed: dict[bytes, None]) -> None:
-        if self._winner is not None:
-            changed.pop(self._winner.key, None)
-        store.commit(position, self._winner, changed, self._keys)
+    def _forget(self, key: bytes) -> None:
+        self._dead.pop(key, None)
+        if self._winner is not None and self._winner.key == key:
+            self._winner = None
+        cell = self._keys.pop(key)
+        if cell is None:
+            return
+        if self._undecided.get(cell.seq, {}).pop(key, None) is None:
+            self._live.remove(cell.name)
 
     def _cell(self, data: bytes, key: Key, held: KeptValue) -> CellRecord:
         """Return a cell, sharing its numbers with the previous one: most are of the same flush."""
@@ -208,15 +213,10 @@ class Evaluation:
         self._keys[key] = self._dead[key] = None
         self._buried.append(key)
 
-    def _forget(self, key: bytes) -> None:
-        self._dead.pop(key, None)
-        if self._winner is not None and self._winner.key == key:
-            self._winner = None
-        cell = self._keys.pop(key)
-        if cell is None:
-            return
-        if self._undecided.get(cell.seq, {}).pop(key, None) is None:
-            self._live.remove(cell.name)
+    def _commit(self, store: CellStore, position: int, changed: dict[bytes, None]) -> None:
+        if self._winner is not None:
+            changed.pop(self._winner.key, None)
+        store.commit(position, self._winner, changed, self._keys)
 
     @property
     def cells(self) -> Mapping[Name, CellRecord]:

@@ -1,6 +1,6 @@
 """List the windows that have reports, and those that have a stored final.
 
-This is for overviews and feeds: an answer about one span comes from `ldpstream.agents.state.view`.
+Overviews and feeds begin here; the answer about one span comes from `ldpstream.agents.state.view`.
 """
 
 from collections.abc import Hashable, Sequence
@@ -9,12 +9,7 @@ from itertools import accumulate
 
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import (
-    check_between,
-    lost_panes,
-    panes_between,
-    windows_with,
-)
+from ldpstream.agents.state.view import check_between, lost_panes, panes_between, windows_with
 from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, Lost, lost
 
 

@@ -22,7 +22,7 @@ flush leaves as many dead records as it writes."""
 
 
 class Replica(Evaluation):
-    """The state of one partition of a collection, read from its changelog."""
+    """The state of one partition of a collection, as any worker reads it from its changelog."""
 
     def resume(self, store: CellStore) -> int:
         """Keep values in a store from now on, and continue from its contents.

@@ -91,7 +91,7 @@ def answer(
     if context.minimum <= 1:
         return snapshot(context, replicas, start_ms, end_ms)
     found = panes_between(context, start_ms, end_ms)
-    return _answer(
+    return _sum_parts(
         context, replicas, replicas[0].parts.touching(found.start, found.stop), found, final
     )
 
@@ -104,7 +104,7 @@ def final_totals(
         return add_up(context, snapshot(context, replicas, start_ms, end_ms))
     found = panes_between(context, start_ms, end_ms)
     ended = [p for p in parts.touching(found.start, found.stop) if p.end <= found.stop]
-    return add_up(context, _answer(context, replicas, ended, found, final=True))
+    return add_up(context, _sum_parts(context, replicas, ended, found, final=True))
 
 
 def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int) -> Snapshot:
@@ -135,40 +135,7 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
     return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=gone)
 
 
-def add_up(context: Context, taken: Snapshot) -> WindowTotals:
-    """Return the totals of a snapshot, with small blocks merged if `minimum_block` is set."""
-    merged = None
-    if context.minimum_block > 1:
-        ends = taken.part_ends or (len(taken.chunks),)
-        parts = (taken.chunks[first:end] for first, end in pairwise((0, *ends)))
-        statistics = (_statistic(context, part) for part in parts)
-        statistic, merged = add_parts(context.spec, context.minimum_block, statistics)
-    else:
-        statistic = _statistic(context, taken.chunks)
-    span = taken.start_ms, taken.end_ms
-    return WindowTotals(
-        *(*span, statistic, taken.n, taken.late, taken.rejected),
-        withheld=taken.withheld,
-        window=taken.window,
-        lost=taken.lost,
-        merged=merged,
-    )
-
-
-def _statistic(context: Context, chunks: Sequence[tuple[int, bytes]]) -> Statistic:
-    statistic = np.zeros(context.spec.mechanism.statistic_size, dtype=np.int64)
-    add_chunks(statistic, chunks, context.chunk)
-    return statistic
-
-
-def totals(
-    context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int
-) -> WindowTotals:
-    """Return the totals of `[start_ms, end_ms)` over all partitions: `add_up` of `snapshot`."""
-    return add_up(context, snapshot(context, replicas, start_ms, end_ms))
-
-
-def _answer(
+def _sum_parts(
     context: Context, replicas: Sequence[Replica], parts: Sequence[Part], asked: range, final: bool
 ) -> Snapshot:
     """Return the sum of parts, each of which has panes in `asked`, and of releases."""
@@ -222,6 +189,39 @@ def _pending(by_pane: Mapping[int, int], parts: Sequence[Part]) -> bool:
         if at == len(parts) or pane < parts[at].first:
             return True
     return False
+
+
+def add_up(context: Context, taken: Snapshot) -> WindowTotals:
+    """Return the totals of a snapshot, with small blocks merged if `minimum_block` is set."""
+    merged = None
+    if context.minimum_block > 1:
+        ends = taken.part_ends or (len(taken.chunks),)
+        parts = (taken.chunks[first:end] for first, end in pairwise((0, *ends)))
+        statistics = (_statistic(context, part) for part in parts)
+        statistic, merged = add_parts(context.spec, context.minimum_block, statistics)
+    else:
+        statistic = _statistic(context, taken.chunks)
+    span = taken.start_ms, taken.end_ms
+    return WindowTotals(
+        *(*span, statistic, taken.n, taken.late, taken.rejected),
+        withheld=taken.withheld,
+        window=taken.window,
+        lost=taken.lost,
+        merged=merged,
+    )
+
+
+def _statistic(context: Context, chunks: Sequence[tuple[int, bytes]]) -> Statistic:
+    statistic = np.zeros(context.spec.mechanism.statistic_size, dtype=np.int64)
+    add_chunks(statistic, chunks, context.chunk)
+    return statistic
+
+
+def totals(
+    context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int
+) -> WindowTotals:
+    """Return the totals of `[start_ms, end_ms)` over all partitions: `add_up` of `snapshot`."""
+    return add_up(context, snapshot(context, replicas, start_ms, end_ms))
 
 
 def panes_between(context: Context, start_ms: int, end_ms: int) -> range:

@@ -31,11 +31,6 @@ GAPS_LIMIT: Final = 8
 """The most gaps in a head; with more, the two nearest are merged."""
 _LISTED_PANES: Final = 1_000
 """Only the first panes of a gap, this many, get documents if nothing else is left of them."""
-_FEW_NAMES: Final = 8
-"""Up to this many names of a pane are a tuple: most panes have two or three."""
-_KEPT: Final = 0
-Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late"]
-_LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2, "late": 3}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,6 +198,9 @@ def lost(gaps_by_partition: Iterable[Sequence[Gap]], first: int, end: int) -> Lo
     return Lost(sum(offsets), tuple(p for p, missing in enumerate(offsets) if missing))
 
 
+Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late"]
+
+
 class Name(NamedTuple):
     """What a record is about; `number` is a pane, for a final its window, for the head 0.
 
@@ -226,6 +224,13 @@ class Firsts(NamedTuple):
     tokens: int = NEVER
     releases: int = NEVER
     late: int = NEVER
+
+
+_KEPT: Final = 0
+_LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2, "late": 3}
+"""The place in `Firsts` of each kind's lifetime; that of all other kinds is `kept`."""
+_FEW_NAMES: Final = 8
+"""Up to this many names of a pane are a tuple: most panes have two or three."""
 
 
 class PaneIndex:

@@ -17,7 +17,10 @@ from tests.stream.simulation.patched import PatchedWorld, with_partition, with_w
 from tests.stream.simulation.worker import Watched, Worker
 from tests.stream.simulation.world import World
 
-_VIEW = "ldpstream.agents.state.view"
+_CHECK = (
+    "ldpstream.agents.state.view.check_between",
+    "ldpstream.agents.state.listing.check_between",
+)
 
 
 class Partitions(PatchedWorld):
@@ -120,11 +123,9 @@ GATHERED_MUTANTS: Mapping[str, type[World]] = {
     "13 gathered again": with_partition(GatheredAgain, Partitions),
     "13 handed over before the head has won": with_worker(HandedOverUnwon, Partitions),
     "13 late reports handed over": with_partition(LateHandedOver, Partitions),
-    "13 own counts added": Partitions.with_change(
-        "OwnAdded", f"{_VIEW}.check_between", lambda *_: NEVER
-    ),
+    "13 own counts added": Partitions.with_change("OwnAdded", lambda *_: NEVER, *_CHECK),
     "13 answered from behind": Partitions.with_change(
-        "Behind", f"{_VIEW}.check_between", lambda replicas, *_: behind(replicas).start
+        "Behind", lambda replicas, *_: behind(replicas).start, *_CHECK
     ),
     "13 new partition open": with_partition(NewPartitionOpens, Partitions),
 }

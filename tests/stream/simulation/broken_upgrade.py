@@ -69,11 +69,11 @@ class SwitchedBack(Watched):
 
 
 UPGRADE_MUTANTS: Mapping[str, type[World]] = {
-    "14 moved on at once": UpgradeWorld.with_change("AtOnce", _SWITCH, AtOnce),
-    "14 one partition ignored": UpgradeWorld.with_change("LastIgnored", _SWITCH, LastIgnored),
-    "14 suspended while it waits": UpgradeWorld.with_change("Suspended", _SWITCH, Suspended),
-    "14 each partition alone": UpgradeWorld.with_change("OwnHead", _SWITCH, OwnHead),
+    "14 moved on at once": UpgradeWorld.with_change("AtOnce", AtOnce, _SWITCH),
+    "14 one partition ignored": UpgradeWorld.with_change("LastIgnored", LastIgnored, _SWITCH),
+    "14 suspended while it waits": UpgradeWorld.with_change("Suspended", Suspended, _SWITCH),
+    "14 each partition alone": UpgradeWorld.with_change("OwnHead", OwnHead, _SWITCH),
     "14 moved back": with_partition(SwitchedBack, UpgradeWorld, worker=UpgradeWorker),
-    "14 idle partitions say nothing": UpgradeWorld.with_change("Silent", _MORE, lambda *_: False),
-    "14 gathered in format 1": UpgradeWorld.with_change("Gathered", _GATHERS, 1),
+    "14 idle partitions say nothing": UpgradeWorld.with_change("Silent", lambda *_: False, _MORE),
+    "14 gathered in format 1": UpgradeWorld.with_change("Gathered", 1, _GATHERS),
 }

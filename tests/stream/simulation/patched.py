@@ -36,8 +36,8 @@ class PatchedWorld(World):
             super().quiesce()
 
     @classmethod
-    def with_change(cls, name: str, where: str, change: object) -> type[World]:
-        return type(name, (cls,), {"changes": {where: change}})
+    def with_change(cls, name: str, change: object, *places: str) -> type[World]:
+        return type(name, (cls,), {"changes": dict.fromkeys(places, change)})
 
     def patched(self) -> ExitStack:
         stack = ExitStack()
