@@ -27,6 +27,7 @@ EVENT_BYTES: Final = 16 << 20
 PATIENCE_SECONDS: Final = 20.0
 """For everything but an estimate."""
 _CONNECT_SECONDS: Final = 5.0
+_LONG_URL: Final = 8000  # aiohttp reads lines of up to 8,190 bytes
 _MOST_PROBLEM_BYTES: Final = 1 << 20
 _SILENCE_SECONDS: Final = 45.0  # three heartbeats of a stream of events
 
@@ -156,6 +157,12 @@ class Transport:
     async def _refuse(self, answer: aiohttp.ClientResponse) -> None:
         """Raise the error that an unsuccessful answer stands for."""
         error = await _error(answer)
+        if error is None and answer.status == 400 and len(str(answer.url)) > _LONG_URL:
+            raise RefusedError(
+                "the address of this question is too long: ask for less, or in a request's body, "
+                "as `ldpstream.query` in Python does",
+                status=400,
+            )
         if error is None:
             raise NotAWorkerError(f"{self.url}: expected a worker, got HTTP status {answer.status}")
         if answer.status == 401:

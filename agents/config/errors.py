@@ -1,4 +1,4 @@
-"""Errors of a configuration: file, key, what was expected and what was found."""
+"""Errors of a configuration, and of a request: key, what was expected and what was found."""
 
 import json
 import re
@@ -25,6 +25,13 @@ _TYPES: Final = {
     "tuple_type": "a list",
 }
 _LIMITS: Final = {"greater_than_equal": ("at least", "ge"), "less_than_equal": ("at most", "le")}
+
+_LENGTHS: Final = {
+    "too_long": "at most",
+    "too_short": "at least",
+    "string_too_long": "at most",
+    "string_too_short": "at least",
+}
 
 
 class ConfigError(ValueError):
@@ -113,19 +120,58 @@ def from_validation(error: ValidationError, known: Mapping[str, Sequence[str]]) 
     return _together(found)
 
 
+def request_problem(error: ValidationError, known: Mapping[str, Sequence[str]]) -> str:
+    """Return the first invalid key of a request, what was expected there and what was found.
+
+    `known` lists the keys of the request, by an empty name, and of the entries of its lists.
+    """
+    names = {name for keys in known.values() for name in keys}
+    # What else is in a path names the forms that a value may have.
+    found = [
+        ([key for key in detail["loc"] if isinstance(key, int) or key in names], detail)
+        for detail in error.errors(include_url=False)
+    ]
+    # Of these forms, the one that fits furthest is meant.
+    about = [one for one in found if one[0][:2] == found[0][0][:2]]
+    path, first = max(about, key=lambda one: len(one[1]["loc"]))
+    alike = [one for at, one in about if at == path and len(one["loc"]) == len(first["loc"])]
+    where = key_path(path) or "body"
+    match first["type"]:
+        case "json_invalid":
+            return f"{where}: expected JSON: {first['ctx']['error']}"
+        case "missing":
+            return f"{where}: expected a value, got none"
+        case "extra_forbidden":
+            *_, key = first["loc"]
+            above = path[:-1] if key in names else path
+            unknown = unknown_key(str(key), known[str(above[0]) if above else ""])
+            return f"{key_path([*above, key])}: {unknown}"
+    if first["type"] == REFUSED:
+        return f"{where}: {first['ctx']['problem']}"
+    wanted = " or ".join(dict.fromkeys(map(_wanted, alike))).replace("a table", "an object")
+    return f"{where}: {expected(wanted, first['input'])}"
+
+
 def _problem(
     detail: ErrorDetails, keys: Sequence[str | int], known: Mapping[str, Sequence[str]]
 ) -> str:
-    kind, got, context = detail["type"], detail["input"], detail.get("ctx", {})
-    if kind == REFUSED:
-        return str(context["problem"])
-    if kind == "extra_forbidden":
+    if detail["type"] == REFUSED:
+        return str(detail["ctx"]["problem"])
+    if detail["type"] == "extra_forbidden":
         table = ["*" if i == 1 and keys[0] == "collection" else k for i, k in enumerate(keys[:-1])]
         return unknown_key(str(keys[-1]), known[key_path(table)])
+    return expected(_wanted(detail), detail["input"])
+
+
+def _wanted(detail: ErrorDetails) -> str:
+    kind, context = detail["type"], detail.get("ctx", {})
     if kind == "literal_error":
         choices = str(context["expected"]).replace("'", '"')
-        return expected(f"one of {choices}" if " or " in choices else choices, got)
+        return f"one of {choices}" if " or " in choices else choices
     if kind in _LIMITS:
         word, limit = _LIMITS[kind]
-        return expected(f"{word} {context[limit]}", got)
-    return expected(_TYPES.get(kind, detail["msg"]), got)
+        return f"{word} {context[limit]}"
+    if kind in _LENGTHS:
+        unit = "characters" if kind.startswith("string") else "entries"
+        return f"{_LENGTHS[kind]} {context.get('min_length', context.get('max_length'))} {unit}"
+    return _TYPES.get(kind, detail["msg"])

@@ -21,6 +21,7 @@ from multidict import MultiMapping
 from pydantic import ValidationError
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.errors import request_problem
 from ldpstream.agents.http.computing import QUEUES, Answer, Job, answer_bytes, check_cost
 from ldpstream.agents.http.declared import CONTENT_TYPES, Format
 from ldpstream.agents.http.receiving import BODIES
@@ -34,7 +35,13 @@ from ldpstream.agents.http.requests import (
 )
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.offered import read_options, request_options
-from ldpstream.agents.query.options import QUERIES_LIMIT, WORDS, EstimateOptions, EstimateRequest
+from ldpstream.agents.query.options import (
+    QUERIES_LIMIT,
+    REQUEST_KEYS,
+    WORDS,
+    EstimateOptions,
+    EstimateRequest,
+)
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.listing import WindowInfo, windows
 from ldpstream.agents.state.view import BehindError, add_up, first_kept
@@ -111,9 +118,7 @@ def read_body(raw: bytes) -> EstimateRequest:
     try:
         return EstimateRequest.model_validate_json(raw)
     except ValidationError as error:
-        detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where, problem = ".".join(map(str, detail["loc"])) or "body", detail["msg"]
-        raise AnswerError(400, f"{where}: {problem[:1].lower()}{problem[1:200]}") from error
+        raise AnswerError(400, request_problem(error, REQUEST_KEYS)) from error
 
 
 def _body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOptions:

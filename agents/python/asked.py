@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from ldpstream.agents.config.collection import CollectionConfig
-from ldpstream.agents.config.errors import unknown_key
+from ldpstream.agents.config.errors import request_problem
 from ldpstream.agents.query.offered import request_options
-from ldpstream.agents.query.options import EstimateOptions, EstimateRequest
+from ldpstream.agents.query.options import REQUEST_KEYS, EstimateOptions, EstimateRequest
 
 
 def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:
@@ -18,17 +18,11 @@ def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> 
         ValueError: naming the keyword that is wrong, and what was expected.
     """
     given = {} if asked is None else asked.model_dump(exclude_unset=True)
-    for name in options:
-        if name not in EstimateRequest.model_fields:
-            raise ValueError(f"{name}: {unknown_key(name, list(EstimateRequest.model_fields))}")
     try:
         # Validated as from JSON, so tuples become lists.
         return EstimateRequest.model_validate({**given, **_plain(options)})
     except ValidationError as error:
-        detail = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        # What follows the field is pydantic's path through its types.
-        where = detail["loc"][0]
-        raise ValueError(f"{where}: {detail['msg'][:1].lower()}{detail['msg'][1:]}") from None
+        raise ValueError(request_problem(error, REQUEST_KEYS)) from None
 
 
 def asked_options(

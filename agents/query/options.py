@@ -235,6 +235,12 @@ class EstimateOptions:
         return dict(self.of_attributes).get(attribute, self)
 
 
+REQUEST_KEYS: Final = {
+    "": tuple(EstimateRequest.model_fields),
+    "ranges": tuple(BoxRequest.model_fields),
+    "linear": tuple(LinearRequest.model_fields),
+}
+"""The keys of a request, and of the entries of its lists."""
 SETTINGS: Final = tuple(
     replace(setting, name=name)
     for name, key in EstimateRequest.model_fields.items()

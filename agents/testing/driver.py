@@ -46,7 +46,10 @@ class Driver:
         if collection.accept:
             raise ValueError(f"collection.{collection.name}.accept: expected none in a test driver")
         self.collection = collection
-        self.now_ms = parse_time(str(start))
+        try:
+            self.now_ms = parse_time(str(start))
+        except ValueError as error:
+            raise ValueError(f"start: expected {error}, got {start!r}") from None
         self.finals: list[EstimateDocument] = []
         """The documents of final windows, in the order in which they were published."""
         self._entropy = SeededEntropy(seed)

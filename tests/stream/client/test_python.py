@@ -98,8 +98,9 @@ def test_a_query_is_made_of_keywords_or_a_request():
     ("options", "message"),
     [
         ({"tops": 3}, r"tops: unknown key \(did you mean top\?\)"),
-        ({"top": -1}, "top: input should be greater than or equal to 0"),
-        ({"method": "best"}, "method: input should be 'padded'"),
+        ({"top": -1}, 'top: expected at least 0 or "all", got -1'),
+        ({"linear": [{"name": "fare"}]}, r"linear\[0\].weights: expected a value, got none"),
+        ({"method": "best"}, 'method: expected one of "padded", '),
         ({"ranges": ["3"]}, "range: expected LO..HI"),
         ({"ranges": {"a": [0, 3]}}, r'ranges: expected a list, such as \["0..9", .*, got {"a'),
         ({"ranges": "0..3"}, 'ranges: expected a list, such as .*, got "0..3"'),

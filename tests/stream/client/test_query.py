@@ -58,6 +58,12 @@ async def test_documents_are_printed_as_the_worker_composes_them(
     assert document.to_json().decode() in result.stdout
 
 
+async def test_a_question_that_is_too_long_for_an_address_is_refused(url: str) -> None:
+    result = await ldpstream("query", url, "city", "--linear", ",".join(["1"] * 5000))
+    assert result.exit_code != 0
+    assert "the address of this question is too long: ask for less" in result.stderr
+
+
 async def test_a_span_is_one_document_of_all_its_panes(url: str, pipeline: Pipeline) -> None:
     city = pipeline.collections["city"]
     span = "--start", "2026-11-21T10:01:00Z", "--end", "2026-11-21T10:04:00Z"

@@ -191,6 +191,11 @@ def test_impossible_calls_are_refused(call: object, message: str) -> None:
         call(driver())
 
 
+def test_an_invalid_start_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"start: expected an RFC 3339 time .*, got 'soon'"):
+        ldp.Driver(ldp.define_collection("modes", **MODES), start="soon")
+
+
 def test_collections_that_accept_other_specs_are_refused(tmp_path: Path) -> None:
     old = '[collection.modes]\nmechanism = "binary"\nepsilon = [1.0, 1.0]\ndomain = { size = 2 }\n'
     (tmp_path / "old.toml").write_text(old)
