@@ -25,8 +25,13 @@ from aiokafka.protocol.types import (
     Int16,
     Int32,
     Schema,
-    TaggedFields,
     UnsignedVarInt32,
+)
+
+from ldpstream.agents.kafka.flexible_requests import (
+    TaggedFields,
+    read_response_header,
+    request_header,
 )
 
 _NO_ID = UUID(int=0)
@@ -147,10 +152,11 @@ class _MetadataResponse_v12(Response):  # noqa: N801 (aiokafka's way of naming v
 
 
 class _MetadataRequest_v12(RequestStruct):  # noqa: N801 (aiokafka's way of naming versions)
-    FLEXIBLE_VERSION = True
     API_KEY = 3
     API_VERSION = 12
     RESPONSE_TYPE = _MetadataResponse_v12
+    build_request_header = request_header
+    parse_response_header = read_response_header
     SCHEMA = Schema(
         (
             "topics",

@@ -20,9 +20,14 @@ from aiokafka.protocol.types import (
     Int32,
     Int64,
     Schema,
-    TaggedFields,
 )
 from aiokafka.structs import OffsetAndMetadata
+
+from ldpstream.agents.kafka.flexible_requests import (
+    TaggedFields,
+    read_response_header,
+    request_header,
+)
 
 _UNSTABLE: Final = 88  # aiokafka has no name for UNSTABLE_OFFSET_COMMIT
 _PAUSE_SECONDS: Final = 0.1
@@ -104,10 +109,11 @@ class _OffsetFetchResponse(Response):
 
 
 class _OffsetFetchRequestV7(RequestStruct):
-    FLEXIBLE_VERSION = True
     API_KEY = 9
     API_VERSION = 7
     RESPONSE_TYPE = _OffsetFetchResponse
+    build_request_header = request_header
+    parse_response_header = read_response_header
     SCHEMA = Schema(
         ("consumer_group", CompactString("utf-8")),
         (
