@@ -20,12 +20,12 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import Config, Shard, WorkerConfig
 from ldpstream.agents.config.collection import nominal_warnings
-from ldpstream.agents.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp, add_agent
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.kafka.addresses import telling_addresses
 from ldpstream.agents.kafka.connections import wait_for_broker
 from ldpstream.agents.kafka.declare import TopicError
+from ldpstream.agents.kafka.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp, add_agent
 from ldpstream.agents.kafka.groups import DisplacedError
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine

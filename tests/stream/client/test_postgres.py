@@ -1,6 +1,6 @@
 """Finals in a PostgreSQL server: the same typed rows as in a file, however often they are stored.
 
-Skipped where the server's programs are missing, unless LDPSTREAM_REQUIRE_POSTGRES is 1.
+Skipped where the server's programs are missing, unless LDPSTREAM_REQUIRE_ALL is 1.
 """
 
 import os
@@ -32,7 +32,7 @@ def program(name: str) -> str:
     found = shutil.which(name, path=os.pathsep.join([*folders, os.environ["PATH"]]))
     if found is None:
         reason = "no PostgreSQL; on Debian: apt-get install postgresql"
-        missing.skip(reason, unless="LDPSTREAM_REQUIRE_POSTGRES")
+        missing.skip(reason)
     return found
 
 
