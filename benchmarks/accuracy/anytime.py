@@ -151,7 +151,7 @@ def sums_of(asked: Asked, counts: Integers) -> Sums:
         least=same * query.least,
         largest=same * query.largest,
         slope=same * (asked.noisiest - asked.quietest).max(),
-        noisy=reports @ (asked.noisiest[asked.group] > 0.0),
+        noisy=reports.astype(np.float64) @ (asked.noisiest[asked.group] > 0.0),
         moment=reports @ (asked.noisiest[asked.group] + 1.0),
         peak=same * (asked.noisiest.max() + 1.0),
         typical_noise=same * query.noise.mean(),

@@ -55,4 +55,4 @@ def _tilted(counts: Integers, atoms: Floats, nu: Floats) -> tuple[Floats, Floats
     weights = counts / (nu[:, None] - atoms)
     probabilities = weights / weights.sum(axis=1, keepdims=True)
     logs = np.log(np.where(counts > 0, probabilities, 1.0))
-    return probabilities @ atoms, (counts * logs).sum(axis=1)
+    return probabilities @ atoms, np.sum(counts * logs, axis=1, dtype=np.float64)

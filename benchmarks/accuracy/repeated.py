@@ -89,7 +89,8 @@ def sign_sums(mechanism: L1Bits, counts: Integers, rng: np.random.Generator) -> 
     n, keep = up[:, -1:], mechanism.threshold / WORD
     ones = rng.binomial(up, keep) + rng.binomial(n - up, 1.0 - keep)
     ones[:, -1] = n[:, 0]  # the last entry is exact
-    return 2 * ones - n
+    signs: Integers = 2 * ones - n
+    return signs
 
 
 def subset_counts(

@@ -123,7 +123,8 @@ class Optimal(SymbolMechanism):
         intervals = []
         for row in self.design.weights:
             outputs = np.array([y for y, weight in enumerate(row) if weight], dtype=np.int64)
-            ends = np.cumsum(np.array([row[y] for y in outputs[:-1]], dtype=np.uint64))
+            weights = np.array([row[y] for y in outputs[:-1]], dtype=np.uint64)
+            ends = np.cumsum(weights, dtype=np.uint64)
             intervals.append((outputs, ends))
         return tuple(intervals)
 
