@@ -101,10 +101,11 @@ format: $(VENV)/.dev
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis docker/kafka/jars
 
-$(BIN)/python:
+# pip comes last: an environment without it was left half made, and is made anew.
+$(BIN)/pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "ldpstream needs Python 3.11 or newer; name one with make PYTHON=python3.11" >&2; exit 1; }
-	@$(PYTHON) -m venv $(VENV) \
+	@$(PYTHON) -m venv --clear $(VENV) \
 	  || { echo "python3 -m venv failed; on Debian: apt-get install python3-venv" >&2; exit 1; }
 
 # Every package by exact version and hash, so that every machine runs the same code; then ldpstream
@@ -112,7 +113,7 @@ $(BIN)/python:
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 LOCKED_demo := constraints-demo.txt
 LOCKED_dev := constraints.txt
-$(VENV)/.%: pyproject.toml constraints.txt constraints-demo.txt | $(BIN)/python
+$(VENV)/.%: pyproject.toml constraints.txt constraints-demo.txt | $(BIN)/pip
 	@echo "installing ldpstream and what it needs into $(VENV): a minute or two"
 	@# A pipe's exit code is that of its end.
 	@{ $(PIP) install --require-hashes --only-binary :all: --progress-bar off --requirement $(LOCKED_$*) \
@@ -137,7 +138,7 @@ sbom: $(TOOLS)/uv
 	@mkdir -p build
 	$(TOOLS)/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible --output-file build/sbom.json constraints-base.txt
 
-$(TOOLS)/uv: constraints-tools.txt | $(BIN)/python
+$(TOOLS)/uv: constraints-tools.txt | $(BIN)/pip
 	@$(BIN)/python -m venv $(VENV)/tools
 	@$(TOOLS)/python -m pip --quiet --disable-pip-version-check install --require-hashes --only-binary :all: --requirement $<
 	@touch $@

@@ -1,6 +1,6 @@
 """Brokers for tests: the embedded one, and Apache Kafka in KRaft mode (needs Java and Maven).
 
-With LDPSTREAM_REQUIRE_KAFKA=1, tests that need Kafka fail where it cannot run; otherwise they are
+With LDPSTREAM_REQUIRE_ALL=1, tests that need Kafka fail where it cannot run; otherwise they are
 skipped there.
 """
 
@@ -69,7 +69,7 @@ def skip_without_kafka() -> None:
     """Skip the calling test where Kafka cannot run, or fail it where Kafka is required."""
     reason = why_no_kafka()
     if reason is not None:
-        missing.skip(f"Apache Kafka: {reason}", unless="LDPSTREAM_REQUIRE_KAFKA")
+        missing.skip(f"Apache Kafka: {reason}")
 
 
 @contextmanager

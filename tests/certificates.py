@@ -1,6 +1,5 @@
 """A throwaway certificate authority and certificates that it signed, for TLS tests."""
 
-import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,9 +26,7 @@ class Certificates:
 
 def skip_without_openssl() -> None:
     """Skip the calling test where openssl is missing, or fail it where openssl is required."""
-    if shutil.which("openssl") is None:
-        reason = "openssl is not on the PATH; on Debian: apt-get install openssl"
-        missing.skip(reason, unless="LDPSTREAM_REQUIRE_OPENSSL")
+    missing.skip_without("openssl")
 
 
 def make_certificates(folder: Path) -> Certificates:

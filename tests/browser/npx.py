@@ -1,7 +1,6 @@
 """Programs of the npm registry, run by npx: found, required or skipped."""
 
 import os
-import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 
@@ -16,9 +15,7 @@ def run_npx(package: str, command: Sequence[str], *, found: str) -> str:
     Skips where there is no npx (fails where it is required) or the registry does not answer: a
     program that ends otherwise than with 0 has run only if it says `found`.
     """
-    if shutil.which("npx") is None:
-        reason = "npx is not on the PATH; on Debian: apt-get install npm"
-        missing.skip(reason, unless="LDPSTREAM_REQUIRE_NODE")
+    missing.skip_without("npx", package="npm")
     try:
         ran = subprocess.run(
             ["npx", "--yes", "--package", package, *command],

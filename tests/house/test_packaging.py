@@ -44,11 +44,10 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def expected(*rooms: str) -> set[str]:
-    files = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", *rooms],
-        cwd=ROOT, check=True, capture_output=True, text=True,
-    ).stdout.split()  # fmt: skip
-    found = {f"ldpstream/{name}" for name in files if (ROOT / name).exists()}
+    files = (file for room in rooms for file in (ROOT / room).rglob("*") if file.is_file())
+    found = {
+        f"ldpstream/{file.relative_to(ROOT)}" for file in files if "__pycache__" not in file.parts
+    }
     return found | {"ldpstream/__init__.py", "ldpstream/py.typed"}
 
 

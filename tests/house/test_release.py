@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 import ldpstream
+from tests import missing
 from tests.house.rooms import ROOT
 from tests.house.scripts import script
 
@@ -76,6 +77,7 @@ def test_wheels_are_the_same_whenever_they_are_built(release: ModuleType, tmp_pa
 
 
 def test_a_package_of_a_forge_links_to_its_repository(release: ModuleType, tmp_path: Path):
+    missing.skip_without("git")
     url, copy, out = "https://forge.example/own/ldpstream", tmp_path / "copy", tmp_path / "out"
     release.copy_with_links(copy, url=url, tag="v1.2.3", email="we@forge.example")
     release.build(out, copy)

@@ -1,6 +1,6 @@
 """The JavaScript client in a real Chromium: every vector, and an upload.
 
-With LDPSTREAM_REQUIRE_BROWSER=1 a missing Chromium fails the test instead of skipping it.
+With LDPSTREAM_REQUIRE_ALL=1 a missing Chromium fails the test instead of skipping it.
 """
 
 import json

@@ -1,12 +1,11 @@
 """A real Prometheus for tests, with this repository's rules at a fraction of their durations.
 
-With LDPSTREAM_REQUIRE_PROMETHEUS=1 a Prometheus that is missing fails the tests instead of skipping
+With LDPSTREAM_REQUIRE_ALL=1 a Prometheus that is missing fails the tests instead of skipping
 them.
 """
 
 import json
 import re
-import shutil
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -35,9 +34,7 @@ _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000}
 def skip_without_prometheus() -> None:
     """Skip the calling test where Prometheus is missing, or fail it where it is required."""
     for tool in ("prometheus", "promtool"):
-        if shutil.which(tool) is None:
-            reason = f"{tool} is not on the PATH; on Debian: apt-get install prometheus"
-            missing.skip(reason, unless="LDPSTREAM_REQUIRE_PROMETHEUS")
+        missing.skip_without(tool, package="prometheus")
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,15 @@ import sqlite3
 import subprocess
 import sys
 import urllib.request
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.parquet as pq
 import pytest
 
-from tests import pages
+from tests import missing, pages
 from tests.brokers import wait_until
 from tests.pages import Place
 from tests.ports import free_ports
@@ -66,30 +67,9 @@ def test_values_to_estimates_without_a_broker(place: Place):
 
 @pytest.mark.broker
 def test_the_live_collection_the_device_and_the_app(place: Place):
-    broker, terminal, devices, analyst = blocks("With a broker: a live collection", "sh")
-    assert _commands(broker) == ["ldpstream devbroker"]
-    init, check, worker = _commands(terminal)
-    port = place.addresses[_BROKER].rpartition(":")[2]
-    with place.running("sh", "-c", f"exec {_commands(broker)[0]} --port {port}") as serving:
-        assert _line(serving) == f"ready {place.addresses[_BROKER]}"
-        place.shell(init)
-        place.exchange("ldpstream.toml")
-        with (place.folder / "ldpstream.toml").open("a") as file:
-            file.write(_MODES)
-        assert place.shell(check).endswith("ok\n")
-        with place.running("sh", "-c", f"exec {worker}") as working:
-            assert _line(working) == f"ready {place.here(_WORKER)}"
-            before, asked, after = devices.partition("ldpstream query")
-            said = place.shell(before)
-            wait_until(
-                lambda: [one["final"] for one in _windows(place)] == [True], "the final window"
-            )
-            assert _windows(place)[0]["n"] == 3000
-            said += place.shell(asked + after)
-            (shown,) = [one for one in pages.blocks("README.md") if one.code == devices]
-            assert pages.agrees(said, shown), said
-            place.shell(analyst)
-            _ask_as_the_page_of_http_says(place)
+    with devbroker(place):
+        with worker(place):
+            _send_and_query(place)
             _check_as_the_page_of_changes_says(place)
             (device,) = blocks("A device, in three lines", "python")
             place.run(sys.executable, "-c", place.here(device))
@@ -97,24 +77,69 @@ def test_the_live_collection_the_device_and_the_app(place: Place):
         _test_app(place)
 
 
-def _ask_as_the_page_of_http_says(place: Place) -> None:
-    place.shell("yes bus | head -300 | ldpstream send modes")
-    wait_until(
-        # Another window begins with every day.
-        lambda: sum(one["n"] for one in _windows(place, "modes")) == 300,
-        "the reports of modes",
-    )
-    (place.folder / "read-token").write_text("of another worker: this one wants none")
-    listed = [one.code for one in pages.blocks("docs/http.md") if one.language == "sh"]
-    answers, said = listed
-    assert '"name":"fare"' in place.shell(answers)
-    place.shell(said)
+@pytest.mark.broker
+def test_the_page_of_http_asks_the_worker(place: Place):
+    missing.skip_without("curl")
+    with devbroker(place), worker(place):
+        _send_and_query(place)
+        place.shell("yes bus | head -300 | ldpstream send modes")
+        wait_until(
+            # Another window begins with every day.
+            lambda: sum(one["n"] for one in _windows(place, "modes")) == 300,
+            "the reports of modes",
+        )
+        (place.folder / "read-token").write_text("of another worker: this one wants none")
+        answers, files = (one.code for one in pages.blocks("docs/http.md") if one.language == "sh")
+        assert '"name":"fare"' in place.shell(answers)
+        place.shell(files)
     assert "[60, 110]" in (place.folder / "checkins.csv").read_text()
     kept = pq.read_table(place.folder / "finals.parquet").to_pylist()
     with closing(sqlite3.connect(place.folder / "finals.db")) as connection, connection:
         stored = list(connection.execute("select * from ldpstream_finals order by 1, 2, 3, 4, 5"))
     assert [tuple(row.values()) for row in kept] == stored
     assert {row["n"] for row in kept} == {3000}
+
+
+@contextmanager
+def devbroker(place: Place) -> Iterator[None]:
+    """Run the broker of the README, with the file that the README writes and a second collection."""
+    broker, (init, check, _) = _live_blocks()[0], _commands(_live_blocks()[1])
+    assert _commands(broker) == ["ldpstream devbroker"]
+    port = place.addresses[_BROKER].rpartition(":")[2]
+    with place.running("sh", "-c", f"exec {_commands(broker)[0]} --port {port}") as running:
+        assert _line(running) == f"ready {place.addresses[_BROKER]}"
+        place.shell(init)
+        place.exchange("ldpstream.toml")
+        with (place.folder / "ldpstream.toml").open("a") as file:
+            file.write(_MODES)
+        assert place.shell(check).endswith("ok\n")
+        yield
+
+
+@contextmanager
+def worker(place: Place) -> Iterator[None]:
+    """Run the worker of the README."""
+    *_, command = _commands(_live_blocks()[1])
+    with place.running("sh", "-c", f"exec {command}") as running:
+        assert _line(running) == f"ready {place.here(_WORKER)}"
+        yield
+
+
+def _live_blocks() -> list[str]:
+    """Return the code of the broker, the worker's terminal, the devices and the analyst."""
+    return blocks("With a broker: a live collection", "sh")
+
+
+def _send_and_query(place: Place) -> None:
+    *_, devices, analyst = _live_blocks()
+    send, query, options = devices.partition("ldpstream query")
+    shown = place.shell(send)
+    wait_until(lambda: [one["final"] for one in _windows(place)] == [True], "the final window")
+    assert _windows(place)[0]["n"] == 3000
+    shown += place.shell(query + options)
+    (expected,) = [one for one in pages.blocks("README.md") if one.code == devices]
+    assert pages.agrees(shown, expected), shown
+    place.shell(analyst)
 
 
 def _check_as_the_page_of_changes_says(place: Place) -> None:

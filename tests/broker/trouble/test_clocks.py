@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests import missing
 from tests.broker.asking import until_counted
 from tests.broker.conftest import on_kafka
 from tests.broker.test_plugin import orders_of, start_app
@@ -23,7 +24,7 @@ LIBRARY = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 def shifted(file: Path, shift: str) -> dict[str, str]:
     """Return the environment of a process whose wall clock, and nothing else, follows a file."""
     if not LIBRARY.exists():
-        pytest.skip(f"no {LIBRARY}: apt-get install faketime")
+        missing.skip(f"there is no {LIBRARY}; on Debian: apt-get install faketime")
     set_clock(file, shift)
     return {
         "LD_PRELOAD": str(LIBRARY),
