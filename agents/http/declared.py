@@ -79,6 +79,9 @@ FINGERPRINT: Final = Parameter(
     "Fingerprint of an earlier spec that the collection accepts; by default its own",
 )
 STATUS: Final = (FINGERPRINT,)
+METRICS: Final = (
+    Parameter("name[]", "Only the metrics of this name; may be repeated", repeated=True),
+)
 WINDOWS: Final = (
     Parameter(
         "last",

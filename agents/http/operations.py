@@ -19,6 +19,7 @@ from ldpstream.agents.http.declared import (
     EVENTS,
     FINGERPRINT,
     FORMAT,
+    METRICS,
     STATUS,
     WINDOWS,
     Operation,
@@ -125,5 +126,11 @@ OPERATIONS: Final = (
         unready=True,
         public=True,
     ),
-    Operation(path="/metrics", summary="Prometheus metrics", handler=api.metrics, answer=None),
+    Operation(
+        path="/metrics",
+        summary="Prometheus metrics",
+        handler=api.metrics,
+        answer=None,
+        parameters=METRICS,
+    ),
 )

@@ -1,16 +1,31 @@
 """Answers for monitoring, the same from worker, packer and gateway."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from aiohttp import web
 
 from ldpstream.agents.metrics.exposition import ProcessMetrics
 
+_COMPRESSED_ELSEWHERE_BYTES: Final = 16 << 10
+"""Longer answers are compressed in another thread than that of the event loop."""
+
 
 def answer_metrics(request: web.Request, metrics: ProcessMetrics) -> web.Response:
-    """Answer metrics, in the format that the request's Accept header asks for."""
-    body, content_type = metrics.exposition(accept=request.headers.get("Accept", ""))
-    return web.Response(body=body, headers={"Content-Type": content_type})
+    """Answer metrics, in the format and compression that the request's headers ask for.
+
+    Parameters `name[]` limit the answer to these names, as Prometheus' own clients do.
+    """
+    body, content_type = metrics.exposition(
+        accept=request.headers.get("Accept", ""), names=request.query.getall("name[]", [])
+    )
+    answer = web.Response(
+        body=body,
+        headers={"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"},
+        zlib_executor_size=_COMPRESSED_ELSEWHERE_BYTES,
+    )
+    answer.enable_compression()
+    return answer
 
 
 async def answer_health(_: web.Request) -> web.Response:

@@ -5,7 +5,7 @@ The output is the same, byte for byte, except for the library's lines with the t
 counters were created. Samples have no timestamps and no exemplars.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import lru_cache
 from typing import Final, cast
 
@@ -48,14 +48,18 @@ class ProcessMetrics:
             PlatformCollector(registry=registry)
         self.registry = registry
 
-    def exposition(self, *, accept: str = "") -> tuple[bytes, str]:
-        """Return all metrics and their media type, in the format that an Accept header requests."""
+    def exposition(self, *, accept: str = "", names: Collection[str] = ()) -> tuple[bytes, str]:
+        """Return metrics and their media type, in the format that an Accept header requests.
+
+        With `names` only the metrics of these names, such as `ldpstream_lag_offsets`.
+        """
+        registry = self.registry.restricted_registry(names) if names else self.registry
         encode, content_type = choose_encoder(accept)
         plain, written = content_type.startswith("text/plain"), list[bytes]()
         if not plain and not content_type.startswith(OPEN_METRICS):
-            return encode(self.registry), content_type
+            return encode(registry), content_type
 
-        for family in self.registry.collect():
+        for family in registry.collect():
             head = Metric(family.name, family.documentation, family.type, family.unit)
             written.append(encode(_Headed(head)).removesuffix(_END))
             created = family.name + _CREATED

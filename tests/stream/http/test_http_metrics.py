@@ -1,5 +1,7 @@
 """Metrics served over HTTP, and metrics about HTTP."""
 
+import gzip
+
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families
@@ -31,6 +33,29 @@ async def test_metrics_are_served_as_text_and_as_openmetrics() -> None:
         and sample.name.endswith("_total")
     ]
     assert counted == [5.0]
+
+
+async def test_metrics_are_served_by_name_and_compressed() -> None:
+    metrics, pipeline = Metrics(), serve_collections({"city": CITY})
+    metrics.track(pipeline)
+    client = TestClient(TestServer(build_http(pipeline, metrics=metrics)), auto_decompress=False)
+    async with client:
+        wanted = {"name[]": "ldpstream_reports_total"}
+        some = await client.get("/metrics", params=wanted, headers={"Accept-Encoding": "identity"})
+        families = list(text_string_to_metric_families(await some.text()))
+        assert {sample.name for one in families for sample in one.samples} == {
+            "ldpstream_reports_total"
+        }
+        both = [*wanted.items(), ("name[]", "ldpstream_build_info"), ("name[]", "no_such_metric")]
+        found = await client.get("/metrics", params=both, headers={"Accept-Encoding": "identity"})
+        names = {one.name for one in text_string_to_metric_families(await found.text())}
+        assert names == {"ldpstream_reports", "ldpstream_build_info"}
+        packed = await client.get("/metrics", headers={"Accept-Encoding": "gzip"})
+        assert packed.headers["Content-Encoding"] == "gzip"
+        text = gzip.decompress(await packed.read()).decode()
+        assert {"ldpstream_reports", "ldpstream_build_info"} <= {
+            one.name for one in text_string_to_metric_families(text)
+        }
 
 
 async def test_answers_are_counted_by_operation_and_status() -> None:

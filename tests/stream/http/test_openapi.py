@@ -137,7 +137,8 @@ async def test_described_parameters_are_those_that_are_accepted() -> None:
     async with TestClient(TestServer(build_http(pipeline))) as client:
         for path, item in PATHS.items():
             for parameter in item["get"]["parameters"]:
-                if parameter["in"] == "query":
+                # Any text may be the name of a metric.
+                if parameter["in"] == "query" and path != "/metrics":
                     asked.add(parameter["name"])
                     url = path.format(name="city", start=START_MS)
                     answer = await client.get(url, params={parameter["name"]: "?"})
