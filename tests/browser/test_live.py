@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmarks.speed.page import watch_both
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from ldpstream.agents.config.secret import GivenSecret
 from ldpstream.agents.http import serve
@@ -60,6 +60,30 @@ async def test_a_selection_of_text_outlasts_new_numbers(
         await expect(page.locator("#n")).not_to_have_text(before)
         now = await page.evaluate("getSelection().toString()")
         assert (now[:40], now[-3:]) == (selected[:40], "bus")
+
+
+_SHOW = """state => {
+  Object.defineProperty(document, "visibilityState", {value: state, configurable: true});
+  document.dispatchEvent(new Event("visibilitychange"));
+}"""
+
+
+async def test_any_number_of_tabs_stays_open_beside_the_one_that_is_shown(
+    context: BrowserContext, url: str
+) -> None:
+    """Without HTTP/2 a browser opens six connections to a server."""
+    tabs: list[Page] = []
+    for _ in range(8):
+        tab = await context.new_page()
+        await open_view(tab, url, "modes", "values")
+        await expect(tab.locator("#live")).to_have_text("Live")
+        await tab.evaluate(_SHOW, "hidden")
+        tabs.append(tab)
+    # A tab that is shown again follows the collection again.
+    await tabs[0].evaluate(_SHOW, "visible")
+    await expect(tabs[0].locator("#live")).to_have_text("Live")
+    for tab in tabs:
+        await tab.close()
 
 
 @pytest.mark.broker

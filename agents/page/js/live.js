@@ -17,12 +17,14 @@ const SILENCE_MS = 45000; // Three heartbeats of the stream.
  */
 export function follow(name, changed, told) {
   const stop = new AbortController();
+  let stream = new AbortController();
   let streaming = false;
   let timer = 0;
 
+  const shown = () => document.visibilityState === "visible";
   // A hidden page does not refresh until it is shown again.
   const look = () => {
-    if (document.visibilityState === "visible") changed();
+    if (shown()) changed();
   };
   const poll = () => {
     look();
@@ -41,24 +43,50 @@ export function follow(name, changed, told) {
   };
   const listen = async () => {
     while (!stop.signal.aborted) {
+      stream = new AbortController();
       try {
-        await readEvents(name, stop.signal, opened, look);
+        await untilShown(stop.signal);
+        await readEvents(name, stream.signal, opened, look);
       } catch {
         // Whatever ended the stream, polling continues and reports what is wrong.
       }
       if (stop.signal.aborted) return;
       ended();
-      await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+      if (shown()) await new Promise((resolve) => setTimeout(resolve, POLL_MS));
     }
   };
+  // Browsers open six connections to a server: the streams of hidden pages would take them all, and
+  // the seventh page would never load.
+  const change = () => {
+    if (!shown()) stream.abort();
+    look();
+  };
 
-  document.addEventListener("visibilitychange", look, { signal: stop.signal });
+  document.addEventListener("visibilitychange", change, { signal: stop.signal });
   timer = window.setTimeout(poll, POLL_MS);
   void listen();
   return () => {
     stop.abort();
+    stream.abort();
     clearTimeout(timer);
   };
+}
+
+/**
+ * Wait until the page is shown, or until the signal.
+ *
+ * @param {AbortSignal} signal
+ * @returns {Promise<void>}
+ */
+function untilShown(signal) {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (document.visibilityState === "visible" || signal.aborted) resolve();
+    };
+    document.addEventListener("visibilitychange", look, { signal });
+    signal.addEventListener("abort", look);
+    look();
+  });
 }
 
 /**
