@@ -168,6 +168,7 @@ echo "  Using cached numpy.whl"
 exit {code}
 """)
     python.chmod(0o755)
+    (tmp_path / "bin" / "pip").touch()
     command = ["make", f"VENV={tmp_path}", f"{tmp_path}/.demo"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert "  numpy==2.0\n" in run.stdout

@@ -102,7 +102,7 @@ def test_the_page_of_http_asks_the_worker(place: Place):
 
 @contextmanager
 def devbroker(place: Place) -> Iterator[None]:
-    """Run the broker of the README, with the file that the README writes and a second collection."""
+    """Run the broker of the README, with the file that it writes and a second collection."""
     broker, (init, check, _) = _live_blocks()[0], _commands(_live_blocks()[1])
     assert _commands(broker) == ["ldpstream devbroker"]
     port = place.addresses[_BROKER].rpartition(":")[2]
