@@ -1,7 +1,7 @@
 """One collection as configured, with all defaults filled in."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,7 +12,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
-from ldpstream.agents.config.tables import CollectionTable
+from ldpstream.agents.config.tables import AttributeTable, CollectionTable, PublishTable
 from ldpstream.agents.config.topic_names import Topics
 from ldpstream.agents.config.windows import read_spread, window_spec
 from ldpstream.agents.privacy import (
@@ -29,8 +29,9 @@ from ldpstream.agents.privacy import (
 )
 from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import check_offered
+from ldpstream.agents.query.offered import check_offered, disclosed_blocks
 from ldpstream.agents.query.options import KEYS, TOP_LIMIT, EstimateOptions
+from ldpstream.agents.query.queries import ValueSet, make_set
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import SpecError
@@ -279,9 +280,29 @@ def _resolved(options: EstimateOptions, tables: _Tables, spec: CollectionSpec) -
         except QueryError as error:
             keys = [name] if error.entry is None else [name, error.entry]
             raise ConfigError(f"{where}.{key_path(keys)}", f"expected {error.expected}") from error
+    for written, where in tables.values():
+        if isinstance(written, PublishTable | AttributeTable) and written.sets:
+            found["ranges"] = (*found.get("ranges", ()), *_sets(written.sets, where, spec))
     if found.get("quantiles"):
         _check_quantiles(f"{tables['publish'][1]}.quantiles", spec)
     return replace(options, **found)
+
+
+def _sets(
+    written: Mapping[str, Sequence[str | int]], where: str, spec: CollectionSpec
+) -> Iterator[ValueSet]:
+    blocks = disclosed_blocks(spec)
+    for name, labels in written.items():
+        path = f"{where}.{key_path(['sets', name])}"
+        if spec.attributes:
+            what = "expected none for records: set sets of an attribute in attributes.NAME"
+            raise ConfigError(path, what)
+        if blocks is not None and name in (blocks.names or ()):
+            raise ConfigError(path, "expected another name: it is that of a block of the domain")
+        try:
+            yield make_set(name, labels, spec.domain.estimated)
+        except QueryError as error:
+            raise ConfigError(path, f"expected {error.expected}") from error
 
 
 def _check_quantiles(path: str, spec: CollectionSpec) -> None:

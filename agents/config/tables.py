@@ -145,15 +145,26 @@ def _with_options(table: str) -> Callable[[type[Model]], type[Model]]:
     return add
 
 
+def _sets() -> Any:
+    return Field(
+        default={},
+        description="Of labels: the share of each of these sets, by its name",
+        examples=[{"public": ["bus", "train"]}],
+    )
+
+
 @_with_options("publish")
 class AttributeTable(Table):
     """`publish.attributes.NAME`."""
+
+    sets: dict[str, list[str | int]] = _sets()
 
 
 @_with_options("publish")
 class PublishTable(Table):
     """`publish`."""
 
+    sets: dict[str, list[str | int]] = _sets()
     attributes: dict[str, AttributeTable] = Field(
         default={},
         description="Of records: by attribute, a table of the keys below",

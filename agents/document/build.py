@@ -31,6 +31,7 @@ from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.queries import find_areas, linear_estimates, quantile_estimates
 from ldpstream.agents.document.weights import Weights
 from ldpstream.agents.privacy.over_time import SpreadConfig
+from ldpstream.agents.query.offered import disclosed_blocks
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.windows import WindowSpec
@@ -43,6 +44,7 @@ from ldpstream.estimators.bounds.options import (
 )
 from ldpstream.mechanisms.base.arrays import Bools, Floats
 from ldpstream.mechanisms.base.times import format_time
+from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
@@ -255,7 +257,9 @@ def _further_fields(
     if totals.window is not None:
         fields["span"] = _window(totals.start_ms, totals.end_ms)
     if totals.merged is not None:
-        fields["merged"] = _merged_blocks(totals.merged, basis.merged_reports)
+        fields["merged"] = _merged_blocks(
+            totals.merged, basis.merged_reports, disclosed_blocks(collection.spec)
+        )
     if options.linear:
         fields["linear"] = linear_estimates(basis, projected)
     if options.areas:
@@ -270,11 +274,15 @@ def _further_fields(
     return fields
 
 
-def _merged_blocks(merged: Bools, count: int) -> MergedBlocks:
+def _merged_blocks(merged: Bools, count: int, blocks: Blocks | None) -> MergedBlocks:
     """Return the document's field `merged`, for blocks `(blocks,)` with this many reports."""
     edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
     runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
-    return MergedBlocks(blocks=int(merged.sum()), runs=runs[:_LISTED_RUNS].tolist(), count=count)
+    found = MergedBlocks(blocks=int(merged.sum()), runs=runs[:_LISTED_RUNS].tolist(), count=count)
+    if blocks is None or blocks.names is None:
+        return found
+    names = [blocks.names[block] for block in np.flatnonzero(merged)[:_LISTED_RUNS].tolist()]
+    return found.model_copy(update={"names": names})
 
 
 def _window(start_ms: int, end_ms: int) -> Window:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ldpstream.agents.document.entries import Number, RangeEstimate, ValueEstimate
 from ldpstream.agents.query.options import EstimateOptions
-from ldpstream.agents.query.queries import Range
+from ldpstream.agents.query.queries import Subset
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import Form, OptionKeywords
@@ -32,7 +32,7 @@ from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Curve, curve
 from ldpstream.estimators.power_law import project_power
 from ldpstream.estimators.projection import known_totals, project_blocks, project_simplex
-from ldpstream.estimators.queries import PreparedSets, prepare_sets, range_values
+from ldpstream.estimators.queries import PreparedSets, prepare_sets
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -265,14 +265,14 @@ def range_estimates(basis: Basis, projected: Floats | None) -> list[RangeEstimat
 
 
 def _prepare_ranges(
-    mechanism: Mechanism, own: Domain, ranges: tuple[Range, ...], *, keep: bool
+    mechanism: Mechanism, own: Domain, ranges: tuple[Subset, ...], *, keep: bool
 ) -> tuple[list[Integers], list[Integers], PreparedSets]:
     """Return each range's values, the values that devices report for them, and the prepared sets.
 
     They are the same for every window.
     """
     shape, of_own = own.estimated.shape, own.estimated_indices
-    sets = [range_values(shape, asked.bounds) for asked in ranges]
+    sets = [asked.values(shape) for asked in ranges]
     given = sets if of_own is None else [np.flatnonzero(np.isin(of_own, one)) for one in sets]
     return sets, given, prepare_sets(mechanism, given, keep=keep)
 

@@ -115,7 +115,9 @@ def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
 
 
 def runs_text(merged: MergedBlocks) -> str:
-    """Return the runs of merged blocks as text: `0 to 3, 7`."""
+    """Return the merged blocks as text: by their names, else as runs such as `0 to 3, 7`."""
+    if merged.names is not None:
+        return ", ".join(merged.names)
     runs = [str(first) if first == last else f"{first} to {last}" for first, last in merged.runs]
     return ", ".join(runs)
 

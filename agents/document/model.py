@@ -67,6 +67,9 @@ class MergedBlocks(Part):
     runs: list[list[int]] = Field(
         description="First and last number of each run of blocks, from 0; at most 1,000 runs"
     )
+    names: list[str] | None = Field(
+        default=None, description="Their names, if the domain's file has any; at most 1,000"
+    )
     count: int = Field(description="Exact number of their reports together")
 
 

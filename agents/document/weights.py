@@ -13,7 +13,6 @@ from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.bounds.types import Estimate
-from ldpstream.estimators.queries import range_values
 from ldpstream.estimators.weights import estimate_public_weights, estimate_weights
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.families.weights.private import WeightedDomain
@@ -54,7 +53,7 @@ class Weights:
     def add_to_ranges(self, ranges: list[RangeEstimate]) -> list[RangeEstimate]:
         """Return the ranges with their weights."""
         shape = self.domain.estimated.shape
-        sets = [range_values(shape, asked.bounds) for asked in self.options.ranges]
+        sets = [asked.values(shape) for asked in self.options.ranges]
         return _weigh(ranges, self._sums(sets, bound_keywords(self.options)))
 
     def _sums(self, sets: Sequence[Integers], keywords: OptionKeywords) -> Estimate:

@@ -17,7 +17,6 @@ from ldpstream.estimators.planning.workload import (
     uniform_shares,
     zipf_shares,
 )
-from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
@@ -103,7 +102,7 @@ def ask(
         shape=domain.shape,
         ordered=domain.ordered,
         shares=shares,
-        ranges=tuple(range_values(domain.shape, asked.bounds) for asked in options.ranges),
+        ranges=tuple(asked.values(domain.shape) for asked in options.ranges),
         quantiles=options.quantiles,
         top=domain.size if options.top is None else min(options.top, domain.size),
         estimated=estimated,

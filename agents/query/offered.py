@@ -6,11 +6,14 @@ from typing import Any, Final
 
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.agents.query.options import SETTINGS, WORDS, EstimateOptions, EstimateRequest
+from ldpstream.agents.query.queries import BoxRequest, Subset, name_block
 from ldpstream.agents.query.settings import Setting
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
 from ldpstream.estimators.projection import CORRELATED
+from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.interface.mechanism import Mechanism
+from ldpstream.mechanisms.policies.policy import BlockPolicy
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _SHOWN: Final = 40  # characters of a text in a refusal
@@ -62,10 +65,14 @@ def _read(setting: Setting, texts: Sequence[str]) -> Any:
 def _with(
     defaults: EstimateOptions, spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]
 ) -> EstimateOptions:
-    domain = _asked_about(spec, given).domain.estimated
-    changes = {one.name: one.resolve(value, domain) for one, value in given}
-    attribute = changes.get("attribute")
+    about = _asked_about(spec, given)
+    attribute = next((value for one, value in given if one.name == "attribute"), None)
     own = defaults if attribute is None else defaults.about(attribute)
+    changes = {}
+    for one, value in given:
+        if one.name == "ranges":
+            value = [_named(text, own.ranges, about) for text in value]
+        changes[one.name] = one.resolve(value, about.domain.estimated)
     options = replace(own, **changes)
     if options.attribute is None:
         each = tuple((name, replace(one, **changes)) for name, one in defaults.of_attributes)
@@ -146,6 +153,27 @@ def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
     known = spec.attributes
     for name in known if options.attribute is None else [options.attribute]:
         check_offered(options.about(name), known[name])
+
+
+def _named(
+    asked: str | BoxRequest, published: Sequence[Subset], spec: CollectionSpec
+) -> str | BoxRequest | Subset:
+    """Return the published range or set, or the block, if `asked` is its name."""
+    if not isinstance(asked, str):
+        return asked
+    known = next((one for one in published if one.name == asked), None)
+    if known is not None or ".." in asked:
+        return known or asked
+    blocks = disclosed_blocks(spec)
+    return (None if blocks is None else name_block(asked, blocks)) or asked
+
+
+def disclosed_blocks(spec: CollectionSpec) -> Blocks | None:
+    """Return the blocks of the estimated values that reports disclose; None without such blocks."""
+    policy = _values_alone(spec).policy
+    if not isinstance(policy, BlockPolicy) or policy.blocks.size != spec.domain.estimated.size:
+        return None
+    return policy.blocks
 
 
 def likelihood_offered(spec: CollectionSpec) -> bool:

@@ -17,8 +17,8 @@ from ldpstream.agents.query.queries import (
     BoxRequest,
     Linear,
     LinearRequest,
-    Range,
     RequestModel,
+    Subset,
     check_areas,
     check_quantiles,
     make_linear,
@@ -101,9 +101,9 @@ class EstimateRequest(RequestModel):
     ranges: Annotated[
         Annotated[list[Annotated[str, Field(max_length=1000)] | BoxRequest], _Many] | None,
         Setting(
-            text=spelled("LO..HI[,LO..HI]"),
+            text=spelled("LO..HI[,LO..HI]|NAME"),
             help="The share between two values, both included, or on an interval between two edges "
-            "of bins; one pair per dimension",
+            "of bins; one pair per dimension; or the share of a named block or published set",
             each="range",
             example=["0..9", {"name": "night", "bounds": [[0, 5]]}],
             resolve=read_ranges,
@@ -204,7 +204,7 @@ class EstimateOptions:
         ),
     ] = 20
     ranges: Annotated[
-        tuple[Range, ...],
+        tuple[Subset, ...],
         Key(
             table="publish",
             type=dict[str, list[Any]],

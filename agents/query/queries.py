@@ -6,21 +6,25 @@ They are read here, from texts and bodies, and checked to fit the domain.
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from ldpstream.agents.query.errors import QueryError
+from ldpstream.estimators.queries import range_values
+from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
 
 _EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
 _MAX_VALUES_WITH_AREAS: Final = 100_000
 _MAX_END: Final = 1e300  # differences of larger ones may overflow
 _MAX_WEIGHT: Final = 1e30  # squares of larger ones may overflow
+_NAMES: Final = "a domain with an order; of labels the name of a block or of a set in publish.sets"
 _NAMED: Final = re.compile(r"(?:([A-Za-z0-9._-]{1,40}):)?(.*)", re.DOTALL)
 
 _Finite = Annotated[float, Field(allow_inf_nan=False)]
@@ -37,12 +41,22 @@ class _NamedQuery(RequestModel):
 
 
 class BoxRequest(_NamedQuery):
-    """A named range."""
+    """A named range, or a named set of values."""
 
-    bounds: list[Annotated[list[_Finite], Field(min_length=2, max_length=2)]] = Field(
+    bounds: list[Annotated[list[_Finite], Field(min_length=2, max_length=2)]] | None = Field(
+        default=None,
         min_length=1,
         description="[low, high], both included, or edges of bins; one pair per dimension",
     )
+    values: list[str | int] | None = Field(
+        default=None, min_length=1, description="In place of bounds: the labels of a set"
+    )
+
+    @model_validator(mode="after")
+    def _check_one(self) -> Self:
+        if (self.bounds is None) == (self.values is None):
+            raise ValueError("expected either bounds or values")
+        return self
 
 
 class LinearRequest(_NamedQuery):
@@ -61,19 +75,73 @@ class Range:
     name: str
     bounds: tuple[tuple[int, int], ...]
 
+    def values(self, shape: tuple[int, ...]) -> Integers:
+        """Return the indices of the values in a domain of this shape: int64 `(m,)`."""
+        return range_values(shape, self.bounds)
 
-def read_ranges(asked: Sequence[str | BoxRequest], domain: Domain) -> tuple[Range, ...]:
-    """Return the ranges that are asked for, as texts or in a body.
+
+@dataclass(frozen=True)
+class ValueSet:
+    """A named set of values; `digest`, the SHA-256 in hex of their indices, is its identity."""
+
+    name: str
+    indices: Integers = field(compare=False, repr=False)
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        digest = hashlib.sha256(self.indices.astype("<i8").tobytes()).hexdigest()
+        object.__setattr__(self, "digest", digest)
+
+    def values(self, _: tuple[int, ...]) -> Integers:
+        """Return the indices of the values: int64 `(m,)`."""
+        return self.indices
+
+
+Subset = Range | ValueSet
+"""A part of the domain, whose share is estimated."""
+
+
+def read_ranges(asked: Sequence[str | BoxRequest | Subset], domain: Domain) -> tuple[Subset, ...]:
+    """Return the ranges and sets that are asked for, as texts or in a body.
+
+    Names of blocks and of published queries have been replaced by what they name
+    (`ldpstream.agents.query.offered`).
 
     Raises:
         QueryError: for one that does not fit the domain.
     """
-    return tuple(
-        parse_range(one, domain)
-        if isinstance(one, str)
-        else make_range(one.name, one.bounds, domain)
-        for one in asked
-    )
+    return tuple(_read_range(one, domain) for one in asked)
+
+
+def _read_range(asked: str | BoxRequest | Subset, domain: Domain) -> Subset:
+    if isinstance(asked, str):
+        return parse_range(asked, domain)
+    if isinstance(asked, Subset):
+        return asked
+    if asked.values is not None:
+        return make_set(asked.name, asked.values, domain)
+    return make_range(asked.name, asked.bounds or [], domain)
+
+
+def name_block(name: str, blocks: Blocks) -> ValueSet | None:
+    """Return the values of the block of this name; None if no block has it."""
+    if blocks.names is None or name not in blocks.names:
+        return None
+    return ValueSet(name, np.flatnonzero(blocks.of_value == blocks.names.index(name)))
+
+
+def make_set(name: str, values: Sequence[Any], domain: Domain) -> ValueSet:
+    """Return the set of these values, given by their labels.
+
+    Raises:
+        QueryError: unless there is at least one value, each once, and all are in the domain.
+    """
+    if not values or not all(isinstance(one, str) or type(one) is int for one in values):
+        raise QueryError("range", "a list of labels, at least one")
+    indices = np.array(_indices([str(one) for one in values], domain, "range"), dtype=np.int64)
+    if len(np.unique(indices)) < len(indices):
+        raise QueryError("range", "each label once")
+    return ValueSet(name, np.sort(indices))
 
 
 def parse_range(text: str, domain: Domain) -> Range:
@@ -82,6 +150,8 @@ def parse_range(text: str, domain: Domain) -> Range:
     Raises:
         QueryError: for any other text, or one that does not fit the domain.
     """
+    if not domain.ordered:
+        raise QueryError("range", f"{_NAMES}, got {text[:40]!r}")
     pairs = [part.split("..") for part in text.split(",")]
     if any(len(pair) != 2 for pair in pairs):
         raise QueryError("range", f"LO..HI, one per dimension, separated by commas, got {text!r}")
@@ -103,7 +173,9 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
         QueryError: where the domain has no order, or the pairs do not fit it.
     """
     if not domain.ordered:
-        raise QueryError("range", "a domain with an order; labels have none")
+        raise QueryError(
+            "range", "a domain with an order; labels have none: name a set of them in publish.sets"
+        )
     dimensions = len(domain.shape)
     if dimensions == 1 and len(pairs) == 2 and not any(isinstance(p, list | tuple) for p in pairs):
         pairs = [pairs]
@@ -214,25 +286,26 @@ def make_linear(
     if not isinstance(weights, Mapping):
         return Linear(name, numbers)
     full = np.zeros(domain.size)
-    full[_indices(list(weights), domain)] = numbers
+    full[_indices(list(weights), domain, "linear")] = numbers
     return Linear(name, full)
 
 
-def _indices(labels: Sequence[str], domain: Domain) -> list[int]:
+def _indices(labels: Sequence[str], domain: Domain, word: str) -> list[int]:
     """Return the labels' indices, in time that does not grow with the domain."""
     if isinstance(domain.label(0), list):
-        raise QueryError("linear", "a list of weights; only labels and numbers can be named")
-    return [_index(label, domain) for label in labels]
+        instead = {"linear": "a list of weights", "range": "bounds"}[word]
+        raise QueryError(word, f"{instead}; only labels and numbers can be named")
+    return [_index(label, domain, word) for label in labels]
 
 
-def _index(label: str, domain: Domain) -> int:
+def _index(label: str, domain: Domain, word: str) -> int:
     try:
         index = int(domain.parse_columns([[label]])[0])
     except ValueOutsideDomainError:
         index = -1
     # Devices may write a number in several ways; here only the canonical one is a name.
     if index < 0 or str(domain.label(index)) != label:
-        raise QueryError("linear", f"labels of the domain, got {label[:40]!r}")
+        raise QueryError(word, f"labels of the domain, got {label[:40]!r}")
     return index
 
 

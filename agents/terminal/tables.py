@@ -147,9 +147,13 @@ def describe_lost(lost: LostMessages) -> str:
 def describe_merged(merged: MergedBlocks) -> str:
     """Return one line that names the blocks published only together."""
     return (
-        f"merged by minimum_block: blocks {runs_text(merged)}, together {merged.count:,} reports; "
+        f"merged by minimum_block: {_blocks_text(merged)}, together {merged.count:,} reports; "
         "estimates about a part of them are undefined"
     )
+
+
+def _blocks_text(merged: MergedBlocks) -> str:
+    return runs_text(merged) if merged.names is not None else f"blocks {runs_text(merged)}"
 
 
 def describe_bounds(document: EstimateDocument, *, together: bool) -> str:

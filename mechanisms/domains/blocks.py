@@ -21,13 +21,15 @@ class Blocks:
 
     Blocks are numbered from 0. `sizes`, int64 `(count,)`, holds the number of values of each block.
     Within a block, values keep their order in the domain. `digest`, the SHA-256 in hex of
-    `of_value` as little-endian int32, is the partition's identity.
+    `of_value` as little-endian int32, is the partition's identity. `names` are those that a file of
+    labels gives its blocks, which only people read.
 
     Raises:
         ValueError: if there is no value, or a number between 0 and the largest has no value.
     """
 
     of_value: Indices = field(compare=False)
+    names: tuple[str, ...] | None = field(default=None, compare=False)
     sizes: Indices = field(init=False, compare=False)
     digest: str = field(init=False)
 
@@ -139,4 +141,4 @@ def listed_blocks(size: int, lists: Sequence[Sequence[int]], path: str) -> Block
 def named_blocks(names: Sequence[str]) -> Blocks:
     """Return the blocks of values with the same name, in order of first appearance."""
     numbers = {name: i for i, name in enumerate(dict.fromkeys(names))}
-    return Blocks(np.array([numbers[name] for name in names], dtype=np.int64))
+    return Blocks(np.array([numbers[name] for name in names], dtype=np.int64), tuple(numbers))

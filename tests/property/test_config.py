@@ -227,7 +227,10 @@ def test_quantiles_and_ranges_need_an_order():
     labels = {"values": ["bus", "train"]}
     table = with_keys({"domain": labels, "publish.ranges": {"r": [0, 1]}})
     message = refusal({"collection": {"c": table}})
-    assert message.endswith(".publish.ranges.r: expected a domain with an order; labels have none")
+    assert message.endswith(
+        ".publish.ranges.r: expected a domain with an order; "
+        "labels have none: name a set of them in publish.sets"
+    )
     for domain in (labels, {"grid": [2, 3]}):
         table = with_keys({"domain": domain, "publish.quantiles": [0.5]})
         message = refusal({"collection": {"c": table}})

@@ -38,6 +38,14 @@ export function forgetFacts() {
   hideEstimates(() => true);
 }
 
+const NAMED = 5;
+
+/** @param {NonNullable<Estimate["merged"]>} merged */
+function mergedText({ blocks, names }) {
+  if (!names || names.length > NAMED) return `${countText(blocks)} small blocks`;
+  return names.join(", ");
+}
+
 /**
  * @param {Shown} shown
  * @param {Estimate | null} estimate
@@ -50,9 +58,7 @@ export function drawFacts({ collection, window, compared, status }, estimate) {
   say(state, final ? "Final" : "Provisional");
   state.className = final ? "badge final" : "badge open";
   const span = estimate?.span ? `, applies to ${spanText(estimate.span)}` : "";
-  const merged = estimate?.merged
-    ? `, ${countText(estimate.merged.blocks)} small blocks shown only together`
-    : "";
+  const merged = estimate?.merged ? `, ${mergedText(estimate.merged)} shown only together` : "";
   const about = estimate?.attribute
     ? `, about ${estimate.attribute} of ${countText(estimate.of ?? n)} reports`
     : "";

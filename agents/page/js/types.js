@@ -72,7 +72,7 @@
  * @property {MeanEntry[]} [linear]
  * @property {QuantileEntry[]} [quantiles]
  * @property {{rule: string, family: number, levels: number, entries: AreaEntry[]}} [areas]
- * @property {{blocks: number, runs: number[][], count: number}} [merged]
+ * @property {{blocks: number, runs: number[][], names?: string[] | null, count: number}} [merged]
  * @property {number | null} [influence]
  * @property {number | null} [forged]
  * @property {Mmse | null} [mmse]
