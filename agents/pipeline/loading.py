@@ -34,9 +34,10 @@ log = logging.getLogger(__name__)
 def waits_for(title: str, replicas: Sequence[Replica], partitions: Iterable[int]) -> str:
     """Return the problem of waiting for a stopped accepted state; empty if it has handed over.
 
-    `partitions` are those that the collection's own state has not loaded.
+    `partitions` are those that the collection's own state has not loaded. What has been added to
+    the topic since the start has no replica, and waits for a restart instead.
     """
-    heads = (replicas[partition].head for partition in partitions)
+    heads = (replicas[p].head for p in partitions if p < len(replicas))
     if all(head is not None and head.cutover != NEVER for head in heads):
         return ""
     return f"it waits for {title} to hand over, which has stopped"

@@ -108,7 +108,7 @@ async def keep_to_clock(
     while True:
         wrong = clock.wrong
         if wrong and not away:
-            await asyncio.gather(*(engine.put_down() for engine in engines))
+            await asyncio.gather(*(run_contained(e.put_down, e.fail) for e in engines))
             away = await group.leave()
         elif away and not wrong:
             away = not await group.come_back()
@@ -133,18 +133,24 @@ class Progress:
 
     async def commit(self) -> None:
         """Commit what has been won since the last commit, and what could not be committed then."""
-        won = {
+        won: dict[TopicPartition, int] = {}
+        for engine in self._engines:
+            with contained(engine.fail):
+                won |= self._won(engine)
+        new = dict(won.items() - self._committed.items())
+        if new and await self._group.commit(new):
+            self._committed = won
+
+    def _won(self, engine: Engine) -> dict[TopicPartition, int]:
+        if not engine.settled:  # An unloaded partition may belong to another topic of this name.
+            return {}
+        return {
             partition: replica.head.next
-            for engine in self._engines
-            if engine.settled  # An unloaded partition may belong to another topic of this name.
             for replica in engine.replicas
             if (partition := TopicPartition(engine.config.topics.source, replica.partition))
             in self.assigned
             and replica.head is not None
         }
-        new = dict(won.items() - self._committed.items())
-        if new and await self._group.commit(new):
-            self._committed = won
 
     async def run(self) -> None:
         """Commit until cancelled."""

@@ -126,3 +126,15 @@ def test_a_new_state_has_no_problem_before_its_first_head() -> None:
     engine.tick()
     assert not engine.settled
     assert engine.problems == ()
+
+
+def test_a_stopped_accepted_state_is_told_of_where_partitions_were_added() -> None:
+    """What has been added since the start has no replica in this worker."""
+    engine, accepted = make_engine(), make_engine(accepted=True)
+    engine.accept([accepted])
+    accepted.fail("its topic was created again")
+    engine.owned = frozenset({1, 2})
+    (problem,) = engine.problems
+    assert problem.startswith("it waits for city (") and problem.endswith("which has stopped")
+    engine.owned = frozenset({2})
+    assert engine.problems == ()
