@@ -69,10 +69,9 @@ def describe_collection(served: Described) -> Collection:
 
 def _is_ready(served: Described) -> bool:
     """Return whether a collection can be queried; no if working that out fails."""
-    ready, wrong = False, list[str]()
-    with contained(wrong.append):
-        ready = served.ready
-    return ready
+    with contained(lambda _: None):
+        return served.ready
+    return False
 
 
 def _attributes(config: CollectionConfig) -> list[Attribute]:

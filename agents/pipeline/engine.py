@@ -99,7 +99,7 @@ class Engine:
         """The problems that keep it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.replicas, missing) for e in self.accepted if e.stopped]
-        waits.append(self._loader.problem(missing))
+        waits += [self._loader.problem(missing), self._loader.added]
         found = (self._services.clock.problem, self._rivals.problem, *waits)
         return tuple(filter(None, (self._problem, *self._notes, *found)))
 
@@ -130,14 +130,14 @@ class Engine:
             engine._loader.others = others  # noqa: SLF001 (our own kind)
 
     def assign(self, partitions: Iterable[int]) -> None:
-        """Take over partitions; they are loaded at the next tick, from their replicas."""
-        self.owned = frozenset(partitions)
-        if any(partition >= len(self.replicas) for partition in self.owned):
-            name, source = self.config.name, self.config.topics.source
-            self.fail(
-                f"topic {source} has more partitions than collection.{name}.partitions = "
-                f"{self.config.partitions}: raise it and restart all workers"
-            )
+        """Take over partitions; they are loaded at the next tick, from their replicas.
+
+        Those that were added to the topic have none before a restart: until then the others are
+        counted, and no window closes (`Loader.known_partitions`).
+        """
+        assigned = frozenset(partitions)
+        self._loader.assigned = max(self._loader.assigned, max(assigned, default=-1) + 1)
+        self.owned = frozenset(p for p in assigned if p < len(self.replicas))
 
     async def revoke(self) -> None:
         """Flush as much as possible in a few seconds, then forget all partitions."""
