@@ -25,6 +25,7 @@ from ldpstream.agents.config.client_options import (
     protocol,
     settled,
 )
+from ldpstream.agents.kafka.errors import name_errors
 from ldpstream.agents.kafka.fetches import BoundedConsumer
 from ldpstream.agents.kafka.unpacking import batch_bytes
 
@@ -167,6 +168,8 @@ def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
         ClientOptionError: like all functions here.
     """
     known = settled(options)
+    # Every client is made here, and its errors are to have their names.
+    name_errors()
     return {
         "bootstrap_servers": [host.strip() for host in bootstrap.split(",")],
         "ssl_context": tls_context(known),

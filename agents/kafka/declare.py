@@ -163,8 +163,7 @@ async def create_topics(client: AIOKafkaAdminClient, missing: Sequence[NewTopic]
     """Create topics that others may create, too; raise TopicError if the broker refuses one."""
     for topics in _requests(missing):
         for refusal in _refusals(await client.create_topics(topics)):
-            there = "1 partition" if partitions == 1 else f"{partitions} partitions"
-    raise TopicError(refusal)
+            raise TopicError(refusal)
 
 
 def _requests(missing: Sequence[NewTopic]) -> Iterator[list[NewTopic]]:
@@ -234,9 +233,8 @@ def _check_source(partitions: int, collection: CollectionConfig) -> None:
             f", or add partitions: kafka-topics.sh --bootstrap-server BROKER --alter --topic "
             f"{topic} --partitions {wanted}"
         )
-    raise TopicError(
-        f"topic {topic} has {there}, but {key} is {wanted}: {what_to_do}"
-    )
+    there = "1 partition" if partitions == 1 else f"{partitions} partitions"
+    raise TopicError(f"topic {topic} has {there}, but {key} is {wanted}: {what_to_do}")
 
 
 def _check_fewer(partitions: int, collection: CollectionConfig) -> None:

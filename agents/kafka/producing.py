@@ -74,6 +74,8 @@ class LastingProducer:
             await producer.start()
         except UnknownError as error:
             await _stop(producer)
+            if error.errno != UnknownError.errno:
+                raise
             raise NoIdempotenceError(
                 "the broker has no idempotent producers: set enable_idempotence = false under "
                 "[kafka] if it is a development broker"

@@ -55,21 +55,36 @@ async def _other_than(
     return None if found == wanted else f"{name}={found}"
 
 
+async def broker_settings(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, str]:
+    """Return those of a broker's settings that it shows: all of them, or none."""
+    broker = str(client._client.get_random_node())  # noqa: SLF001 (not offered)
+    return (await _described(client, ConfigResourceType.BROKER, [broker], names)).get(broker, {})
+
+
 async def _settings(
     client: AIOKafkaAdminClient, topics: Sequence[str], name: str
 ) -> dict[str, str]:
     """Return a setting by topic, for those topics for which the broker shows it."""
-    asked = [
-        ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: None}) for topic in topics
-    ]
+    found = await _described(client, ConfigResourceType.TOPIC, topics, [name])
+    return {topic: settings[name] for topic, settings in found.items() if name in settings}
+
+
+async def _described(
+    client: AIOKafkaAdminClient,
+    kind: ConfigResourceType,
+    resources: Sequence[str],
+    names: Sequence[str],
+) -> dict[str, dict[str, str]]:
+    """Return settings by resource, for those for which the broker shows them."""
+    wanted = dict.fromkeys(names)
+    asked = [ConfigResource(kind, resource, configs=wanted) for resource in resources]
     try:
         responses: list[Any] = await client.describe_configs(asked)
     except KafkaError:
         return {}
     return {
-        topic: str(entry[1])
+        resource: {entry[0]: str(entry[1]) for entry in entries if entry[0] in wanted}
         for response in responses
-        for code, _, _, topic, entries in response.resources
-        for entry in entries
-        if not code and entry[0] == name
+        for code, _, _, resource, entries in response.resources
+        if not code
     }

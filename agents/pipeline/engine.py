@@ -100,7 +100,8 @@ class Engine:
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.replicas, missing) for e in self.accepted if e.stopped]
         waits += [self._loader.problem(missing), self._loader.added]
-        found = (self._services.clock.problem, self._rivals.problem, *waits)
+        services = self._services
+        found = (services.clock.problem, services.group.problem, self._rivals.problem, *waits)
         return tuple(filter(None, (self._problem, *self._notes, *found)))
 
     @property

@@ -34,6 +34,7 @@ from ldpstream.agents.pipeline.rounds import (
     ask_time,
     collect_tombstones,
     keep_checking_topics,
+    keep_in_group,
     keep_ticking,
     keep_to_clock,
 )
@@ -143,6 +144,11 @@ class Pipeline:
         """Whether partitions are assigned, and every collection works or has a known problem."""
         return self.assigned_once.is_set() and all(e.settled or e.problems for e in self._all)
 
+    @property
+    def refused(self) -> bool:
+        """Whether the broker refuses this worker in its group."""
+        return bool(self._services.group.problem)
+
     def windows(self, name: str) -> WindowedTable:
         """Return the windowed table of a collection's own spec, read-only.
 
@@ -219,6 +225,7 @@ class Pipeline:
         self._spawn(partial(keep_checking_topics, self._all), self._fail)
         self._spawn(partial(collect_tombstones, self._all, services.producer), self._fail)
         self._spawn(self._progress.run, self._fail)
+        self._spawn(partial(keep_in_group, self._group, services.group), self._fail)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
         resumed = self._stores.open(

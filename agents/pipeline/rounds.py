@@ -15,11 +15,13 @@ from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.refusals import describe_refused_member
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.served.clock import WorkerClock
+from ldpstream.agents.served.health import GroupWatch
 from ldpstream.agents.state.encoding import encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Key
 from ldpstream.agents.state.replica import DEAD_LIMIT
@@ -31,6 +33,8 @@ _MOST_WATCH_SECONDS: Final = 10.0
 _COMMIT_SECONDS: Final = 1.0
 _MOST_COMMIT_SECONDS: Final = 5.0
 CLOCK_SECONDS: Final = 0.25
+_JOIN_SECONDS: Final = 1.0
+_JOIN_AGAIN_SECONDS: Final = 5.0
 _ASK_SECONDS: Final = 10.0
 _ASK_SOON_SECONDS: Final = 1.0
 _SWEEP_SECONDS: Final = 5.0
@@ -47,6 +51,10 @@ class Group(Protocol):
     """The consumer group, as a pipeline uses it."""
 
     @property
+    def id(self) -> str:
+        """The name of the group."""
+
+    @property
     def session_ms(self) -> int:
         """How long a silent member keeps its partitions."""
 
@@ -55,6 +63,9 @@ class Group(Protocol):
 
     def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
         """Keep Faust's own client from fetching partitions that have just been assigned."""
+
+    async def refusal(self) -> KafkaError | None:
+        """Return why the broker refuses this member; its client then tries again."""
 
     async def leave(self) -> bool:
         """Leave the group for now, with everything read in it; return False if that failed."""
@@ -117,6 +128,18 @@ async def keep_to_clock(
         if clock.due(_ASK_SOON_SECONDS if wrong or clock.stepped else _ASK_SECONDS):
             with suppress(KafkaError):
                 await ask_time(engines[0], producer)
+
+
+async def keep_in_group(group: Group, watch: GroupWatch) -> None:
+    """Have a refused member of the group try again, and say why it is refused, until cancelled."""
+    refused: KafkaError | None = None
+    while True:
+        await asyncio.sleep(_JOIN_SECONDS if refused is None else _JOIN_AGAIN_SECONDS)
+        refused = await group.refusal()
+        if refused is None:
+            watch.look("")
+        else:
+            watch.look(describe_refused_member(refused, group.id, session_ms=group.session_ms))
 
 
 class Progress:

@@ -58,6 +58,31 @@ class BrokerWatch:
         self.silent = silent
 
 
+class GroupWatch:
+    """Whether the broker refuses this worker in its group, which then assigns it no partitions."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+        """Why, as a sentence; empty if it does not."""
+        self._quiet = False
+
+    def look(self, problem: str) -> None:
+        """Note what the group's client says now; log what changes.
+
+        A join takes a while, so the broker refuses no longer once it has been silent twice.
+        """
+        if problem:
+            self._quiet = False
+            if problem != self.problem:
+                log.error("%s", problem)
+            self.problem = problem
+        elif not self._quiet:
+            self._quiet = True
+        elif self.problem:
+            log.info("the broker no longer refuses this worker in its group")
+            self.problem = ""
+
+
 def note_error(error: KafkaError) -> None:
     """Log an error from which a reader recovers by itself."""
     log.debug("the broker refused or did not answer: %r", error)

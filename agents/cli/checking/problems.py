@@ -7,6 +7,7 @@ is from the latest writer. That avoids reading the whole topic.
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import click
@@ -21,12 +22,13 @@ from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.kafka.addresses import missing_on_addresses
 from ldpstream.agents.kafka.clients import replication_factor
 from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
-from ldpstream.agents.kafka.groups import count_workers
+from ldpstream.agents.kafka.groups import FAUST_PROTOCOL, count_workers, describe_group
 from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.kafka.topic_settings import (
+    broker_settings,
     dates_arrivals,
     warn_of_compression,
     warn_of_timestamps,
@@ -45,6 +47,9 @@ _RECENT_MS: Final = 120_000
 """States written to within this time before the last record count as current, too."""
 _WAIT_MS: Final = 1_000
 _PATIENCE_SECONDS: Final = 60.0
+
+_SESSION_LIMITS: Final = ("group.min.session.timeout.ms", "group.max.session.timeout.ms")
+_MOST_MEMBERS: Final = "group.max.size"
 
 _Windows = tuple[int, int]
 _State = tuple[bytes, int, int]
@@ -91,6 +96,7 @@ async def _check(config: Config) -> list[str]:
             problems += wrong
         problems += await _check_addresses(admin, config.worker)
         problems += await missing_on_group(admin, config.group)
+        problems += await _check_group(admin, config)
         if not problems:
             problems += await _check_windows(admin, config, missing)
         # Starting an idempotent producer already requires its permission.
@@ -142,6 +148,32 @@ async def _check_collection(
     if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
         click.echo(f"{changelog}: warning: {unsafe}")
     return missing, list(missing_on_topics(collection, found))
+
+
+async def _check_group(admin: AIOKafkaAdminClient, config: Config) -> list[str]:
+    """Return why the broker would refuse a worker in its group, as far as it shows its limits."""
+    problems = []
+    limits = await broker_settings(admin, [*_SESSION_LIMITS, _MOST_MEMBERS])
+    least, most = (int(limits.get(name, -1)) for name in _SESSION_LIMITS)
+    with suppress(ClientOptionError):  # It has been reported.
+        times = group_times(config.kafka.options, static=config.worker.instance is not None)
+        if limits and not least <= times.session_ms <= most:
+            problems.append(
+                f"kafka.session_timeout_ms: expected {least} to {most}, as the broker's "
+                f"{' and '.join(_SESSION_LIMITS)} say, got {times.session_ms}"
+            )
+    group = await describe_group(admin, config.group)
+    if group.members and (group.protocol_type, group.protocol) not in {FAUST_PROTOCOL, ("", "")}:
+        problems.append(
+            f"group {config.group}: other software uses it, by the protocol "
+            f"{group.protocol or group.protocol_type}: give the workers a worker.id of their own"
+        )
+    if 0 < int(limits.get(_MOST_MEMBERS, 0)) <= group.members:
+        click.echo(
+            f"group {config.group}: note: it has {count(group.members, 'member')}, as many as the "
+            f"broker's {_MOST_MEMBERS} allows: another worker gets no partitions"
+        )
+    return problems
 
 
 async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> list[str]:
