@@ -64,3 +64,13 @@ def error_name(code: int) -> str:
     """Return an error's name, as brokers and their documentation write it."""
     known = kafka_errors.get(code)
     return ERROR_NAMES.get(code, f"error {code}") if known is None else known.message
+
+
+def name_topic(error: KafkaError, topic: str) -> None:
+    """Note in an error of a producer to which topic it was writing: aiokafka does not say."""
+    error.add_note(topic)
+
+
+def written_topic(error: KafkaError) -> str:
+    """Return the topic that `name_topic` noted; empty if none was."""
+    return next(iter(getattr(error, "__notes__", ())), "")

@@ -1,6 +1,7 @@
 """Explain errors of a broker to the user: one line with the setting and what to do.
 
 An error that no retry is expected to mend is logged once, however often it comes (`Complaints`).
+What to say of an error stands in a table by its code.
 """
 
 import logging
@@ -18,6 +19,8 @@ from aiokafka.errors import (
     KafkaConnectionError,
     KafkaError,
     MessageSizeTooLargeError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
     SaslAuthenticationFailed,
     TopicAuthorizationFailedError,
     TransactionalIdAuthorizationFailed,
@@ -33,6 +36,7 @@ from ldpstream.agents.kafka.errors import (
     TOPIC_DELETION_DISABLED,
     error_code,
     error_name,
+    written_topic,
 )
 from ldpstream.agents.kafka.probe import why_not
 
@@ -87,6 +91,26 @@ _OF_GROUPS: Final = {
     ),
 }
 """What to do about a refused member of a group, by the code of the broker's error."""
+
+_OF_TOPICS: Final = {
+    TopicAuthorizationFailedError.errno: "give the worker permission to write (docs/kafka.md)",
+    MessageSizeTooLargeError.errno: (
+        "raise max.message.bytes of the topic, or lower kafka.max_batch_size"
+    ),
+    NotEnoughReplicasError.errno: (
+        "bring brokers back, or lower its min.insync.replicas: fewer replicas are in sync"
+    ),
+    NotEnoughReplicasAfterAppendError.errno: (
+        "bring brokers back, or lower its min.insync.replicas: fewer replicas are in sync"
+    ),
+    InvalidTimestampError.errno: (
+        "set the clock of this machine right, or raise message.timestamp.after.max.ms of the topic"
+    ),
+    INVALID_RECORD: (
+        "a compacted topic takes no record without a key: set its cleanup.policy to delete"
+    ),
+}
+"""What to do about a topic that takes nothing, by the code of the broker's error."""
 
 log = logging.getLogger(__name__)
 
@@ -155,19 +179,39 @@ def _one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-class Complaints:
-    """What has been logged about topics or partitions that cannot be written."""
+def describe_refused_write(error: KafkaError) -> str:
+    """Return why a topic takes nothing, and the setting to change."""
+    code, topic = error_code(error), written_topic(error)
+    if code is None:
+        return f"topic {topic}: {_one_line(error)}"
+    what_to_do = _OF_TOPICS.get(code, "the broker's log may say more")
+    return f"the broker refuses it for topic {topic} ({error_name(code)}): {what_to_do}"
 
-    def __init__(self) -> None:
-        self._of: dict[Hashable, str] = {}
+
+class Complaints:
+    """What has been logged about topics or partitions that cannot be written.
+
+    `title` is what they belong to, in messages.
+    """
+
+    def __init__(self, title: str = "") -> None:
+        self._prefix = f"{title}: " if title else ""
+        self._of: dict[Hashable, tuple[str, str]] = {}
+
+    @property
+    def problems(self) -> list[str]:
+        """What cannot be written now, once for each cause."""
+        return [*{cause: problem for problem, cause in reversed(self._of.values())}.values()]
 
     def note(self, key: Hashable, error: KafkaError, what: str) -> None:
-        """Log a permanent error of `what` once, however many partitions have it."""
-        if error.retriable:
+        """Log an error that does not pass by itself once, however many partitions have it."""
+        if error.retriable and error_code(error) not in _OF_TOPICS:
             return
-        if repr(error) not in self._of.values():
-            log.warning("%s cannot be written and is tried again: %r", what, error)
-        self._of[key] = repr(error)
+        cause = describe_refused_write(error)
+        problem = f"{what} cannot be written and is tried again: {cause}"
+        if cause not in (known for _, known in self._of.values()):
+            log.warning("%s%s", self._prefix, problem)
+        self._of[key] = problem, cause
 
     def over(self, key: Hashable) -> None:
         """Forget an error, so that it is logged again if it comes back."""

@@ -88,7 +88,7 @@ class InFlightFlushes:
     config: CollectionConfig
     services: Services
     owner: Owner
-    _complaints: Complaints = field(default_factory=Complaints)
+    complaints: Complaints
 
     @property
     def _every_seconds(self) -> float:
@@ -160,13 +160,13 @@ class InFlightFlushes:
                 assert held.state.outcome is not None
                 seconds = time.monotonic() - held.flushed
                 self.owner.won(held, held.state.outcome, seconds)
-                self._complaints.over(held.partition)
+                self.complaints.over(held.partition)
             else:
                 self.owner.lost(held)
         except KafkaError as error:
-            what = f"collection {self.title}: partition {held.partition}"
-            log.debug("%s: flush failed: %r", what, error)
-            self._complaints.note(held.partition, error, what)
+            what = f"partition {held.partition}"
+            log.debug("collection %s: %s: flush failed: %r", self.title, what, error)
+            self.complaints.note(held.partition, error, what)
             self.owner.lost(held, refused=True)
         finally:
             held.flight = None

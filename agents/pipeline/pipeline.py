@@ -15,6 +15,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.kafka.clients import max_batch_bytes
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.fetches import take_plain
 from ldpstream.agents.kafka.identity import TopicIdentity
@@ -33,6 +34,7 @@ from ldpstream.agents.pipeline.rounds import (
     Progress,
     ask_time,
     collect_tombstones,
+    keep_checking_settings,
     keep_checking_topics,
     keep_in_group,
     keep_ticking,
@@ -225,6 +227,9 @@ class Pipeline:
         self._spawn(partial(keep_checking_topics, self._all), self._fail)
         self._spawn(partial(collect_tombstones, self._all, services.producer), self._fail)
         self._spawn(self._progress.run, self._fail)
+        looking = partial(keep_checking_settings, admin, [*self.collections.values()])
+        batch_bytes = max_batch_bytes(config.kafka.options)
+        self._spawn(partial(looking, batch_bytes=batch_bytes), self._fail)
         self._spawn(partial(keep_in_group, self._group, services.group), self._fail)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:

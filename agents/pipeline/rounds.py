@@ -12,10 +12,12 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import describe_refused_member
+from ldpstream.agents.kafka.topic_settings import wrong_settings
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.reading.contained import contained, run_contained
@@ -30,6 +32,7 @@ TICK_SECONDS: Final = 0.1
 _MOST_TICK_SECONDS: Final = 0.5
 _WATCH_SECONDS: Final = 2.0
 _MOST_WATCH_SECONDS: Final = 10.0
+_SETTINGS_SECONDS: Final = 30.0
 _COMMIT_SECONDS: Final = 1.0
 _MOST_COMMIT_SECONDS: Final = 5.0
 CLOCK_SECONDS: Final = 0.25
@@ -99,6 +102,21 @@ async def keep_checking_topics(engines: Sequence[Engine]) -> None:
         await asyncio.sleep(every_seconds)
         # Concurrent checks share an answer.
         await asyncio.gather(*(engine.check_topics() for engine in engines if not engine.stopped))
+
+
+async def keep_checking_settings(
+    admin: AIOKafkaAdminClient, engines: Sequence[Engine], *, batch_bytes: int
+) -> None:
+    """Look now and then for settings of topics that lose or stop something, until cancelled."""
+    while True:
+        for engine in engines:
+            with contained(engine.fail):
+                topics = engine.config.topics.names()
+                problems = await wrong_settings(
+                    admin, engine.config, topics, batch_bytes=batch_bytes
+                )
+                engine.look_at_settings(problems)
+        await asyncio.sleep(_SETTINGS_SECONDS)
 
 
 async def ask_time(engine: Engine, producer: LastingProducer) -> None:

@@ -20,7 +20,7 @@ from ldpstream.agents.config.client_options import ClientOptionError, group_time
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.kafka.addresses import missing_on_addresses
-from ldpstream.agents.kafka.clients import replication_factor
+from ldpstream.agents.kafka.clients import max_batch_bytes, replication_factor
 from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
 from ldpstream.agents.kafka.groups import FAUST_PROTOCOL, count_workers, describe_group
 from ldpstream.agents.kafka.metadata import count_brokers, describe
@@ -32,6 +32,7 @@ from ldpstream.agents.kafka.topic_settings import (
     dates_arrivals,
     warn_of_compression,
     warn_of_timestamps,
+    wrong_settings,
 )
 from ldpstream.agents.pipeline.loading import differences
 from ldpstream.agents.state.encoding import state_windows
@@ -92,7 +93,7 @@ async def _check(config: Config) -> list[str]:
         problems += _check_replication(config.kafka, brokers)
         missing = {}
         for name, collection in config.collections.items():
-            missing[name], wrong = await _check_collection(admin, collection)
+            missing[name], wrong = await _check_collection(admin, collection, config.kafka)
             problems += wrong
         problems += await _check_addresses(admin, config.worker)
         problems += await missing_on_group(admin, config.group)
@@ -124,7 +125,7 @@ def _check_replication(kafka: KafkaConfig, brokers: int) -> Iterator[str]:
 
 
 async def _check_collection(
-    admin: AIOKafkaAdminClient, collection: CollectionConfig
+    admin: AIOKafkaAdminClient, collection: CollectionConfig, kafka: KafkaConfig
 ) -> tuple[Sequence[str], list[str]]:
     """Return the names of a collection's missing topics, and what is wrong."""
     try:
@@ -147,7 +148,9 @@ async def _check_collection(
         )
     if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
         click.echo(f"{changelog}: warning: {unsafe}")
-    return missing, list(missing_on_topics(collection, found))
+    batch_bytes = max_batch_bytes(kafka.options)
+    wrong = await wrong_settings(admin, collection, found, batch_bytes=batch_bytes)
+    return missing, [*missing_on_topics(collection, found), *wrong]
 
 
 async def _check_group(admin: AIOKafkaAdminClient, config: Config) -> list[str]:
