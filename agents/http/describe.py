@@ -197,7 +197,8 @@ def describe_readiness(
     Missing `others`, collections of other shards, are listed but do not make this worker unready:
     it must not be restarted because another one is down.
     """
-    reasons = ["the broker does not answer"] if pipeline.broker_watch.silent else []
+    watch = pipeline.broker_watch
+    reasons = [watch.problem] if watch.silent else []
     for name, served in pipeline.collections.items():
         reasons += _reasons(name, served)
         for one in served.accepted:

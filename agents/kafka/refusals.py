@@ -19,6 +19,7 @@ from aiokafka.errors import (
     KafkaConnectionError,
     KafkaError,
     MessageSizeTooLargeError,
+    NodeNotReadyError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     SaslAuthenticationFailed,
@@ -40,6 +41,7 @@ from ldpstream.agents.kafka.errors import (
 )
 from ldpstream.agents.kafka.probe import why_not
 
+_UNREACHED: Final = (KafkaConnectionError, NodeNotReadyError)
 _NO_LOGIN: Final = "refuses to log us in: {error}"
 _NOT_PERMITTED: Final = "does not permit it: {error}; docs/kafka.md lists the permissions needed"
 _SENTENCES: Final[Mapping[int | None, str]] = {
@@ -141,7 +143,7 @@ async def explain(error: TopicError | KafkaError, kafka: KafkaConfig) -> str:
         ClientOptionError: if the settings are impossible.
     """
     found = None
-    if isinstance(error, KafkaConnectionError):
+    if isinstance(error, _UNREACHED):
         found = await why_not(kafka.bootstrap, kafka.options)
     return found or describe_error(error, kafka)
 
@@ -150,7 +152,7 @@ def describe_error(error: Exception, kafka: KafkaConfig) -> str:
     """Return what a broker's error means for the user, on one line."""
     if isinstance(error, TopicError):
         return str(error)
-    if isinstance(error, KafkaConnectionError):
+    if isinstance(error, _UNREACHED):
         return (
             f"no broker answers at {kafka.bootstrap}: is it running, and are kafka.bootstrap or "
             "LDPSTREAM_KAFKA_BOOTSTRAP right?"

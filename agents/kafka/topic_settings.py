@@ -60,7 +60,7 @@ async def wrong_settings(
             problems.append(
                 f"topic {topic} has cleanup.policy={policy}, {_COMPACTED[field]}: set it to delete"
             )
-        most = int(settings.get(_SIZE, needed))
+        most = _number(settings.get(_SIZE, ""), needed)
         if field in _WRITTEN and most < needed:
             problems.append(
                 f"topic {topic} has {_SIZE}={most}, less than a batch of the worker may have: set "
@@ -110,6 +110,10 @@ async def broker_settings(client: AIOKafkaAdminClient, names: Sequence[str]) -> 
     """Return those of a broker's settings that it shows: all of them, or none."""
     broker = str(client._client.get_random_node())  # noqa: SLF001 (not offered)
     return (await _described(client, ConfigResourceType.BROKER, [broker], names)).get(broker, {})
+
+
+def _number(text: str, otherwise: int) -> int:
+    return int(text) if text.isdecimal() else otherwise
 
 
 async def _settings(

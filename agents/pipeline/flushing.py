@@ -88,7 +88,7 @@ class InFlightFlushes:
     config: CollectionConfig
     services: Services
     owner: Owner
-    complaints: Complaints
+    complaints: Complaints = field(default_factory=Complaints)
 
     @property
     def _every_seconds(self) -> float:

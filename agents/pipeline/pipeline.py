@@ -19,6 +19,7 @@ from ldpstream.agents.kafka.clients import max_batch_bytes
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.fetches import take_plain
 from ldpstream.agents.kafka.identity import TopicIdentity
+from ldpstream.agents.kafka.metadata import why_unread
 from ldpstream.agents.kafka.offsets import replayed
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
@@ -219,7 +220,9 @@ class Pipeline:
             source = await connections.reader(committed_only=True, wait_ms=source_wait_ms(many))
             self._run_rank(rank, changelog, take_plain(source))
             if rank is self._ranks[0]:
-                watching = partial(self.broker_watch.run, changelog, config.kafka.bootstrap)
+                topics = [engine.config.topics.changelog for engine in rank.engines]
+                why = partial(why_unread, admin, topics)
+                watching = partial(self.broker_watch.run, changelog, config.kafka.bootstrap, why)
                 self._spawn(watching, self._fail)
         for engine in self._all:
             self._spawn(Publisher(engine, services).run, engine.fail)

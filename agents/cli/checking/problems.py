@@ -157,10 +157,10 @@ async def _check_group(admin: AIOKafkaAdminClient, config: Config) -> list[str]:
     """Return why the broker would refuse a worker in its group, as far as it shows its limits."""
     problems = []
     limits = await broker_settings(admin, [*_SESSION_LIMITS, _MOST_MEMBERS])
-    least, most = (int(limits.get(name, -1)) for name in _SESSION_LIMITS)
+    least, most = (int(limits[name]) if name in limits else None for name in _SESSION_LIMITS)
     with suppress(ClientOptionError):  # It has been reported.
         times = group_times(config.kafka.options, static=config.worker.instance is not None)
-        if limits and not least <= times.session_ms <= most:
+        if least is not None and most is not None and not least <= times.session_ms <= most:
             problems.append(
                 f"kafka.session_timeout_ms: expected {least} to {most}, as the broker's "
                 f"{' and '.join(_SESSION_LIMITS)} say, got {times.session_ms}"
