@@ -42,7 +42,10 @@ class BrokerWatch:
             now = time.monotonic()
             # If it slept longer, this process itself was suspended.
             if now - slept <= 2 * _STEP_SECONDS:
-                answered = [consumer.last_poll_timestamp(p) for p in consumer.assignment()]
+                # Those of a collection that has stopped are paused, and tell nothing.
+                read = consumer.assignment() - consumer.paused()
+                self.silent = self.silent and bool(read)
+                answered = [consumer.last_poll_timestamp(p) for p in read]
                 stamp = max((ms for ms in answered if ms is not None), default=None)
                 problem = await why() if self.due(stamp, now) else ""
                 self.look(stamp, bootstrap, now, problem=problem)
