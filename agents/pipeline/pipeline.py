@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig, Config
@@ -220,10 +221,7 @@ class Pipeline:
             source = await connections.reader(committed_only=True, wait_ms=source_wait_ms(many))
             self._run_rank(rank, changelog, take_plain(source))
             if rank is self._ranks[0]:
-                topics = [engine.config.topics.changelog for engine in rank.engines]
-                why = partial(why_unread, admin, topics)
-                watching = partial(self.broker_watch.run, changelog, config.kafka.bootstrap, why)
-                self._spawn(watching, self._fail)
+                self._spawn(partial(self._watch_broker, admin, changelog), self._fail)
         for engine in self._all:
             self._spawn(Publisher(engine, services).run, engine.fail)
         self._spawn(partial(keep_ticking, self._all, services.pace), self._fail)
@@ -234,6 +232,16 @@ class Pipeline:
         batch_bytes = max_batch_bytes(config.kafka.options)
         self._spawn(partial(looking, batch_bytes=batch_bytes), self._fail)
         self._spawn(partial(keep_in_group, self._group, services.group), self._fail)
+
+    async def _watch_broker(self, admin: AIOKafkaAdminClient, changelog: AIOKafkaConsumer) -> None:
+        """Watch the answers about the changelogs of collections that have not stopped."""
+
+        def topics() -> set[str]:
+            found = self.collections.values()
+            return {engine.config.topics.changelog for engine in found if not engine.stopped}
+
+        bootstrap, why = self.config.kafka.bootstrap, partial(why_unread, admin)
+        await self.broker_watch.run(changelog, bootstrap, topics=topics, why=why)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
         resumed = self._stores.open(

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer
@@ -28,13 +28,19 @@ class BrokerWatch:
         self._heard = 0.0
 
     async def run(
-        self, consumer: AIOKafkaConsumer, bootstrap: str, why: Callable[[], Awaitable[str]]
+        self,
+        consumer: AIOKafkaConsumer,
+        bootstrap: str,
+        *,
+        topics: Callable[[], Collection[str]],
+        why: Callable[[Collection[str]], Awaitable[str]],
     ) -> None:
         """Watch how long a consumer's fetches have been unanswered, until cancelled.
 
         `consumer` must fetch continuously: even with nothing to read it gets an answer every half
-        second. `why` asks the broker why there is none; it returns an empty text if that does not
-        answer either.
+        second. Of what it fetches `topics` count: those of a collection that has stopped may be
+        gone. `why` asks the broker why there is no answer about them; it returns an empty text if
+        that does not answer either.
         """
         while True:
             slept = time.monotonic()
@@ -42,12 +48,12 @@ class BrokerWatch:
             now = time.monotonic()
             # If it slept longer, this process itself was suspended.
             if now - slept <= 2 * _STEP_SECONDS:
-                # Those of a collection that has stopped are paused, and tell nothing.
-                read = consumer.assignment() - consumer.paused()
+                watched = topics()
+                read = [p for p in consumer.assignment() if p.topic in watched]
                 self.silent = self.silent and bool(read)
                 answered = [consumer.last_poll_timestamp(p) for p in read]
                 stamp = max((ms for ms in answered if ms is not None), default=None)
-                problem = await why() if self.due(stamp, now) else ""
+                problem = await why(watched) if self.due(stamp, now) else ""
                 self.look(stamp, bootstrap, now, problem=problem)
 
     def due(self, stamp: int | None, now: float) -> bool:
