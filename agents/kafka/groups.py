@@ -11,6 +11,7 @@ evenly, and so are all topics together: three workers of one collection with fou
 1 and 1; with six collections of one partition they own two each. Only what evenness requires moves.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -18,12 +19,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError, UnknownMemberIdError
+from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError, UnknownMemberIdError
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from ldpstream.agents.config.worker import is_group
 from ldpstream.agents.kafka.errors import FENCED_INSTANCE_ID, error_code
 
+_DELAYS_SECONDS: Final = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 _ANSWERED_FENCED: Final = (JoinGroupRequest, SyncGroupRequest)
 
 FAUST_PROTOCOL: Final = "consumer", "faust"
@@ -68,6 +70,23 @@ async def describe_group(admin: AIOKafkaAdminClient, group_id: str) -> GroupStat
     return GroupState(members, *named) if len(groups) == 1 else GroupState(members)
 
 
+async def has_coordinator(admin: AIOKafkaAdminClient, group_id: str) -> bool:
+    """Return whether a broker coordinates a group, as far as the broker says.
+
+    The first question makes the cluster choose one, which takes a moment.
+    """
+    for delay_seconds in _DELAYS_SECONDS:
+        await asyncio.sleep(delay_seconds)
+        try:
+            await admin.find_coordinator(group_id)
+        except GroupCoordinatorNotAvailableError:
+            continue
+        except KafkaError:
+            return True
+        return True
+    return False
+
+
 async def count_members(admin: AIOKafkaAdminClient, group_id: str) -> int:
     """Return how many members a group has, 0 if the broker does not say."""
     return (await describe_group(admin, group_id)).members
@@ -110,7 +129,8 @@ def refused_member(coordinator: Any) -> KafkaError | None:
 
     aiokafka's coordinator rests after an error that is not for it to mend, until a call to its
     consumer raises that error. Faust never makes such a call: a refused member of its rests for
-    ever, in silence, whatever is mended.
+    ever, in silence, whatever is mended. While no broker coordinates the group the error is
+    retriable: that may pass by itself.
     """
     refused: KafkaError | None = coordinator._pending_exception  # noqa: SLF001 (raised by check_errors, at most once)
     # A process that has lost its place must not take it back from the one that has it now.
@@ -120,7 +140,7 @@ def refused_member(coordinator: Any) -> KafkaError | None:
         coordinator.check_errors()
     except KafkaError as error:
         return error
-    return None
+    return GroupCoordinatorNotAvailableError() if coordinator.coordinator_id is None else None
 
 
 async def give_up_place(coordinator: Any) -> None:

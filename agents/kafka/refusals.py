@@ -12,6 +12,7 @@ from aiokafka.errors import (
     AuthenticationFailedError,
     ClusterAuthorizationFailedError,
     GroupAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
     InconsistentGroupProtocolError,
     InvalidGroupIdError,
     InvalidSessionTimeoutError,
@@ -72,12 +73,17 @@ _SENTENCES: Final[Mapping[int | None, str]] = {
     ),
 }
 """What a broker does, by the code of its error."""
+NO_COORDINATOR: Final = (
+    "no broker keeps the offsets of groups: look at the broker's log, and whether it has as many "
+    "brokers as offsets.topic.replication.factor asks for"
+)
 _OF_GROUPS: Final = {
     GroupAuthorizationFailedError.errno: "give it permission to read the group (docs/kafka.md)",
     InconsistentGroupProtocolError.errno: (
         "members of another kind use the group: end them, or give the workers a group of their own "
         "(worker.id; in your own Faust app, the app's id)"
     ),
+    GroupCoordinatorNotAvailableError.errno: NO_COORDINATOR,
     InvalidGroupIdError.errno: "give the group another name (worker.id)",
     InvalidSessionTimeoutError.errno: (
         "set kafka.session_timeout_ms, {session_ms} ms here, to a number between "

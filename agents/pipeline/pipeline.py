@@ -231,7 +231,8 @@ class Pipeline:
         looking = partial(keep_checking_settings, admin, [*self.collections.values()])
         batch_bytes = max_batch_bytes(config.kafka.options)
         self._spawn(partial(looking, batch_bytes=batch_bytes), self._fail)
-        self._spawn(partial(keep_in_group, self._group, services.group), self._fail)
+        joining = partial(keep_in_group, self._group, services.group, self.broker_watch)
+        self._spawn(joining, self._fail)
 
     async def _watch_broker(self, admin: AIOKafkaAdminClient, changelog: AIOKafkaConsumer) -> None:
         """Watch the answers about the changelogs of collections that have not stopped."""

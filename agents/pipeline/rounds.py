@@ -23,7 +23,7 @@ from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.served.clock import WorkerClock
-from ldpstream.agents.served.health import GroupWatch
+from ldpstream.agents.served.health import BrokerWatch, GroupWatch
 from ldpstream.agents.state.encoding import encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Key
 from ldpstream.agents.state.replica import DEAD_LIMIT
@@ -38,6 +38,7 @@ _MOST_COMMIT_SECONDS: Final = 5.0
 CLOCK_SECONDS: Final = 0.25
 _JOIN_SECONDS: Final = 1.0
 _JOIN_AGAIN_SECONDS: Final = 5.0
+_PASSING_SECONDS: Final = 15.0
 _ASK_SECONDS: Final = 10.0
 _ASK_SOON_SECONDS: Final = 1.0
 _SWEEP_SECONDS: Final = 5.0
@@ -148,13 +149,21 @@ async def keep_to_clock(
                 await ask_time(engines[0], producer)
 
 
-async def keep_in_group(group: Group, watch: GroupWatch) -> None:
-    """Have a refused member of the group try again, and say why it is refused, until cancelled."""
+async def keep_in_group(group: Group, watch: GroupWatch, broker: BrokerWatch) -> None:
+    """Have a refused member of the group try again, and say why it is refused, until cancelled.
+
+    What may pass by itself is told once it has lasted, unless the broker does not answer at all.
+    """
     refused: KafkaError | None = None
+    well = time.monotonic()
     while True:
-        await asyncio.sleep(_JOIN_SECONDS if refused is None else _JOIN_AGAIN_SECONDS)
+        final = refused is not None and not refused.retriable
+        await asyncio.sleep(_JOIN_AGAIN_SECONDS if final else _JOIN_SECONDS)
         refused = await group.refusal()
-        if refused is None:
+        if refused is None or broker.silent:
+            well = time.monotonic()
+        passing = refused is not None and refused.retriable
+        if refused is None or (passing and time.monotonic() - well < _PASSING_SECONDS):
             watch.look("")
         else:
             watch.look(describe_refused_member(refused, group.id, session_ms=group.session_ms))

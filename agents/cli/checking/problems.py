@@ -22,11 +22,16 @@ from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.kafka.addresses import missing_on_addresses
 from ldpstream.agents.kafka.clients import max_batch_bytes, replication_factor
 from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
-from ldpstream.agents.kafka.groups import FAUST_PROTOCOL, count_workers, describe_group
+from ldpstream.agents.kafka.groups import (
+    FAUST_PROTOCOL,
+    count_workers,
+    describe_group,
+    has_coordinator,
+)
 from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
-from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.kafka.refusals import NO_COORDINATOR, explain
 from ldpstream.agents.kafka.topic_settings import (
     broker_settings,
     dates_arrivals,
@@ -165,6 +170,9 @@ async def _check_group(admin: AIOKafkaAdminClient, config: Config) -> list[str]:
                 f"kafka.session_timeout_ms: expected {least} to {most}, as the broker's "
                 f"{' and '.join(_SESSION_LIMITS)} say, got {times.session_ms}"
             )
+    if not await has_coordinator(admin, config.group):
+        problems.append(f"group {config.group} (COORDINATOR_NOT_AVAILABLE): {NO_COORDINATOR}")
+        return problems
     group = await describe_group(admin, config.group)
     if group.members and (group.protocol_type, group.protocol) not in {FAUST_PROTOCOL, ("", "")}:
         problems.append(

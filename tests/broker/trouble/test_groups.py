@@ -133,3 +133,13 @@ async def test_a_group_that_other_software_uses(running: Broker, tmp_path: Path)
             await eventually(lambda: not reasons(worker), what="ready")
     finally:
         await other.stop()
+
+
+async def test_a_cluster_that_cannot_keep_groups(tmp_path: Path) -> None:
+    with limited(offsets_topic_replication_factor=3) as broker:
+        lab = Lab(broker, tmp_path)
+        code, printed = await asyncio.to_thread(check, lab)
+        assert code == 1
+        assert f"group {lab.config.worker.id} (COORDINATOR_NOT_AVAILABLE): no broker" in printed
+        async with refused(lab, "COORDINATOR_NOT_AVAILABLE", "offsets.topic.replication.factor"):
+            pass

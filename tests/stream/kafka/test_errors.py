@@ -135,6 +135,8 @@ def test_a_complaint_is_a_problem_until_it_is_over(caplog: pytest.LogCaptureFixt
 class Coordinator:
     """A coordinator as aiokafka's that rests after an error until that is raised."""
 
+    coordinator_id: int | None = 1
+
     def __init__(self, error: KafkaError | None) -> None:
         self._pending_exception = error
 
@@ -154,6 +156,9 @@ def test_a_refused_member_tries_again_unless_another_process_has_its_place() -> 
         _pending_exception=None, check_errors=Coordinator(full).check_errors
     )
     assert refused_member(ended) is full
+    lost: Any = Coordinator(None)
+    lost.coordinator_id = None
+    assert error_name(error_code(refused_member(lost))) == "COORDINATOR_NOT_AVAILABLE"
 
 
 def test_a_member_is_refused_until_the_broker_has_been_silent_twice(
