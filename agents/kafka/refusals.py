@@ -45,6 +45,10 @@ from ldpstream.agents.kafka.probe import why_not
 _UNREACHED: Final = (KafkaConnectionError, NodeNotReadyError)
 _NO_LOGIN: Final = "refuses to log us in: {error}"
 _NOT_PERMITTED: Final = "does not permit it: {error}; docs/kafka.md lists the permissions needed"
+_FEW_REPLICAS: Final = (
+    "fewer replicas are in sync than min.insync.replicas of the topic asks for: bring brokers "
+    "back, or lower it"
+)
 _SENTENCES: Final[Mapping[int | None, str]] = {
     SaslAuthenticationFailed.errno: _NO_LOGIN,
     ClusterAuthorizationFailedError.errno: _NOT_PERMITTED,
@@ -63,6 +67,8 @@ _SENTENCES: Final[Mapping[int | None, str]] = {
         "failed without saying why; one that has no idempotent producers needs "
         "kafka.enable_idempotence = false"
     ),
+    NotEnoughReplicasError.errno: "stores nothing ({name}): " + _FEW_REPLICAS,
+    NotEnoughReplicasAfterAppendError.errno: "stores nothing ({name}): " + _FEW_REPLICAS,
     TOPIC_DELETION_DISABLED: (
         "deletes no topics ({name}): set delete.topic.enable = true on the broker for as long as "
         "this takes"
@@ -105,12 +111,8 @@ _OF_TOPICS: Final = {
     MessageSizeTooLargeError.errno: (
         "raise max.message.bytes of the topic, or lower kafka.max_batch_size"
     ),
-    NotEnoughReplicasError.errno: (
-        "bring brokers back, or lower its min.insync.replicas: fewer replicas are in sync"
-    ),
-    NotEnoughReplicasAfterAppendError.errno: (
-        "bring brokers back, or lower its min.insync.replicas: fewer replicas are in sync"
-    ),
+    NotEnoughReplicasError.errno: _FEW_REPLICAS,
+    NotEnoughReplicasAfterAppendError.errno: _FEW_REPLICAS,
     InvalidTimestampError.errno: (
         "set the clock of this machine right, or raise message.timestamp.after.max.ms of the topic"
     ),
