@@ -283,6 +283,8 @@ async def _explain_waiting(app: faust.App, pipeline: Pipeline) -> None:
     try:
         await asyncio.wait_for(pipeline.assigned_once.wait(), _JOIN_SECONDS)
     except TimeoutError:
+        if pipeline.refused:
+            return
         log.info(
             "waiting for partitions: the group %s keeps those of a member that has gone for up to "
             "%g s (session_timeout_ms)",

@@ -70,7 +70,7 @@ async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> None:
     response: Any = await admin.delete_topics(list(names))
     for name, code in response.topic_error_codes:
         if code and code != UnknownTopicOrPartitionError.errno:
-            raise Failed(f"topic {name} cannot be deleted: {for_code(code).description}")
+            raise for_code(code)(f"topic {name}")
     # A deletion is acknowledged before it is done, and until then the name is taken.
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while await describe(admin, names):

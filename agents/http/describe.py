@@ -1,6 +1,6 @@
 """Collections of a running pipeline, as answers of the HTTP API."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -23,6 +23,7 @@ from ldpstream.agents.privacy import PrivacyStatement
 from ldpstream.agents.query.offered import likelihood_offered
 from ldpstream.agents.query.options import KEYS
 from ldpstream.agents.query.queries import Linear, Range
+from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.served.served import Described, ServedCollection, ServedPipeline
 from ldpstream.agents.served.shards import Elsewhere
 from ldpstream.agents.state.listing import WindowInfo
@@ -62,8 +63,15 @@ def describe_collection(served: Described) -> Collection:
         **{name: _configured(getattr(config.options, name)) for name in KEYS},
         attributes=_attributes(config),
         accepted=[_accepted(one) for one in served.accepted],
-        ready=served.ready,
+        ready=_is_ready(served),
     )
+
+
+def _is_ready(served: Described) -> bool:
+    """Return whether a collection can be queried; no if working that out fails."""
+    with contained(lambda _: None):
+        return served.ready
+    return False
 
 
 def _attributes(config: CollectionConfig) -> list[Attribute]:
@@ -101,7 +109,7 @@ def _accepted(served: Described) -> AcceptedSpec:
         values=config.spec.domain.estimated.size,
         precision_ms=config.spec.precision_ms,
         window=_windows(config.window),
-        ready=served.ready,
+        ready=_is_ready(served),
     )
 
 
@@ -189,20 +197,25 @@ def describe_readiness(
     Missing `others`, collections of other shards, are listed but do not make this worker unready:
     it must not be restarted because another one is down.
     """
-    reasons = ["the broker does not answer"] if pipeline.broker_watch.silent else []
+    watch = pipeline.broker_watch
+    reasons = [watch.problem] if watch.silent else []
     for name, served in pipeline.collections.items():
-        reasons.extend(_reasons(name, served))
+        reasons += _reasons(name, served)
         for one in served.accepted:
-            reasons.extend(_reasons(f"{name} ({one.config.spec.fingerprint.hex()})", one))
+            reasons += _reasons(f"{name} ({one.config.spec.fingerprint.hex()})", one)
     missing = [other.problem for other in others.values() if not other.ready]
     return Readiness(ready=not reasons, reasons=reasons + missing)
 
 
-def _reasons(name: str, served: ServedCollection) -> Iterator[str]:
-    said = f"{name} has stopped" if served.stopped else name
-    yield from (f"{said}: {problem}" for problem in served.problems)
-    if not served.ready and not served.problems:
-        yield f"{name}: {_unread(served.replicas)}"
+def _reasons(name: str, served: ServedCollection) -> list[str]:
+    """Return why a collection is not ready; an error in working that out is its own reason."""
+    reasons: list[str] = []
+    with contained(lambda why: reasons.append(f"{name}: {why}")):
+        said = f"{name} has stopped" if served.stopped else name
+        reasons += [f"{said}: {problem}" for problem in served.problems]
+        if not served.ready and not served.problems:
+            reasons.append(f"{name}: {_unread(served.replicas)}")
+    return reasons
 
 
 def _unread(replicas: Sequence[Replica]) -> str:

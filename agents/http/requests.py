@@ -5,6 +5,7 @@ many handlers read of a request is read here: its collection, times, and the for
 """
 
 import hmac
+import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -51,6 +52,9 @@ _HEADERS: Final = {
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Cache-Control": "no-store",
 }
+
+
+log = logging.getLogger(__name__)
 
 
 class AnswerError(Exception):
@@ -168,6 +172,14 @@ async def answer_request(request: web.Request, handler: Handler) -> web.StreamRe
         answer = await handler(request)
     except _REFUSED as error:
         answer = _refusal(error)
+    except ConnectionError:
+        raise  # The client has gone.
+    except Exception:  # an error of ours in one answer must not pass for the worker's
+        # Its path as declared: the client's own text stays out of the log.
+        log.exception("a request failed: %s", "" if operation is None else operation.path)
+        if operation is not None and operation.endless:
+            raise  # Part of the answer may have been sent.
+        answer = _problem(500, "internal error: the worker's log has its traceback")
     # 3. Record the time, except of streams of events, which last as long as their reader.
     if operation is not None and not operation.endless:
         name, status = operation.handler.__name__, str(answer.status)

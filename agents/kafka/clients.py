@@ -25,6 +25,7 @@ from ldpstream.agents.config.client_options import (
     protocol,
     settled,
 )
+from ldpstream.agents.kafka.errors import name_errors
 from ldpstream.agents.kafka.fetches import BoundedConsumer
 from ldpstream.agents.kafka.unpacking import batch_bytes
 
@@ -32,6 +33,7 @@ __all__ = [
     "ClientOptionError",
     "admin",
     "connection",
+    "max_batch_bytes",
     "member",
     "producer",
     "reader",
@@ -41,6 +43,7 @@ __all__ = [
 
 # A record of the state is below 1 MB; a batch of them may be larger.
 _MAX_REQUEST_BYTES: Final = 4 << 20
+_MAX_BATCH_BYTES: Final = 1 << 18
 # How long an abandoned transaction delays readers of committed records.
 _TRANSACTION_MS: Final = 30_000
 # An answer takes three times its size while it is parsed; a larger batch is still returned.
@@ -69,7 +72,7 @@ def producer(
         "enable_idempotence": True,
         "compression_type": "lz4",
         "max_request_size": _MAX_REQUEST_BYTES,
-        "max_batch_size": 1 << 18,
+        "max_batch_size": max_batch_bytes(options),
         **_producing(options),
     }
     if transactional_id is not None:
@@ -144,6 +147,11 @@ def admin(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaAdminClient:
     return AIOKafkaAdminClient(**connection(bootstrap, options))
 
 
+def max_batch_bytes(options: Mapping[str, Any]) -> int:
+    """Return the most that a producer puts into a batch, unless a single record is larger."""
+    return int(options.get("max_batch_size", _MAX_BATCH_BYTES))
+
+
 def replication_factor(options: Mapping[str, Any], *, brokers: int) -> int:
     """Return the replication factor for new topics: as configured, or at most three."""
     return int(options.get("replication_factor", max(1, min(3, brokers))))
@@ -167,6 +175,8 @@ def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
         ClientOptionError: like all functions here.
     """
     known = settled(options)
+    # Every client is made here, and its errors are to have their names.
+    name_errors()
     return {
         "bootstrap_servers": [host.strip() for host in bootstrap.split(",")],
         "ssl_context": tls_context(known),

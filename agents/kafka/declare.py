@@ -221,13 +221,20 @@ def lacking_partitions(partitions: int, collection: CollectionConfig) -> str | N
 
 
 def _check_source(partitions: int, collection: CollectionConfig) -> None:
-    if partitions != collection.partitions:
-        another = "" if collection.spec.one_report is None else " (another spec: docs/changes.md)"
-        raise TopicError(
-            f"topic {collection.topics.source} has {partitions} partitions, but "
-            f"collection.{collection.name}.partitions is {collection.partitions}: make them equal"
-            + another
+    wanted = collection.partitions
+    if partitions == wanted:
+        return
+    topic, key = collection.topics.source, f"collection.{collection.name}.partitions"
+    another = "" if collection.spec.one_report is None else " (another spec: docs/changes.md)"
+    what_to_do = f"set {key} = {partitions}{another}"
+    if partitions < wanted:
+        # A broker with auto.create.topics.enable makes a topic for whoever sends to it first.
+        what_to_do += (
+            f", or add partitions: kafka-topics.sh --bootstrap-server BROKER --alter --topic "
+            f"{topic} --partitions {wanted}"
         )
+    there = "1 partition" if partitions == 1 else f"{partitions} partitions"
+    raise TopicError(f"topic {topic} has {there}, but {key} is {wanted}: {what_to_do}")
 
 
 def _check_fewer(partitions: int, collection: CollectionConfig) -> None:

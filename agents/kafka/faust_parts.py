@@ -29,7 +29,13 @@ from faust.assignor.partition_assignor import (
 )
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 
-from ldpstream.agents.kafka.groups import DisplacedError, assign, give_up_place, keep_place
+from ldpstream.agents.kafka.groups import (
+    DisplacedError,
+    assign,
+    give_up_place,
+    keep_place,
+    refused_member,
+)
 
 _CALL_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.1
@@ -78,6 +84,11 @@ class FaustGroup:
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
+    def id(self) -> str:
+        """The name of the group."""
+        return str(self._app.conf.id)
+
+    @property
     def session_ms(self) -> int:
         """How long a silent member keeps its partitions."""
         return round(self._app.conf.broker_session_timeout * 1000)
@@ -105,6 +116,11 @@ class FaustGroup:
                 return
             await asyncio.sleep(_RETRY_SECONDS)
         log.error("Faust's client cannot be kept from fetching what is read otherwise")
+
+    async def refusal(self) -> KafkaError | None:
+        """Return why the broker refuses this member; its client then tries again."""
+        refused: KafkaError | None = await self._call(_refusal)
+        return refused
 
     async def leave(self) -> bool:
         """Leave the group, so that others get the partitions; return False if that failed.
@@ -155,6 +171,11 @@ class FaustGroup:
             if not thread.thread_loop.is_closed():
                 raise
             return None
+
+
+async def _refusal(consumer: AIOKafkaConsumer) -> KafkaError | None:
+    coordinator = consumer._coordinator  # noqa: SLF001 (nothing public leads to it, None at first)
+    return None if coordinator is None else refused_member(coordinator)
 
 
 async def _leave(consumer: AIOKafkaConsumer) -> bool:

@@ -11,21 +11,37 @@ evenly, and so are all topics together: three workers of one collection with fou
 1 and 1; with six collections of one partition they own two each. Only what evenness requires moves.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError, UnknownMemberIdError
+from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError, UnknownMemberIdError
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from ldpstream.agents.config.worker import is_group
+from ldpstream.agents.kafka.errors import FENCED_INSTANCE_ID, error_code
 
-_FENCED: Final = 82  # FENCED_INSTANCE_ID, which aiokafka does not know
+_DELAYS_SECONDS: Final = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 _ANSWERED_FENCED: Final = (JoinGroupRequest, SyncGroupRequest)
 
+FAUST_PROTOCOL: Final = "consumer", "faust"
+"""Type and name of the protocol by which Faust's members share partitions."""
 Partition = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class GroupState:
+    """Who is in a group; a protocol is empty where there is none, or the broker does not say."""
+
+    members: int = 0
+    protocol_type: str = ""
+    """What kind of software uses it: `consumer`, or `connect` and others."""
+    protocol: str = ""
+    """How the members share the partitions."""
 
 
 async def worker_groups(admin: AIOKafkaAdminClient, worker_id: str) -> list[str]:
@@ -41,15 +57,39 @@ async def worker_groups(admin: AIOKafkaAdminClient, worker_id: str) -> list[str]
     return [worker_id, *sorted(found - {worker_id})]
 
 
-async def count_members(admin: AIOKafkaAdminClient, group_id: str) -> int:
-    """Return how many members a group has, 0 if the broker does not say."""
+async def describe_group(admin: AIOKafkaAdminClient, group_id: str) -> GroupState:
+    """Return who is in a group: nobody, if the broker does not say."""
     try:
         responses = await admin.describe_consumer_groups([group_id])
     except KafkaError:
-        return 0
+        return GroupState()
     groups = [group for response in responses for group in response.to_object()["groups"]]
     # The embedded broker also lists members that have left, and all members without a host.
-    return sum(bool(member["client_host"]) for group in groups for member in group["members"])
+    members = sum(bool(member["client_host"]) for group in groups for member in group["members"])
+    named = (group[key] for key in ("protocol_type", "protocol") for group in groups)
+    return GroupState(members, *named) if len(groups) == 1 else GroupState(members)
+
+
+async def has_coordinator(admin: AIOKafkaAdminClient, group_id: str) -> bool:
+    """Return whether a broker coordinates a group, as far as the broker says.
+
+    The first question makes the cluster choose one, which takes a moment.
+    """
+    for delay_seconds in _DELAYS_SECONDS:
+        await asyncio.sleep(delay_seconds)
+        try:
+            await admin.find_coordinator(group_id)
+        except GroupCoordinatorNotAvailableError:
+            continue
+        except KafkaError:
+            return True
+        return True
+    return False
+
+
+async def count_members(admin: AIOKafkaAdminClient, group_id: str) -> int:
+    """Return how many members a group has, 0 if the broker does not say."""
+    return (await describe_group(admin, group_id)).members
 
 
 async def count_workers(admin: AIOKafkaAdminClient, worker_id: str) -> int:
@@ -77,11 +117,30 @@ def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
             member_id = JoinGroupRequest.UNKNOWN_MEMBER_ID
         elif joins and response.error_code == 0:
             member_id = response.member_id
-        elif isinstance(request, _ANSWERED_FENCED) and response.error_code == _FENCED:
+        elif isinstance(request, _ANSWERED_FENCED) and response.error_code == FENCED_INSTANCE_ID:
             displaced()
         return response
 
     coordinator._send_req = send_and_look  # noqa: SLF001 (all requests pass here)
+
+
+def refused_member(coordinator: Any) -> KafkaError | None:
+    """Return why the broker refuses a member, and have its coordinator try again.
+
+    aiokafka's coordinator rests after an error that is not for it to mend, until a call to its
+    consumer raises that error. Faust never makes such a call: a refused member of its rests for
+    ever, in silence, whatever is mended. While no broker coordinates the group the error is
+    retriable: that may pass by itself.
+    """
+    refused: KafkaError | None = coordinator._pending_exception  # noqa: SLF001 (raised by check_errors, at most once)
+    # A process that has lost its place must not take it back from the one that has it now.
+    if refused is not None and error_code(refused) == FENCED_INSTANCE_ID:
+        return refused
+    try:
+        coordinator.check_errors()
+    except KafkaError as error:
+        return error
+    return GroupCoordinatorNotAvailableError() if coordinator.coordinator_id is None else None
 
 
 async def give_up_place(coordinator: Any) -> None:

@@ -6,15 +6,16 @@ API (Kafka 2.8 and later), which avoids both. Brokers that do not support it get
 their topics have no id.
 """
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from os import SEEK_CUR
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 from uuid import UUID
 
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import UnknownTopicOrPartitionError, for_code
+from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
 from aiokafka.protocol.abstract import AbstractType
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.metadata import MetadataRequest_v5
@@ -35,10 +36,13 @@ from ldpstream.agents.kafka.flexible_requests import (
 )
 
 _NO_ID = UUID(int=0)
+_PATIENCE_SECONDS: Final = 3.0
 _OPERATIONS = {"read": 3, "write": 4, "delete": 6}
 _NOT_TOLD = -(1 << 31)
 _FIXED_BYTES: Final = 2 + 4 + 4 + 4
 """Size of the fixed fields of a partition: error, number, leader, its epoch."""
+_LEADER: Final = slice(6, 10)
+"""Where the leader stands in them; negative if there is none."""
 _NODE_LISTS: Final = 3
 """Lists after them: replicas, those in sync, those offline; four bytes for each node."""
 
@@ -51,6 +55,8 @@ class TopicState:
     """The number of partitions, which are numbered from 0."""
     id: UUID | None
     """New whenever a topic with this name is created; None if the broker has no ids."""
+    leaderless: int = 0
+    """How many of the partitions have no leader, so that nobody can read or write them."""
     permitted: frozenset[str] | None = None
     """Which of "read", "write" and "delete" are permitted; None if the broker does not say."""
 
@@ -74,10 +80,35 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
         identity = topic.get("id") or _NO_ID
         found[topic["topic"]] = TopicState(
             partitions=len(topic["partitions"] or ()),
+            leaderless=sum(_has_no_leader(one) for one in topic["partitions"] or ()),
             id=None if identity == _NO_ID else identity,
             permitted=_permitted(topic.get("authorized_operations", _NOT_TOLD)),
         )
     return found
+
+
+async def why_unread(client: AIOKafkaAdminClient, topics: Iterable[str]) -> str:
+    """Return why nothing is read of topics; empty if the broker does not answer that either."""
+    names = sorted(topics)
+    try:
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            found = await describe(client, names)
+    except (KafkaError, TimeoutError):
+        return ""
+    if missing := [name for name in names if name not in found]:
+        return f"the broker answers, but has no topic {', '.join(missing)}: was it deleted?"
+    if led := [name for name in names if found[name].leaderless]:
+        return (
+            f"the broker answers, but partitions of {', '.join(led)} have no leader: are all "
+            "brokers running?"
+        )
+    return f"the broker answers, but sends nothing of {', '.join(names)}"
+
+
+def _has_no_leader(partition: bytes | Mapping[str, Any]) -> bool:
+    if isinstance(partition, bytes):
+        return int.from_bytes(partition[_LEADER], "big", signed=True) < 0
+    return bool(partition["leader"] < 0)
 
 
 def count_brokers(client: AIOKafkaAdminClient) -> int:

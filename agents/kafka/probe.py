@@ -6,7 +6,7 @@ and, if it breaks, tries the other kind (TLS or plain), without sending credenti
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -52,12 +52,40 @@ async def why_not(bootstrap: str, options: Mapping[str, Any]) -> str | None:
     settings["request_timeout_ms"] = _PATIENCE_MS
     for host, port, _ in collect_hosts(hosts):
         found = await _look(host, port, settings)
-        if found is not None:
+        if isinstance(found, str):
             return f"the broker at {host}:{port} does not let us in: {found}"
+        if found and (lost := await _unreachable(found - {(host, port)}, settings)):
+            return (
+                f"the broker at {host}:{port} answers, but sends clients on to {lost}, which "
+                "cannot be reached from here: set advertised.listeners of the broker to an address "
+                "that clients reach, or kafka.bootstrap to a listener that advertises one"
+            )
     return None
 
 
-async def _look(host: str, port: int, settings: Mapping[str, Any]) -> str | None:
+_Address = tuple[str, int]
+
+
+async def _unreachable(addresses: Iterable[_Address], settings: Mapping[str, Any]) -> str:
+    """Return those of the addresses that brokers advertise to which no connection can be made."""
+    lost = []
+    for host, port in sorted(addresses):
+        connection = AIOKafkaConnection(host, port, **settings)
+        try:
+            await connection.connect()
+        except (OSError, TimeoutError):
+            lost.append(f"{host}:{port}")
+        except (EOFError, KafkaError):
+            pass  # Something answers there.
+        finally:
+            await _close(connection)
+    return " and ".join(lost)
+
+
+async def _look(
+    host: str, port: int, settings: Mapping[str, Any]
+) -> str | frozenset[_Address] | None:
+    """Return why a broker refuses us, or the addresses that it sends clients on to."""
     connection = AIOKafkaConnection(host, port, **settings)
     try:
         await connection.connect()
@@ -80,12 +108,13 @@ async def _look(host: str, port: int, settings: Mapping[str, Any]) -> str | None
         await _close(connection)
 
 
-async def _ask(connection: AIOKafkaConnection, kind: str) -> str | None:
+async def _ask(connection: AIOKafkaConnection, kind: str) -> str | frozenset[_Address] | None:
     try:
-        await connection.send(MetadataRequest([]))
+        answer = await connection.send(MetadataRequest([]))
     except _BROKEN as error:
         return _of_refusal(kind, error)
-    return None
+    brokers = answer.to_object()["brokers"]
+    return frozenset((str(broker["host"]), int(broker["port"])) for broker in brokers)
 
 
 def _of_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:

@@ -23,12 +23,15 @@ from aiokafka.errors import (
 from aiokafka.structs import RecordMetadata
 
 from ldpstream.agents.kafka import clients
+from ldpstream.agents.kafka.errors import INVALID_RECORD, error_code, name_topic
 
 _STOP_SECONDS: Final = 2.0
 _APPENDED: Final = 1
 """The type of a timestamp that the broker has set (LogAppendTime)."""
 # These concern the message or the topic, not the producer.
-_HARMLESS: Final = (MessageSizeTooLargeError, TopicAuthorizationFailedError)
+_HARMLESS: Final = frozenset(
+    {MessageSizeTooLargeError.errno, TopicAuthorizationFailedError.errno, INVALID_RECORD}
+)
 
 log = logging.getLogger(__name__)
 
@@ -74,6 +77,8 @@ class LastingProducer:
             await producer.start()
         except UnknownError as error:
             await _stop(producer)
+            if error.errno != UnknownError.errno:
+                raise
             raise NoIdempotenceError(
                 "the broker has no idempotent producers: set enable_idempotence = false under "
                 "[kafka] if it is a development broker"
@@ -104,7 +109,7 @@ class LastingProducer:
         Raises:
             KafkaError: if it may not have arrived.
         """
-        async with self._living() as producer:
+        async with self._living(topic) as producer:
             async with _known(producer, topic, partition):
                 sent = await producer.send(
                     topic,
@@ -130,7 +135,7 @@ class LastingProducer:
         Raises:
             KafkaError: if any may not have arrived.
         """
-        async with self._living() as producer, _known(producer, topic, None):
+        async with self._living(topic) as producer, _known(producer, topic, None):
             partitions = sorted(await producer.partitions_for(topic))
             target = partitions[partition % len(partitions)]
             records = ((None, value, headers) for value, headers in messages)
@@ -146,7 +151,7 @@ class LastingProducer:
         Raises:
             KafkaError: if any may not have arrived.
         """
-        async with self._living() as producer, _known(producer, topic, partition):
+        async with self._living(topic) as producer, _known(producer, topic, partition):
             keyed = ((key, value, ()) for key, value in records)
             sent_ms = None if self._watch is None else self._watch.sent()
             self._acknowledged(sent_ms, await _send_batches(producer, topic, partition, keyed))
@@ -162,7 +167,7 @@ class LastingProducer:
         Raises:
             KafkaError: if it may not have arrived.
         """
-        async with self._living() as producer, _known(producer, topic, partition):
+        async with self._living(topic) as producer, _known(producer, topic, partition):
             batch, now_ms = producer.create_batch(), time.time_ns() // 1_000_000
             for key, value in records:
                 if batch.append(timestamp=now_ms, key=key, value=value) is None:
@@ -181,8 +186,11 @@ class LastingProducer:
             self._watch.acknowledged(sent_ms, metadata.timestamp)
 
     @asynccontextmanager
-    async def _living(self) -> AsyncIterator[AIOKafkaProducer]:
-        """Yield a working producer; an error raised inside may cause its replacement."""
+    async def _living(self, topic: str) -> AsyncIterator[AIOKafkaProducer]:
+        """Yield a working producer; an error raised inside may cause its replacement.
+
+        The error names the topic.
+        """
         async with self._lock:
             if self._producer is None:
                 await self._start_anew()
@@ -191,7 +199,8 @@ class LastingProducer:
         try:
             yield producer
         except KafkaError as error:
-            if not error.retriable and not isinstance(error, _HARMLESS):
+            name_topic(error, topic)
+            if not error.retriable and error_code(error) not in _HARMLESS:
                 await self._replace(producer, error)
             raise
 

@@ -1,12 +1,29 @@
 """Check the settings of existing topics."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.config import CollectionConfig
+
+_COMPACTED: Final = {
+    "source": "which loses all reports with the same key but the newest, unseen",
+    "late": "which takes no copies, since they have no key, and stops their partitions",
+    "rejected": "which takes no copies, since they have no key, and stops their partitions",
+    "control": "which takes no orders to close, since they have no key",
+    "rounds": "which takes no rounds, since they have no key",
+}
+"""What a topic loses by compaction, by field of `Topics`."""
+_WRITTEN: Final = frozenset({"late", "rejected", "estimates", "changelog"})
+"""The topics that a worker writes, by field of `Topics`."""
+_FIELDS: Final = sorted({*_COMPACTED, *_WRITTEN})
+_SIZE: Final = "max.message.bytes"
+_LOOKED_AT: Final = ("cleanup.policy", _SIZE)
+_RECORD_BYTES: Final = 72 << 10
+"""The largest single record but a final document: a copy of a message, with its headers."""
 _BROKER_TIMES: Final = ("message.timestamp.type", "LogAppendTime")
 
 
@@ -19,6 +36,40 @@ async def uncompacted(client: AIOKafkaAdminClient, changelogs: Sequence[str]) ->
                 "compact"
             )
     return None
+
+
+async def wrong_settings(
+    client: AIOKafkaAdminClient,
+    collection: CollectionConfig,
+    existing: Collection[str],
+    *,
+    batch_bytes: int,
+) -> list[str]:
+    """Return the settings of a collection's topics by which something is lost, or stops.
+
+    Of its topics those that exist are looked at, as far as the broker shows their settings.
+    `batch_bytes` is the most that the worker's producer puts into a batch.
+    """
+    fields = {name: field for field in _FIELDS if (name := getattr(collection.topics, field))}
+    topics = [name for name in fields if name in existing]
+    found = await _described(client, ConfigResourceType.TOPIC, topics, _LOOKED_AT)
+    problems, needed = [], max(batch_bytes, _RECORD_BYTES)
+    for topic, settings in found.items():
+        field, policy = fields[topic], settings.get("cleanup.policy", "")
+        if field in _COMPACTED and "compact" in policy:
+            problems.append(
+                f"topic {topic} has cleanup.policy={policy}, {_COMPACTED[field]}: set it to delete"
+            )
+        most = _number(settings.get(_SIZE, ""), needed)
+        if field in _WRITTEN and most < needed:
+            problems.append(
+                f"topic {topic} has {_SIZE}={most}, less than a batch of the worker may have: set "
+                f"it to {needed} or more, or kafka.max_batch_size to {most} or less"
+                if most >= _RECORD_BYTES
+                else f"topic {topic} has {_SIZE}={most}, less than a single record may have: set "
+                f"it to {needed} or more"
+            )
+    return problems
 
 
 async def warn_of_compression(client: AIOKafkaAdminClient, name: str) -> str | None:
@@ -55,21 +106,40 @@ async def _other_than(
     return None if found == wanted else f"{name}={found}"
 
 
+async def broker_settings(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, str]:
+    """Return those of a broker's settings that it shows: all of them, or none."""
+    broker = str(client._client.get_random_node())  # noqa: SLF001 (not offered)
+    return (await _described(client, ConfigResourceType.BROKER, [broker], names)).get(broker, {})
+
+
+def _number(text: str, otherwise: int) -> int:
+    return int(text) if text.isdecimal() else otherwise
+
+
 async def _settings(
     client: AIOKafkaAdminClient, topics: Sequence[str], name: str
 ) -> dict[str, str]:
     """Return a setting by topic, for those topics for which the broker shows it."""
-    asked = [
-        ConfigResource(ConfigResourceType.TOPIC, topic, configs={name: None}) for topic in topics
-    ]
+    found = await _described(client, ConfigResourceType.TOPIC, topics, [name])
+    return {topic: settings[name] for topic, settings in found.items() if name in settings}
+
+
+async def _described(
+    client: AIOKafkaAdminClient,
+    kind: ConfigResourceType,
+    resources: Sequence[str],
+    names: Sequence[str],
+) -> dict[str, dict[str, str]]:
+    """Return settings by resource, for those for which the broker shows them."""
+    wanted = dict.fromkeys(names)
+    asked = [ConfigResource(kind, resource, configs=wanted) for resource in resources]
     try:
         responses: list[Any] = await client.describe_configs(asked)
     except KafkaError:
         return {}
     return {
-        topic: str(entry[1])
+        resource: {entry[0]: str(entry[1]) for entry in entries if entry[0] in wanted}
         for response in responses
-        for code, _, _, topic, entries in response.resources
-        for entry in entries
-        if not code and entry[0] == name
+        for code, _, _, resource, entries in response.resources
+        if not code
     }

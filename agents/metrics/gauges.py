@@ -1,5 +1,6 @@
 """The gauges of a pipeline, read from its current state at every scrape."""
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 
 from prometheus_client.core import GaugeMetricFamily
@@ -23,6 +24,9 @@ _ESTIMATE = (
 )
 
 
+log = logging.getLogger(__name__)
+
+
 class PipelineCollector(Collector):
     """Reads collections and partitions, and the newest documents of exported collections.
 
@@ -42,22 +46,36 @@ class PipelineCollector(Collector):
         """Return all gauges with their current values."""
         families = _families()
         for name, served in self._pipeline.collections.items():
-            _add_collection(families, name, served)
-            for accepted in served.accepted:
-                _add_accepted(families, name, accepted)
-            if 0 not in served.owned:
-                continue
-            newest, final = self._documents.get(name), self._finals.of(served)
-            if newest is not None:
-                _add_document(families, served, newest)
-            if final is not None:
-                _add_document(families, served, final, prefix="final_")
-            tested = final or newest
-            if tested is not None and tested.calibration is not None:
-                _add_calibration(families, name, tested.calibration)
+            own = _families()
+            try:
+                self._add(own, name, served)
+            except Exception:  # what is wrong in one collection must not hide the others
+                log.exception("the metrics of collection %s cannot be made", name)
+                own = _families()
+                own["ready"].add_metric([name], 0.0)
+                own["problems"].add_metric([name], 1.0)
+            for family, added in own.items():
+                families[family].samples += added.samples
         if self._pipeline.clock.skew is not None:
             families["clock_skew_seconds"].add_metric([], self._pipeline.clock.skew.least_ms / 1000)
         yield from families.values()
+
+    def _add(
+        self, families: Mapping[str, GaugeMetricFamily], name: str, served: ServedCollection
+    ) -> None:
+        _add_collection(families, name, served)
+        for accepted in served.accepted:
+            _add_accepted(families, name, accepted)
+        if 0 not in served.owned:
+            return
+        newest, final = self._documents.get(name), self._finals.of(served)
+        if newest is not None:
+            _add_document(families, served, newest)
+        if final is not None:
+            _add_document(families, served, final, prefix="final_")
+        tested = final or newest
+        if tested is not None and tested.calibration is not None:
+            _add_calibration(families, name, tested.calibration)
 
 
 def _families() -> dict[str, GaugeMetricFamily]:

@@ -15,6 +15,7 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.kafka.refusals import Complaints
 from ldpstream.agents.partition.closing import SeenHeads
 from ldpstream.agents.partition.flushes import Outcome, Settled
 from ldpstream.agents.partition.orders import Control, merge_oldest, outstanding
@@ -42,6 +43,7 @@ class Engine:
     - `title`: its name in messages: the collection's name, plus the spec for an accepted one.
     - `intake` takes what is read; `end_offsets`, by partition, are the source's last seen.
     - `news` is set whenever there may be a new winning head.
+    - `settings` is what is wrong in those of its topics, `complaints` what cannot be written.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class Engine:
         self.owned: frozenset[int] = frozenset()
         self._problem = ""
         self._notes: list[str] = []
+        self.settings: tuple[str, ...] = ()
         self._services = services
         self._held: dict[int, OwnedPartition] = {}
         self.news = asyncio.Event()
@@ -73,7 +76,8 @@ class Engine:
         )
         self.end_offsets: Mapping[int, int] = self.intake.end_offsets
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
-        self._flights = InFlightFlushes(self.title, config, services, self)
+        self.complaints = Complaints(f"collection {self.title}")
+        self._flights = InFlightFlushes(self.title, config, services, self, self.complaints)
         self._controls: list[Control] = []
         self._rivals = Rivals(config)
 
@@ -99,9 +103,11 @@ class Engine:
         """The problems that keep it from working, one sentence each."""
         missing = self.owned - self._held.keys()
         waits = [waits_for(e.title, e.replicas, missing) for e in self.accepted if e.stopped]
-        waits.append(self._loader.problem(missing))
-        found = (self._services.clock.problem, self._rivals.problem, *waits)
-        return tuple(filter(None, (self._problem, *self._notes, *found)))
+        waits += [self._loader.problem(missing), self._loader.added]
+        services = self._services
+        found = (services.clock.problem, services.group.problem, self._rivals.problem, *waits)
+        said = (self._problem, *self._notes, *self.settings, *self.complaints.problems, *found)
+        return tuple(filter(None, said))
 
     @property
     def partial(self) -> bool:
@@ -130,14 +136,17 @@ class Engine:
             engine._loader.others = others  # noqa: SLF001 (our own kind)
 
     def assign(self, partitions: Iterable[int]) -> None:
-        """Take over partitions; they are loaded at the next tick, from their replicas."""
-        self.owned = frozenset(partitions)
-        if any(partition >= len(self.replicas) for partition in self.owned):
-            name, source = self.config.name, self.config.topics.source
-            self.fail(
-                f"topic {source} has more partitions than collection.{name}.partitions = "
-                f"{self.config.partitions}: raise it and restart all workers"
-            )
+        """Take over partitions; they are loaded at the next tick, from their replicas.
+
+        Those that were added to the topic have none before a restart: until then the others are
+        counted, and no window closes (`Loader.known_partitions`).
+        """
+        assigned = frozenset(partitions)
+        self._loader.assigned = max(self._loader.assigned, max(assigned, default=-1) + 1)
+        left = self.owned - assigned
+        self.owned = frozenset(p for p in assigned if p < len(self.replicas))
+        for key in (*left, *([] if 0 in assigned else [self.config.topics.estimates])):
+            self.complaints.over(key)
 
     async def revoke(self) -> None:
         """Flush as much as possible in a few seconds, then forget all partitions."""
@@ -169,6 +178,13 @@ class Engine:
         if problem not in self._notes:
             self._notes.append(problem)
             log.error("collection %s: %s", self.title, problem)
+
+    def look_at_settings(self, problems: Sequence[str]) -> None:
+        """Note what is wrong now in the settings of the collection's topics."""
+        for problem in problems:
+            if problem not in self.settings:
+                log.error("collection %s: %s", self.title, problem)
+        self.settings = tuple(problems)
 
     def order(self, control: Control) -> None:
         """Accept an operator's order to close panes; `merge_oldest` limits how many wait."""

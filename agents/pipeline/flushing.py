@@ -23,6 +23,7 @@ from ldpstream.agents.reading.contained import run_contained
 from ldpstream.agents.reading.intake import OwnedPartition, Owner
 from ldpstream.agents.reading.interval import PARTITIONS
 from ldpstream.agents.served.clock import Clock
+from ldpstream.agents.served.health import GroupWatch
 
 FLUSH_SECONDS: Final = 0.25
 
@@ -71,6 +72,7 @@ class Services:
     identity: TopicIdentity
     metrics: Metrics
     clock: Clock
+    group: GroupWatch = field(default_factory=GroupWatch)
     pace: FlushPace = field(default_factory=FlushPace)
 
 
@@ -86,7 +88,7 @@ class InFlightFlushes:
     config: CollectionConfig
     services: Services
     owner: Owner
-    _complaints: Complaints = field(default_factory=Complaints)
+    complaints: Complaints = field(default_factory=Complaints)
 
     @property
     def _every_seconds(self) -> float:
@@ -158,13 +160,13 @@ class InFlightFlushes:
                 assert held.state.outcome is not None
                 seconds = time.monotonic() - held.flushed
                 self.owner.won(held, held.state.outcome, seconds)
-                self._complaints.over(held.partition)
+                self.complaints.over(held.partition)
             else:
                 self.owner.lost(held)
         except KafkaError as error:
-            what = f"collection {self.title}: partition {held.partition}"
-            log.debug("%s: flush failed: %r", what, error)
-            self._complaints.note(held.partition, error, what)
+            what = f"partition {held.partition}"
+            log.debug("collection %s: %s: flush failed: %r", self.title, what, error)
+            self.complaints.note(held.partition, error, what)
             self.owner.lost(held, refused=True)
         finally:
             held.flight = None

@@ -54,6 +54,8 @@ class Loader:
     others: Sequence[Sequence[Replica]] = ()
     """The replicas, by partition, of the collection's other states: first its own state, if this is
     an accepted one."""
+    assigned: int = 0
+    """How many partitions the source has at least, because the group has assigned them."""
     _warned: set[str] = field(default_factory=set)
     _not_before: dict[int, float] = field(default_factory=dict)
 
@@ -127,15 +129,28 @@ class Loader:
 
         If windows closed without the new partitions, all their reports would be late.
         """
-        name, topic, configured = self.title, self.config.topics.source, self.config.partitions
-        found = self.identity.partitions(topic)
-        if found > configured:
-            self._warn(
-                f"collection {name}: topic {topic} now has {found} partitions, but "
-                f"collection.{self.config.name}.partitions is {configured}: no window closes "
-                f"until all workers are restarted with {found}"
-            )
-        return max(found, configured)
+        if self.added:
+            self._warn(f"collection {self.title}: {self.added}")
+        return max(self._source_partitions, self.config.partitions)
+
+    @property
+    def added(self) -> str:
+        """What partitions that were added to the source wait for; empty if there are none."""
+        configured, found = self.config.partitions, self._source_partitions
+        if found <= configured:
+            return ""
+        one = found == configured + 1
+        new = f"partition {configured} waits" if one else f"{configured} to {found - 1} wait"
+        return (
+            f"topic {self.config.topics.source} now has {found} partitions, but "
+            f"collection.{self.config.name}.partitions is {configured}: "
+            f"{'' if one else 'partitions '}{new}, and no window closes, until all workers are "
+            f"restarted with {found}"
+        )
+
+    @property
+    def _source_partitions(self) -> int:
+        return max(self.assigned, self.identity.partitions(self.config.topics.source))
 
     def _warn_of_specs(self, state: Partition, left_behind: Iterable[bytes]) -> None:
         """Warn that messages of other specs may have nobody to decide or count them."""

@@ -12,12 +12,15 @@ from functools import partial
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.kafka.clients import max_batch_bytes
 from ldpstream.agents.kafka.connections import Connections
 from ldpstream.agents.kafka.fetches import take_plain
 from ldpstream.agents.kafka.identity import TopicIdentity
+from ldpstream.agents.kafka.metadata import why_unread
 from ldpstream.agents.kafka.offsets import replayed
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
@@ -33,7 +36,9 @@ from ldpstream.agents.pipeline.rounds import (
     Progress,
     ask_time,
     collect_tombstones,
+    keep_checking_settings,
     keep_checking_topics,
+    keep_in_group,
     keep_ticking,
     keep_to_clock,
 )
@@ -143,6 +148,11 @@ class Pipeline:
         """Whether partitions are assigned, and every collection works or has a known problem."""
         return self.assigned_once.is_set() and all(e.settled or e.problems for e in self._all)
 
+    @property
+    def refused(self) -> bool:
+        """Whether the broker refuses this worker in its group."""
+        return bool(self._services.group.problem)
+
     def windows(self, name: str) -> WindowedTable:
         """Return the windowed table of a collection's own spec, read-only.
 
@@ -211,14 +221,28 @@ class Pipeline:
             source = await connections.reader(committed_only=True, wait_ms=source_wait_ms(many))
             self._run_rank(rank, changelog, take_plain(source))
             if rank is self._ranks[0]:
-                watching = partial(self.broker_watch.run, changelog, config.kafka.bootstrap)
-                self._spawn(watching, self._fail)
+                self._spawn(partial(self._watch_broker, admin, changelog), self._fail)
         for engine in self._all:
             self._spawn(Publisher(engine, services).run, engine.fail)
         self._spawn(partial(keep_ticking, self._all, services.pace), self._fail)
         self._spawn(partial(keep_checking_topics, self._all), self._fail)
         self._spawn(partial(collect_tombstones, self._all, services.producer), self._fail)
         self._spawn(self._progress.run, self._fail)
+        looking = partial(keep_checking_settings, admin, [*self.collections.values()])
+        batch_bytes = max_batch_bytes(config.kafka.options)
+        self._spawn(partial(looking, batch_bytes=batch_bytes), self._fail)
+        joining = partial(keep_in_group, self._group, services.group, self.broker_watch)
+        self._spawn(joining, self._fail)
+
+    async def _watch_broker(self, admin: AIOKafkaAdminClient, changelog: AIOKafkaConsumer) -> None:
+        """Watch the answers about the changelogs of collections that have not stopped."""
+
+        def topics() -> set[str]:
+            found = self.collections.values()
+            return {engine.config.topics.changelog for engine in found if not engine.stopped}
+
+        bootstrap, why = self.config.kafka.bootstrap, partial(why_unread, admin)
+        await self.broker_watch.run(changelog, bootstrap, topics=topics, why=why)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
         resumed = self._stores.open(

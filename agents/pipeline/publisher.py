@@ -17,7 +17,6 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.kafka.refusals import Complaints
 from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.engine import Engine
@@ -50,7 +49,6 @@ class Publisher:
         self._engine = engine
         self._services = services
         self._published: dict[int, Hashable] = {}
-        self._complaints = Complaints()
 
     async def run(self) -> None:
         """Publish until cancelled."""
@@ -69,11 +67,12 @@ class Publisher:
                 if time.monotonic() >= due:
                     due, changed = time.monotonic() + every_seconds, False
                     await self._publish_provisional()
+                self._engine.complaints.over(self._engine.config.topics.estimates)
             except KafkaError as error:
                 # The next round publishes the same documents.
                 name, topic = self._engine.config.name, self._engine.config.topics.estimates
                 log.debug("publishing of %s failed: %r", name, error)
-                self._complaints.note(topic, error, f"collection {name}: topic {topic}")
+                self._engine.complaints.note(topic, error, f"topic {topic}")
 
     def _state(self) -> Partition | None:
         """Return the state of partition 0; None where another worker owns it, or it has stopped."""

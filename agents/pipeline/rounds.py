@@ -12,14 +12,18 @@ from contextlib import suppress
 from typing import Final, Protocol
 
 from aiokafka import TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.kafka.refusals import describe_refused_member
+from ldpstream.agents.kafka.topic_settings import wrong_settings
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.reading.contained import contained, run_contained
 from ldpstream.agents.reading.interval import scaled_interval
 from ldpstream.agents.served.clock import WorkerClock
+from ldpstream.agents.served.health import BrokerWatch, GroupWatch
 from ldpstream.agents.state.encoding import encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Key
 from ldpstream.agents.state.replica import DEAD_LIMIT
@@ -28,9 +32,13 @@ TICK_SECONDS: Final = 0.1
 _MOST_TICK_SECONDS: Final = 0.5
 _WATCH_SECONDS: Final = 2.0
 _MOST_WATCH_SECONDS: Final = 10.0
+_SETTINGS_SECONDS: Final = 30.0
 _COMMIT_SECONDS: Final = 1.0
 _MOST_COMMIT_SECONDS: Final = 5.0
 CLOCK_SECONDS: Final = 0.25
+_JOIN_SECONDS: Final = 1.0
+_JOIN_AGAIN_SECONDS: Final = 5.0
+_PASSING_SECONDS: Final = 15.0
 _ASK_SECONDS: Final = 10.0
 _ASK_SOON_SECONDS: Final = 1.0
 _SWEEP_SECONDS: Final = 5.0
@@ -47,6 +55,10 @@ class Group(Protocol):
     """The consumer group, as a pipeline uses it."""
 
     @property
+    def id(self) -> str:
+        """The name of the group."""
+
+    @property
     def session_ms(self) -> int:
         """How long a silent member keeps its partitions."""
 
@@ -55,6 +67,9 @@ class Group(Protocol):
 
     def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
         """Keep Faust's own client from fetching partitions that have just been assigned."""
+
+    async def refusal(self) -> KafkaError | None:
+        """Return why the broker refuses this member; its client then tries again."""
 
     async def leave(self) -> bool:
         """Leave the group for now, with everything read in it; return False if that failed."""
@@ -90,6 +105,21 @@ async def keep_checking_topics(engines: Sequence[Engine]) -> None:
         await asyncio.gather(*(engine.check_topics() for engine in engines if not engine.stopped))
 
 
+async def keep_checking_settings(
+    admin: AIOKafkaAdminClient, engines: Sequence[Engine], *, batch_bytes: int
+) -> None:
+    """Look now and then for settings of topics that lose or stop something, until cancelled."""
+    while True:
+        for engine in engines:
+            with contained(engine.fail):
+                topics = engine.config.topics.names()
+                problems = await wrong_settings(
+                    admin, engine.config, topics, batch_bytes=batch_bytes
+                )
+                engine.look_at_settings(problems)
+        await asyncio.sleep(_SETTINGS_SECONDS)
+
+
 async def ask_time(engine: Engine, producer: LastingProducer) -> None:
     """Have the broker timestamp a record: the deletion of a key that no owner ever writes.
 
@@ -108,7 +138,7 @@ async def keep_to_clock(
     while True:
         wrong = clock.wrong
         if wrong and not away:
-            await asyncio.gather(*(engine.put_down() for engine in engines))
+            await asyncio.gather(*(run_contained(e.put_down, e.fail) for e in engines))
             away = await group.leave()
         elif away and not wrong:
             away = not await group.come_back()
@@ -117,6 +147,26 @@ async def keep_to_clock(
         if clock.due(_ASK_SOON_SECONDS if wrong or clock.stepped else _ASK_SECONDS):
             with suppress(KafkaError):
                 await ask_time(engines[0], producer)
+
+
+async def keep_in_group(group: Group, watch: GroupWatch, broker: BrokerWatch) -> None:
+    """Have a refused member of the group try again, and say why it is refused, until cancelled.
+
+    What may pass by itself is told once it has lasted, unless the broker does not answer at all.
+    """
+    refused: KafkaError | None = None
+    well = time.monotonic()
+    while True:
+        final = refused is not None and not refused.retriable
+        await asyncio.sleep(_JOIN_AGAIN_SECONDS if final else _JOIN_SECONDS)
+        refused = await group.refusal()
+        if refused is None or broker.silent:
+            well = time.monotonic()
+        passing = refused is not None and refused.retriable
+        if refused is None or (passing and time.monotonic() - well < _PASSING_SECONDS):
+            watch.look("")
+        else:
+            watch.look(describe_refused_member(refused, group.id, session_ms=group.session_ms))
 
 
 class Progress:
@@ -133,18 +183,24 @@ class Progress:
 
     async def commit(self) -> None:
         """Commit what has been won since the last commit, and what could not be committed then."""
-        won = {
+        won: dict[TopicPartition, int] = {}
+        for engine in self._engines:
+            with contained(engine.fail):
+                won |= self._won(engine)
+        new = dict(won.items() - self._committed.items())
+        if new and await self._group.commit(new):
+            self._committed = won
+
+    def _won(self, engine: Engine) -> dict[TopicPartition, int]:
+        if not engine.settled:  # An unloaded partition may belong to another topic of this name.
+            return {}
+        return {
             partition: replica.head.next
-            for engine in self._engines
-            if engine.settled  # An unloaded partition may belong to another topic of this name.
             for replica in engine.replicas
             if (partition := TopicPartition(engine.config.topics.source, replica.partition))
             in self.assigned
             and replica.head is not None
         }
-        new = dict(won.items() - self._committed.items())
-        if new and await self._group.commit(new):
-            self._committed = won
 
     async def run(self) -> None:
         """Commit until cancelled."""

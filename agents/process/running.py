@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, TypeVar
 
@@ -133,9 +134,12 @@ def set_up_logging(*, verbose: bool = False) -> None:
     """Log the worker's own events to stderr, one line each, and silence the libraries.
 
     The worker itself reports what matters to an operator, such as a broker that does not answer.
-    `verbose` shows everything, with tracebacks.
+    An error that nobody expected is shown with its traceback, once a kind. `verbose` shows
+    everything.
     """
     handler = logging.StreamHandler(sys.stderr)
+    if not verbose:
+        handler.addFilter(_OnceAKind())
     formatter = _Json if os.environ.get(FORMAT_VARIABLE) == "json" else _OneLine
     handler.setFormatter(formatter(_TEXT, "%Y-%m-%d %H:%M:%S"))
     logging.basicConfig(
@@ -146,11 +150,43 @@ def set_up_logging(*, verbose: bool = False) -> None:
         logging.getLogger(name).setLevel(logging.INFO if verbose else logging.CRITICAL + 1)
 
 
+class _OnceAKind(logging.Filter):
+    """Drops an unexpected error that has been shown: a page that is open asks every second.
+
+    Two are of one kind if they have the same type and were raised by the same line.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._shown: set[tuple[type[BaseException], str, int]] = set()
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not _is_unexpected(record) or record.exc_info is None:
+            return True
+        _, error, trace = record.exc_info
+        if error is None or trace is None:
+            return True
+        *_, (frame, line) = traceback.walk_tb(trace)
+        kind = type(error), frame.f_code.co_filename, line
+        shown = kind in self._shown
+        self._shown.add(kind)
+        return not shown
+
+
+def _is_unexpected(record: logging.LogRecord) -> bool:
+    """Return whether a message of ours reports an error of the software with its traceback."""
+    ours = record.name.startswith("ldpstream.")
+    return ours and record.levelno >= logging.ERROR and bool(record.exc_info)
+
+
+def _keeps_traceback(record: logging.LogRecord) -> bool:
+    return record.levelno == logging.DEBUG or _is_unexpected(record)
+
+
 class _OneLine(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         text = super().format(record)
-        # Only debug messages keep their traceback.
-        return text if record.levelno == logging.DEBUG else text.splitlines()[0]
+        return text if _keeps_traceback(record) else text.splitlines()[0]
 
 
 class _Json(logging.Formatter):
@@ -161,6 +197,6 @@ class _Json(logging.Formatter):
             "logger": record.name,
             "message": record.getMessage(),
         }
-        if record.exc_info and record.levelno == logging.DEBUG:
+        if record.exc_info and _keeps_traceback(record):
             event["traceback"] = self.formatException(record.exc_info)
         return json.dumps(event, ensure_ascii=False)

@@ -26,7 +26,7 @@ def contained(failed: Callable[[str], None]) -> Iterator[None]:
     except (RecordError, SourceChangedError) as error:
         failed(str(error))
     except Exception as error:  # whatever it is, it must not affect other collections
-        log.debug("a part of the pipeline failed", exc_info=error)
+        log.exception("an internal error")
         failed(f"internal error: {error!r}"[:_MOST_CHARACTERS])
 
 

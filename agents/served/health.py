@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import time
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from aiokafka import AIOKafkaConsumer
@@ -10,6 +11,7 @@ from aiokafka.errors import KafkaError
 
 _STEP_SECONDS: Final = 1.0
 _SILENCE_SECONDS: Final = 5.0
+NO_ANSWER: Final = "the broker does not answer"
 
 log = logging.getLogger(__name__)
 
@@ -19,15 +21,26 @@ class BrokerWatch:
 
     def __init__(self) -> None:
         self.silent = False
-        """Whether the broker has not answered for five seconds."""
+        """Whether nothing has been fetched for five seconds."""
+        self.problem = NO_ANSWER
+        """Why, while it is `silent`."""
         self._last: int | None = None
         self._heard = 0.0
 
-    async def run(self, consumer: AIOKafkaConsumer, bootstrap: str) -> None:
+    async def run(
+        self,
+        consumer: AIOKafkaConsumer,
+        bootstrap: str,
+        *,
+        topics: Callable[[], Collection[str]],
+        why: Callable[[Collection[str]], Awaitable[str]],
+    ) -> None:
         """Watch how long a consumer's fetches have been unanswered, until cancelled.
 
         `consumer` must fetch continuously: even with nothing to read it gets an answer every half
-        second.
+        second. Of what it fetches `topics` count: those of a collection that has stopped may be
+        gone. `why` asks the broker why there is no answer about them; it returns an empty text if
+        that does not answer either.
         """
         while True:
             slept = time.monotonic()
@@ -35,27 +48,62 @@ class BrokerWatch:
             now = time.monotonic()
             # If it slept longer, this process itself was suspended.
             if now - slept <= 2 * _STEP_SECONDS:
-                answered = [consumer.last_poll_timestamp(p) for p in consumer.assignment()]
-                self.look(
-                    max((ms for ms in answered if ms is not None), default=None), bootstrap, now
-                )
+                watched = topics()
+                read = [p for p in consumer.assignment() if p.topic in watched]
+                self.silent = self.silent and bool(read)
+                answered = [consumer.last_poll_timestamp(p) for p in read]
+                stamp = max((ms for ms in answered if ms is not None), default=None)
+                problem = await why(watched) if self.due(stamp, now) else ""
+                self.look(stamp, bootstrap, now, problem=problem)
 
-    def look(self, stamp: int | None, bootstrap: str, now: float) -> None:
+    def due(self, stamp: int | None, now: float) -> bool:
+        """Return whether nothing has been fetched for so long that the cause matters."""
+        return stamp is not None and stamp == self._last and now - self._heard > _SILENCE_SECONDS
+
+    def look(self, stamp: int | None, bootstrap: str, now: float, *, problem: str = "") -> None:
         """Check the client's timestamp of the last answer; `now` is on the monotonic clock.
 
         Timestamps are by the wall clock, which may be set, so they are only compared for equality.
+        `problem` says why there is no answer, if the broker answers otherwise.
         """
         if stamp is None:
             return
-        before = self._heard
+        before, silent = self._heard, self.due(stamp, now)
         if stamp != self._last:
             self._last, self._heard = stamp, now
-        silent = now - self._heard > _SILENCE_SECONDS
-        if silent and not self.silent:
-            log.warning("no answer from the broker at %s: waiting for it", bootstrap)
+        if silent and not (self.silent and self.problem == (problem or NO_ANSWER)):
+            if problem:
+                log.warning("nothing can be read: %s", problem)
+            else:
+                log.warning("no answer from the broker at %s: waiting for it", bootstrap)
         elif self.silent and not silent:
             log.info("the broker at %s answers again after %.0f s", bootstrap, now - before)
-        self.silent = silent
+        self.silent, self.problem = silent, problem or NO_ANSWER
+
+
+class GroupWatch:
+    """Whether the broker refuses this worker in its group, which then assigns it no partitions."""
+
+    def __init__(self) -> None:
+        self.problem = ""
+        """Why, as a sentence; empty if it does not."""
+        self._quiet = False
+
+    def look(self, problem: str) -> None:
+        """Note what the group's client says now; log what changes.
+
+        A join takes a while, so the broker refuses no longer once it has been silent twice.
+        """
+        if problem:
+            self._quiet = False
+            if problem != self.problem:
+                log.error("%s", problem)
+            self.problem = problem
+        elif not self._quiet:
+            self._quiet = True
+        elif self.problem:
+            log.info("the broker no longer refuses this worker in its group")
+            self.problem = ""
 
 
 def note_error(error: KafkaError) -> None:

@@ -33,6 +33,8 @@ counts = app.Table("counts", default=int)
 @app.agent(app.topic(orders, value_type=str, partitions=2, internal=True))
 async def count(stream: faust.Stream[str]) -> None:
     async for order in stream:
+        if order == "spoilt":
+            raise ValueError(order)
         counts[order] += 1
 
 

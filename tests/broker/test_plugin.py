@@ -47,6 +47,30 @@ async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
         worker.kill()
 
 
+async def test_an_app_whose_own_agent_has_crashed_counts_on_and_ends_when_told(
+    lab: Lab, tmp_path: Path
+) -> None:
+    """Faust starts the agent again; the crash is the app's own, and ends nothing of ours."""
+    orders = f"orders-{lab.collection.topics.source}"
+    (port,) = free_ports(1)
+    worker = start_app(lab, orders, tmp_path / "data", port)
+    try:
+        worker.wait_ready()
+        async with lab.producer() as producer:
+            while not orders_of(port):
+                await producer.send_and_wait(orders, b'"water"', partition=0)
+                await asyncio.sleep(0.2)
+            await producer.send_and_wait(orders, b'"spoilt"', partition=0)
+            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+            await producer.send_and_wait(lab.collection.topics.source, value, partition=2)
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        assert worker.terminate() == 0
+        assert "ValueError: spoilt" in worker.errors()
+    finally:
+        worker.kill()
+
+
 @on_kafka  # the only one with transactions
 async def test_an_own_app_counts_no_aborted_transactions(lab: Lab, tmp_path: Path) -> None:
     source = lab.collection.topics.source

@@ -9,6 +9,7 @@ from typing import IO
 
 import pytest
 
+from tests.broker.asking import counted
 from tests.broker.conftest import on_kafka
 from tests.broker.flow import Flow
 from tests.broker.test_accept import CHANGED, rejected
@@ -22,7 +23,7 @@ pytestmark = [
 ]
 
 
-GROWN = "no window closes until all workers are restarted with 4"
+GROWN = "partitions 2 to 3 wait, and no window closes, until all workers are restarted with 4"
 
 
 @contextmanager
@@ -149,6 +150,7 @@ async def test_collections_come_change_and_go(running: Broker, tmp_path: Path) -
 
 async def test_partitions_are_added_while_reports_flow(running: Broker, tmp_path: Path) -> None:
     lab, said = Lab(running, tmp_path, partitions=2), tmp_path / "said"
+    path = "/api/collections/trips/status"
     with fleet() as workers, said.open("wb") as stream:
         await start(workers, lab, stderr=stream)
         await start(workers, lab)
@@ -161,6 +163,13 @@ async def test_partitions_are_added_while_reports_flow(running: Broker, tmp_path
                 flow.partitions = 4
                 # Nothing is late in the new partitions: no window closed before they were counted.
                 await eventually(lambda: GROWN in said.read_text(), what=GROWN)
+                # Meanwhile the known partitions are counted, and other questions are answered.
+                known = counted(workers[1])
+                await eventually(lambda: counted(workers[1]) > known + 100, what="counting")
+                await eventually(lambda: workers[1].status("/readyz") == 503)
+                answer = workers[1].get(path)
+                assert (answer["stopped"], answer["ready"]) == (False, True)
+                assert any(GROWN in problem for problem in answer["problems"])
                 assert await asyncio.to_thread(workers[0].terminate) == 0
                 await replace(workers, lab)
                 newest = await replace(workers, lab)
@@ -168,10 +177,38 @@ async def test_partitions_are_added_while_reports_flow(running: Broker, tmp_path
             await lab.close(flow.end_ms)
         await lab.check_exact()
         assert sum(head.late for head in await lab.heads()) == 0
-        path = "/api/collections/trips/status"
         await eventually(lambda: all(p["counted"] > 0 for p in newest.get(path)["partitions"]))
         assert len(newest.get(path)["partitions"]) == 4
         assert newest.metrics("ldpstream_problems") == 0
         for worker in workers:
             assert worker.terminate() == 0
             assert worker.errors() == ""
+
+
+async def test_partitions_are_added_while_another_spec_is_accepted(
+    running: Broker, tmp_path: Path
+) -> None:
+    old = Lab(running, tmp_path, partitions=2)
+    new = old.changed("new.toml", *CHANGED)
+    specs = [one.collection.spec.fingerprint.hex() for one in (old, new)]
+    paths = ["/metrics", "/api/collections", "/api/collections/trips", "/healthz"]
+    paths += [f"/api/collections/trips/status?fingerprint={one}" for one in specs]
+    with fleet() as workers:
+        worker = await start(workers, new)
+        async with new.producer() as producer:
+            flow = Flow(producer, [old, new])
+            async with flow.run():
+                await asyncio.sleep(1)
+                await new.add_partitions(3)
+                await producer.client.force_metadata_update()
+                flow.partitions = 3
+                await eventually(lambda: worker.status("/readyz") == 503)
+                assert [worker.status(path) for path in paths] == [200] * len(paths)
+                newest = await replace(workers, new)
+                await asyncio.sleep(0.5)
+            await new.close(flow.end_ms)
+        await old.check_exact()
+        await new.check_exact()
+        assert newest.metrics("ldpstream_problems") == 0
+        assert newest.terminate() == 0
+        assert newest.errors() == ""

@@ -77,6 +77,23 @@ async def test_the_overview_says_a_number_of_each_collection_and_its_change(
     assert await page.locator("#overview-rows .spark").count() == len(TABLES) - 1
 
 
+async def test_a_collection_that_is_not_answered_leaves_the_others_shown(
+    page: Page, url: str
+) -> None:
+    async def fail(route: Route) -> None:
+        await route.fulfill(status=500, json={"error": "internal error: odd"})
+
+    await page.route("**/api/collections/modes/status", fail)
+    await open_view(page, url, "modes", "overview")
+    shown = page.locator("#overview-rows tbody tr")
+    assert await shown.count() == len(TABLES)
+    first = (await shown.first.inner_text()).split()
+    assert first[0] == "modes"
+    assert "Problem" in first
+    await expect(shown.first).to_contain_text("odd")
+    await expect(page.locator("#overview-sum")).to_contain_text("modes has a problem")
+
+
 async def test_what_is_said_lies_within_its_bounds(page: Page, url: str) -> None:
     async def above_its_bounds(route: Route) -> None:
         answer = await route.fetch()

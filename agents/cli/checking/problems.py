@@ -7,6 +7,7 @@ is from the latest writer. That avoids reading the whole topic.
 
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import click
@@ -19,17 +20,24 @@ from ldpstream.agents.config.client_options import ClientOptionError, group_time
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.kafka.addresses import missing_on_addresses
-from ldpstream.agents.kafka.clients import replication_factor
+from ldpstream.agents.kafka.clients import max_batch_bytes, replication_factor
 from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
-from ldpstream.agents.kafka.groups import count_workers
+from ldpstream.agents.kafka.groups import (
+    FAUST_PROTOCOL,
+    count_workers,
+    describe_group,
+    has_coordinator,
+)
 from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
-from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.kafka.refusals import NO_COORDINATOR, explain
 from ldpstream.agents.kafka.topic_settings import (
+    broker_settings,
     dates_arrivals,
     warn_of_compression,
     warn_of_timestamps,
+    wrong_settings,
 )
 from ldpstream.agents.pipeline.loading import differences
 from ldpstream.agents.state.encoding import state_windows
@@ -45,6 +53,9 @@ _RECENT_MS: Final = 120_000
 """States written to within this time before the last record count as current, too."""
 _WAIT_MS: Final = 1_000
 _PATIENCE_SECONDS: Final = 60.0
+
+_SESSION_LIMITS: Final = ("group.min.session.timeout.ms", "group.max.session.timeout.ms")
+_MOST_MEMBERS: Final = "group.max.size"
 
 _Windows = tuple[int, int]
 _State = tuple[bytes, int, int]
@@ -87,10 +98,11 @@ async def _check(config: Config) -> list[str]:
         problems += _check_replication(config.kafka, brokers)
         missing = {}
         for name, collection in config.collections.items():
-            missing[name], wrong = await _check_collection(admin, collection)
+            missing[name], wrong = await _check_collection(admin, collection, config.kafka)
             problems += wrong
         problems += await _check_addresses(admin, config.worker)
         problems += await missing_on_group(admin, config.group)
+        problems += await _check_group(admin, config)
         if not problems:
             problems += await _check_windows(admin, config, missing)
         # Starting an idempotent producer already requires its permission.
@@ -118,7 +130,7 @@ def _check_replication(kafka: KafkaConfig, brokers: int) -> Iterator[str]:
 
 
 async def _check_collection(
-    admin: AIOKafkaAdminClient, collection: CollectionConfig
+    admin: AIOKafkaAdminClient, collection: CollectionConfig, kafka: KafkaConfig
 ) -> tuple[Sequence[str], list[str]]:
     """Return the names of a collection's missing topics, and what is wrong."""
     try:
@@ -141,7 +153,38 @@ async def _check_collection(
         )
     if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
         click.echo(f"{changelog}: warning: {unsafe}")
-    return missing, list(missing_on_topics(collection, found))
+    batch_bytes = max_batch_bytes(kafka.options)
+    wrong = await wrong_settings(admin, collection, found, batch_bytes=batch_bytes)
+    return missing, [*missing_on_topics(collection, found), *wrong]
+
+
+async def _check_group(admin: AIOKafkaAdminClient, config: Config) -> list[str]:
+    """Return why the broker would refuse a worker in its group, as far as it shows its limits."""
+    problems = []
+    limits = await broker_settings(admin, [*_SESSION_LIMITS, _MOST_MEMBERS])
+    least, most = (int(limits[name]) if name in limits else None for name in _SESSION_LIMITS)
+    with suppress(ClientOptionError):  # It has been reported.
+        times = group_times(config.kafka.options, static=config.worker.instance is not None)
+        if least is not None and most is not None and not least <= times.session_ms <= most:
+            problems.append(
+                f"kafka.session_timeout_ms: expected {least} to {most}, as the broker's "
+                f"{' and '.join(_SESSION_LIMITS)} say, got {times.session_ms}"
+            )
+    if not await has_coordinator(admin, config.group):
+        problems.append(f"group {config.group} (COORDINATOR_NOT_AVAILABLE): {NO_COORDINATOR}")
+        return problems
+    group = await describe_group(admin, config.group)
+    if group.members and (group.protocol_type, group.protocol) not in {FAUST_PROTOCOL, ("", "")}:
+        problems.append(
+            f"group {config.group}: other software uses it, by the protocol "
+            f"{group.protocol or group.protocol_type}: give the workers a worker.id of their own"
+        )
+    if 0 < int(limits.get(_MOST_MEMBERS, 0)) <= group.members:
+        click.echo(
+            f"group {config.group}: note: it has {count(group.members, 'member')}, as many as the "
+            f"broker's {_MOST_MEMBERS} allows: another worker gets no partitions"
+        )
+    return problems
 
 
 async def _check_addresses(admin: AIOKafkaAdminClient, worker: WorkerConfig) -> list[str]:

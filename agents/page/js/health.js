@@ -101,6 +101,15 @@ export function waitText(wait, status) {
   return `waits for ${whichText(wait, status)}, which ${said}.`;
 }
 
+/**
+ * What a problem means for the collection.
+ *
+ * @param {Status} status
+ */
+export function problemWord({ stopped }) {
+  return stopped ? "Stopped" : "Problem";
+}
+
 /** @param {Status} status */
 export function rejectedPart({ counted, late, rejected }) {
   const all = counted + late + rejected;
@@ -121,7 +130,7 @@ export function drawHealth({ collection, window, status }, view) {
     window.late && all ? `${partText(window.late / all)} of this window` : "",
   );
   const wait = waitOf(collection, [window], status);
-  const problems = status.problems.map((one) => `Stopped: ${one}`);
+  const problems = status.problems.map((one) => `${problemWord(status)}: ${one}`);
   const said = [...problems, ...(wait ? [`This window ${waitText(wait, status)}`] : [])].join(" ");
   say(element("waits"), said);
   element("waits").hidden = said === "" || view === "health";

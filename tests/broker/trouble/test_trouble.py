@@ -26,22 +26,52 @@ pytestmark = pytest.mark.broker
 
 
 @on_one_broker
+@pytest.mark.parametrize("partitions", [3, 5])
 async def test_another_number_of_partitions_ends_the_worker_with_one_line(
-    running: Broker, tmp_path: Path
+    running: Broker, tmp_path: Path, partitions: int
 ) -> None:
     lab = Lab(running, tmp_path)
-    await lab.create(lab.collection.topics.source, partitions=3)
+    source = lab.collection.topics.source
+    await lab.create(source, partitions=partitions)
     worker = lab.start_worker()
     try:
         assert worker.wait() == 1
         (line,) = worker.errors().splitlines()
-        source = lab.collection.topics.source
+        more = (
+            ", or add partitions: kafka-topics.sh --bootstrap-server BROKER --alter --topic "
+            f"{source} --partitions 4"
+        )
         assert line == (
-            f"topic {source} has 3 partitions, but collection.trips.partitions is 4: "
-            "make them equal"
+            f"topic {source} has {partitions} partitions, but collection.trips.partitions is 4: "
+            f"set collection.trips.partitions = {partitions}{more if partitions < 4 else ''}"
         )
     finally:
         worker.kill()
+
+
+@on_kafka
+async def test_a_topic_that_the_broker_created_for_a_device_is_told_with_what_to_do(
+    running: Broker, tmp_path: Path
+) -> None:
+    """By default a broker makes a topic of one partition for whoever sends to it first."""
+    lab = Lab(running, tmp_path)
+    source = lab.collection.topics.source
+    async with lab.producer() as producer:
+        await producer.send_and_wait(source, lab.frame(3, first_ms=START_MS, last_ms=START_MS))
+    worker = lab.start_worker()
+    try:
+        assert worker.wait() == 1
+        assert "--alter --topic" in worker.errors()
+    finally:
+        worker.kill()
+    checked = await asyncio.to_thread(spawn, "check", "-c", str(lab.file))
+    assert checked.returncode == 1
+    assert "set collection.trips.partitions = 1, or add partitions" in checked.stderr.decode()
+    await lab.add_partitions(4)
+    with lab.worker() as worker:
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        assert worker.terminate() == 0
 
 
 @on_kafka  # the embedded broker does not tell the configuration of topics

@@ -92,7 +92,7 @@ async def test_a_source_that_somebody_else_creates_meanwhile_is_checked(
     there = {name: TopicState(2, None) for name in collection.topics.names()}
     few = there | {collection.topics.source: TopicState(1, None)}
     answers += [few]
-    with pytest.raises(TopicError, match=r"city\.reports has 1 partitions, but collection\.city"):
+    with pytest.raises(TopicError, match=r"city\.reports has 1 partition, but collection\.city"):
         await declared(client, collection)
     # The broker may not list all of them yet.
     answers[:] = [shown, few, there]

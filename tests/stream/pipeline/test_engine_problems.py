@@ -126,3 +126,41 @@ def test_a_new_state_has_no_problem_before_its_first_head() -> None:
     engine.tick()
     assert not engine.settled
     assert engine.problems == ()
+
+
+ADDED = (
+    "topic city.reports now has 3 partitions, but collection.city.partitions is 2: partition 2 "
+    "waits, and no window closes, until all workers are restarted with 3"
+)
+
+
+async def test_counting_goes_on_in_the_known_partitions_after_others_were_added(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    engine = make_engine(source=3)
+    engine.assign([0, 1, 2])
+    engine.tick()
+    assert engine.held == {0}  # The others wait for its first head.
+    assert (engine.stopped, engine.problems) == (False, (ADDED,))
+    take(engine, 0, [0])
+    engine.tick()
+    assert caplog.messages == [f"collection city: {ADDED}"]
+
+
+def test_the_group_shows_added_partitions_before_the_next_look_at_the_topic() -> None:
+    engine = make_engine()
+    engine.assign([0, 3])
+    (problem,) = engine.problems
+    assert "now has 4 partitions" in problem
+    assert "partitions 2 to 3 wait, and no window closes, until" in problem
+
+
+def test_a_stopped_accepted_state_is_told_of_where_partitions_were_added() -> None:
+    engine, accepted = make_engine(), make_engine(accepted=True)
+    engine.accept([accepted])
+    accepted.fail("its topic was created again")
+    engine.assign([1, 2])
+    waits, added = engine.problems
+    assert waits.startswith("it waits for city (")
+    assert waits.endswith("which has stopped")
+    assert "now has 3 partitions" in added

@@ -64,6 +64,8 @@ async def test_a_partition_that_cannot_be_written_is_logged_once(
     await rounds(5)
     (said,) = caplog.messages
     assert "partition 0 cannot be written" in said
+    assert "(MESSAGE_SIZE_TOO_LARGE): raise max.message.bytes of the topic" in said
+    assert [said] == flushes.complaints.problems
     # After a success the next failure is logged again.
     refused, flushes.errors = flushes.errors, []
     await rounds(1)

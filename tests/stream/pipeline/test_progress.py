@@ -50,6 +50,20 @@ async def test_offsets_that_could_not_be_committed_are_committed_later() -> None
     assert stream.offsets == {}
 
 
+async def test_an_internal_error_of_one_collection_does_not_keep_others_from_committing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream, odd, well = Group(), make_engine(), make_engine()
+    monkeypatch.setattr(odd, "replicas", None)
+    progress = Progress(stream, [odd, well])
+    well.replicas[0].head = Head(next=5)
+    at = TopicPartition("city.reports", 0)
+    progress.assigned = frozenset({at})
+    await progress.commit()
+    assert stream.offsets == {at: 5}
+    assert (odd.stopped, well.stopped) == (True, False)
+
+
 async def test_offsets_that_an_owner_could_not_commit_are_committed_by_the_next() -> None:
     """The next message may be long in coming, and until then the group would seem to lag."""
     stream, engine = Group(), make_engine()

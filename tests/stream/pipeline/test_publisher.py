@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import pytest
 
+from ldpstream.agents.kafka.refusals import Complaints
 from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.pipeline.publisher import Publisher
 
@@ -26,8 +27,11 @@ def start(
 ) -> tuple[News, asyncio.Task[None]]:
     """Start a publisher without services: it can publish nothing. Return its news and task."""
     news = News()
-    config = SimpleNamespace(publish_every_seconds=every_seconds, name="trips")
-    engine: Any = SimpleNamespace(config=config, first=first, stopped=stopped, news=news)
+    topics = SimpleNamespace(estimates="trips.estimates")
+    config = SimpleNamespace(publish_every_seconds=every_seconds, name="trips", topics=topics)
+    engine: Any = SimpleNamespace(
+        config=config, first=first, stopped=stopped, news=news, complaints=Complaints()
+    )
     publisher = Publisher(engine, cast("Services", None))
     return news, asyncio.create_task(publisher.run())
 

@@ -3,7 +3,7 @@
 import { bar, scaleOf } from "../bars.js";
 import { element, make, say } from "../dom.js";
 import { ageText, clockText, countText, durationText, momentText, spanText } from "../format.js";
-import { nextOf, pastOf, waitOf, waitText } from "../health.js";
+import { nextOf, pastOf, problemWord, waitOf, waitText } from "../health.js";
 import { fillTable, number } from "../table.js";
 
 /** @typedef {import("../types.js").PartitionStatus} PartitionStatus */
@@ -57,7 +57,7 @@ async function update(shown) {
  * @param {Wait | null} wait
  */
 function sumText({ collection, windows, status }, wait) {
-  if (status.problems.length) return `Stopped: ${status.problems.join(" ")}`;
+  if (status.problems.length) return `${problemWord(status)}: ${status.problems.join(" ")}`;
   if (wait) return `No window can close: ${collection.name} ${waitText(wait, status)}`;
   const next = nextOf(collection, windows);
   if (!next) return "All windows are final.";

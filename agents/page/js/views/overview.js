@@ -7,6 +7,7 @@ import {
   MANY_REJECTED,
   nextOf,
   pastOf,
+  problemWord,
   rejectedPart,
   statusOf,
   waitOf,
@@ -26,6 +27,7 @@ const NEWEST = 24;
 /** @type {Record<string, [string, string, string]>} Class, singular and plural; worst first. */
 const SAID = {
   Stopped: ["alarmed", "has stopped", "have stopped"],
+  Problem: ["alarmed", "has a problem", "have a problem"],
   Waiting: ["alarmed", "waits for a partition", "wait for a partition"],
   Rejecting: ["open", "rejects reports", "reject reports"],
   Withheld: ["quiet", "is withheld", "are withheld"],
@@ -40,13 +42,36 @@ const RANKS = ["Current", ...Object.keys(SAID).reverse()];
  */
 export async function drawOverview(collections, current) {
   const known = await Promise.all(
-    collections.map(async (collection) => {
-      const path = `${collectionPath(collection.name)}/windows?last=${NEWEST}`;
-      const [{ windows }, status] = await Promise.all([ask(path), statusOf(collection.name)]);
-      return { collection, windows, status, first: await firstOf(collection, windows, current) };
-    }),
+    collections.map((collection) =>
+      knownOf(collection, current).catch((error) => unknown(collection, String(error.message))),
+    ),
   );
   if (current()) draw(known);
+}
+
+/**
+ * @param {Collection} collection
+ * @param {() => boolean} current
+ * @returns {Promise<Known>}
+ */
+async function knownOf(collection, current) {
+  const path = `${collectionPath(collection.name)}/windows?last=${NEWEST}`;
+  const [{ windows }, status] = await Promise.all([ask(path), statusOf(collection.name)]);
+  return { collection, windows, status, first: await firstOf(collection, windows, current) };
+}
+
+/**
+ * A collection that the worker cannot answer for: the others are shown all the same.
+ *
+ * @param {Collection} collection
+ * @param {string} problem
+ * @returns {Known}
+ */
+function unknown(collection, problem) {
+  const counts = { counted: 0, late: 0, rejected: 0, lost_offsets: 0 };
+  const status = { ...counts, problems: [problem], stopped: false, ready: false, partitions: [] };
+  const first = { newest: { said: "", bounds: "" }, points: [], changes: [] };
+  return { collection, windows: [], status, first };
 }
 
 /**
@@ -56,7 +81,9 @@ export async function drawOverview(collections, current) {
  * @returns {{word: string, much?: string, said: string}}
  */
 function stateOf({ collection, windows, status }) {
-  if (status.problems.length) return { word: "Stopped", said: status.problems.join(" ") };
+  if (status.problems.length) {
+    return { word: problemWord(status), said: status.problems.join(" ") };
+  }
   const wait = waitOf(collection, windows, status);
   if (wait) {
     const much = ageText(wait.reached - wait.due);

@@ -1,0 +1,200 @@
+"""Settings of brokers and topics that lose something, or stop something: each is told by cause."""
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+
+from tests.broker.conftest import on_kafka
+from tests.broker.trouble.test_groups import check, limited, reasons
+from tests.brokers import Broker, KafkaServer, skip_without_kafka
+from tests.lab import START_MS, Lab
+from tests.ledger import WINDOW_MS
+from tests.ports import free_ports
+from tests.processes import eventually
+from tests.stream.cli import spawn
+
+pytestmark = pytest.mark.broker
+
+COMPACTED = {"cleanup.policy": "compact"}
+QUICK = "request_timeout_ms = 6000"
+UNREADABLE = b"no frame"
+
+
+async def configure(lab: Lab, topic: str, settings: Mapping[str, str]) -> None:
+    async with lab.admin() as admin:
+        await admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, dict(settings))])
+
+
+@on_kafka  # the embedded broker neither compacts nor tells the configuration of topics
+@pytest.mark.parametrize("field", ["source", "late", "rejected", "control"])
+async def test_a_compacted_topic_is_told_with_its_setting(
+    running: Broker, tmp_path: Path, field: str
+) -> None:
+    lab = Lab(running, tmp_path)
+    topic = getattr(lab.collection.topics, field)
+    await lab.create(topic, partitions=1 if field == "control" else 4, configs=COMPACTED)
+    wanted = f"topic {topic} has cleanup.policy=compact, which "
+    code, printed = await asyncio.to_thread(check, lab)
+    assert code == 1
+    assert wanted in printed
+    with lab.worker() as worker:
+        await eventually(lambda: bool(reasons(worker)), what="not ready")
+        (reason,) = reasons(worker)
+        assert reason.startswith(f"trips: {wanted}")
+        assert reason.endswith("set it to delete")
+        (problem,) = worker.get("/api/collections/trips/status")["problems"]
+        assert problem in reason
+        assert worker.terminate() == 0
+        assert worker.errors().count(wanted) == 1
+
+
+@on_kafka
+async def test_a_partition_that_a_compacted_topic_stops_goes_on_once_it_is_not(lab: Lab) -> None:
+    topics = lab.collection.topics
+    with lab.worker() as worker:
+        await configure(lab, topics.rejected, COMPACTED)
+        async with lab.producer() as producer:
+            await producer.send_and_wait(topics.source, UNREADABLE, partition=2)
+            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+            await producer.send_and_wait(topics.source, value, partition=2)
+        refused = (
+            "partition 2 cannot be written and is tried again: the broker refuses it for topic "
+            f"{topics.rejected} (INVALID_RECORD): a compacted topic takes no record without a key: "
+            "set its cleanup.policy to delete"
+        )
+        await eventually(lambda: f"trips: {refused}" in reasons(worker), what="not ready")
+        await configure(lab, topics.rejected, {"cleanup.policy": "delete"})
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        await eventually(lambda: f"trips: {refused}" not in reasons(worker), what="written")
+        assert worker.terminate() == 0
+        assert refused in worker.errors()
+
+
+@on_kafka
+async def test_estimates_of_a_compacted_topic_are_published(lab: Lab) -> None:
+    """Documents have keys: of a window's final, and of what is provisional, the newest stays."""
+    await lab.create(lab.collection.topics.estimates, partitions=1, configs=COMPACTED)
+    code, printed = await asyncio.to_thread(check, lab)
+    assert code == 0, printed
+    with lab.worker() as worker:
+        async with lab.producer() as producer:
+            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+            await producer.send_and_wait(lab.collection.topics.source, value, partition=2)
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        assert reasons(worker) == []
+        assert worker.terminate() == 0
+        assert worker.errors() == ""
+
+
+@on_kafka
+async def test_a_changelog_that_takes_no_batch_of_the_worker(lab: Lab) -> None:
+    topic = lab.collection.topics.changelog
+    # A statistic of 12 values fits into the smaller batches that the key allows.
+    await lab.create(
+        topic,
+        partitions=4,
+        configs=COMPACTED
+        | {"message.timestamp.type": "LogAppendTime", "max.message.bytes": "100000"},
+    )
+    wanted = (
+        f"topic {topic} has max.message.bytes=100000, less than a batch of the worker may have: "
+        "set it to 262144 or more, or kafka.max_batch_size to 100000 or less"
+    )
+    code, printed = await asyncio.to_thread(check, lab)
+    assert (code, wanted in printed) == (1, True), printed
+    await configure(lab, topic, COMPACTED | {"max.message.bytes": "200"})
+    with lab.worker() as worker:
+        async with lab.producer() as producer:
+            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+            await producer.send_and_wait(lab.collection.topics.source, value, partition=2)
+        await eventually(
+            lambda: any("(MESSAGE_SIZE_TOO_LARGE): raise" in one for one in reasons(worker)),
+            what="a refused flush",
+        )
+        assert any("=200, less than a single record may have" in one for one in reasons(worker))
+        await configure(lab, topic, COMPACTED)
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        await eventually(lambda: reasons(worker) == [], what="ready")
+        assert worker.terminate() == 0
+
+
+@on_kafka
+async def test_a_changelog_with_fewer_replicas_than_it_asks_for(
+    running: Broker, tmp_path: Path
+) -> None:
+    lab = Lab(running, tmp_path).changed("quick.toml", ("[kafka]", "[kafka]\n" + QUICK))
+    topics = lab.collection.topics
+    with lab.worker() as worker:
+        await configure(lab, topics.changelog, COMPACTED | {"min.insync.replicas": "2"})
+        async with lab.producer() as producer:
+            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
+            await producer.send_and_wait(topics.source, value, partition=2)
+        await eventually(
+            lambda: "(NOT_ENOUGH_REPLICAS): fewer replicas" in str(reasons(worker)), what="told"
+        )
+        await configure(lab, topics.changelog, COMPACTED)
+        await lab.close(START_MS + WINDOW_MS)
+        await lab.check_exact()
+        await eventually(lambda: reasons(worker) == [], what="ready")
+        assert worker.terminate() == 0
+
+
+@pytest.mark.parametrize("creates", ["true", "false"])
+async def test_deleted_topics_are_not_taken_for_a_broker_that_does_not_answer(
+    tmp_path: Path, creates: str
+) -> None:
+    """By default the broker makes them again for the worker's own clients."""
+    with limited(auto_create_topics_enable=creates) as broker:
+        lab = Lab(broker, tmp_path)
+        topics = lab.collection.topics
+        gone = f"the broker answers, but has no topic {topics.changelog}: was it deleted?"
+        with lab.worker() as worker:
+            for topic in (topics.changelog, topics.source):
+                await lab.delete(topic)
+            if creates == "false":
+                await eventually(lambda: gone in reasons(worker), what=gone)
+            await eventually(lambda: "has stopped" in str(reasons(worker)), what="stopped")
+            await asyncio.sleep(7)  # Longer than a broker may be silent.
+            (stopped,) = reasons(worker)
+            assert stopped.startswith("trips has stopped: ")
+            assert ("has been deleted" if creates == "false" else "created again") in stopped
+            assert worker.terminate() == 0
+            assert "no answer from the broker" not in worker.errors()
+
+
+async def test_a_broker_that_deletes_no_topics(tmp_path: Path) -> None:
+    with limited(delete_topic_enable="false") as broker:
+        lab = Lab(broker, tmp_path)
+        await lab.create(lab.collection.topics.changelog, partitions=4, configs=COMPACTED)
+        done = await asyncio.to_thread(spawn, "reset", "-c", str(lab.file), "--yes", "trips")
+        assert done.returncode == 1
+        assert done.stderr.decode() == (
+            f"the broker at {broker.bootstrap} deletes no topics (TOPIC_DELETION_DISABLED): set "
+            "delete.topic.enable = true on the broker for as long as this takes\n"
+        )
+
+
+async def test_an_advertised_address_that_cannot_be_reached_is_named(tmp_path: Path) -> None:
+    skip_without_kafka()
+    bound, advertised = free_ports(2)
+    with KafkaServer.prepared(listeners={"OUTSIDE": (bound, advertised)}) as server:
+        server.start()
+        lab = Lab(Broker("kafka", f"127.0.0.1:{bound}"), tmp_path)
+        wanted = (
+            f"the broker at 127.0.0.1:{bound} answers, but sends clients on to "
+            f"127.0.0.1:{advertised}, which cannot be reached from here: set advertised.listeners"
+        )
+        code, printed = await asyncio.to_thread(check, lab)
+        assert (code, wanted in printed) == (1, True), printed
+        worker = lab.start_worker()
+        try:
+            assert worker.wait() == 1
+            assert worker.errors().splitlines()[-1].startswith(wanted)
+        finally:
+            worker.kill()
