@@ -1,7 +1,7 @@
 // Maps a device's labels to indices of values, 0..k-1, in row-major order for several dimensions.
 
 import { SpecError, ValueOutsideDomainError } from "./errors.js";
-import { roundAtRandom } from "./rounding.js";
+import { positionIn, roundAtRandom } from "./rounding.js";
 
 // Returns `{shape, index(labels, entropy)}` for the canonical spec's domain; only a domain that rounds
 // at random uses the entropy.
@@ -74,15 +74,11 @@ function lattice(shape) {
   };
 }
 
-// Bins are half-open except for the last; docs/wire.md specifies how edges are computed.
+// Bins are half-open except for the last; numbers are compared with edges as the decimals that they
+// print as (docs/wire.md).
 function interval(bounds, bins) {
   const ranges = bounds.map(([low, high]) => `[${low}, ${high}]`).join(", ");
-  const edges = bounds.map(([low, high], axis) => {
-    const step = (high - low) / bins[axis];
-    return Array.from({ length: bins[axis] + 1 }, (_, i) =>
-      i === bins[axis] ? high : low + i * step,
-    );
-  });
+  const positions = bounds.map((ends, axis) => positionIn(ends, bins[axis]));
   return {
     shape: bins,
     expected: bounds.length === 1 ? `a number in ${ranges}` : `numbers in ${ranges}`,
@@ -90,7 +86,8 @@ function interval(bounds, bins) {
       return join(bins, label, (axis, entry) => {
         const [low, high] = bounds[axis];
         if (typeof entry !== "number" || !(entry >= low && entry <= high)) return null;
-        return Math.min(lastNotAbove(edges[axis], entry), bins[axis] - 1);
+        const { numerator, denominator } = positions[axis](entry);
+        return Math.min(Number(numerator / denominator), bins[axis] - 1);
       });
     },
     index: indexAll,
@@ -105,9 +102,10 @@ function rounded(bounds, bins) {
     expected: numbers.expected,
     index(labels, entropy) {
       numbers.index(labels); // check that all are inside before drawing any word
-      const columns = bounds.map(([low, high], axis) => {
+      const columns = bounds.map((ends, axis) => {
+        const positionOf = positionIn(ends, bins[axis]);
         const points = labels.map((label) => (bounds.length === 1 ? label : label[axis]));
-        return roundAtRandom(entropy, points, low, high, bins[axis]);
+        return roundAtRandom(entropy, points.map(positionOf));
       });
       return labels.map((_, i) =>
         columns.reduce((number, column, axis) => number * (bins[axis] + 1) + column[i], 0),
