@@ -44,6 +44,15 @@ def number_text(number: float) -> str:
     return repr(float(number)).removesuffix(".0")
 
 
+def rounded_text(number: float) -> str:
+    """Return a number in the digits that all doubles keep: 15, and all of a whole number.
+
+    >>> rounded_text(0.1 + 0.2), rounded_text(1 / 3), rounded_text(1700000000123.0)
+    ('0.3', '0.333333333333333', '1700000000123')
+    """
+    return number_text(number if number.is_integer() else float(f"{number:.15g}"))
+
+
 def real_number(value: object) -> float:
     """Return the value as a float, or NaN (which no domain contains) if it is not a number.
 

@@ -57,8 +57,8 @@ def shortest_doubles(numbers: NDArray[Any]) -> Floats:
     sure, most = (3, 5) if numbers.dtype == np.float16 else (6, 9)
     rest = np.flatnonzero(np.isfinite(wide) & (wide != 0.0))
     exponents = np.floor(np.log10(np.abs(wide[rest]))).astype(np.int64)
-    # Here all powers of ten that occur are doubles, and the decimals of a float lie evenly around it,
-    # as those of a power of two do not.
+    # Here all powers of ten that occur are doubles, and the decimals that a float stands for lie
+    # evenly around it, as those of a power of two do not.
     usual = (np.abs(exponents) <= _USUAL) & (np.abs(numbers[rest]) >= np.finfo(numbers.dtype).tiny)
     usual &= np.abs(np.frexp(wide[rest])[0]) != _HALF
     left, exponents = rest[usual], exponents[usual]

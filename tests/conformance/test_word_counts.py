@@ -1,4 +1,4 @@
-"""How many words a report takes does not depend on the value: somebody who counts calls learns nothing.
+"""How many words a report takes does not depend on the value: counting calls tells nothing of it.
 
 With the same words every value of a block takes equally many, in calls of the same sizes. Points of
 a projective space are drawn by rejection: there only the probability of a rejection is the same.
@@ -21,6 +21,7 @@ from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.families.tree.tree import Tree
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from tests.conformance.instances import INSTANCES
+from tests.exact.enumeration import Scripted
 from tests.exact.held import FAMILIES, held
 from tests.exact.wire.test_vectors import read, spec_of
 from tests.seeded import SeededEntropy
@@ -145,15 +146,7 @@ def test_a_word_that_equals_a_digit_is_followed_by_another_for_every_number():
     domain = CollectionSpec.from_mapping("t", table, base=Path()).domain
     for number in (0.0, 0.3, 0.35, 1.0):
         digit = int(Fraction(repr(number)) * 10 % 1 * 2**64)
-
-        class Words:
-            left = [digit, 5]
-
-            def words(self, n: int) -> np.ndarray:
-                taken, self.left = self.left[:n], self.left[n:]
-                return np.array(taken, dtype=np.uint64)
-
-        entropy = Words()
+        entropy = Scripted([digit, 5])
         domain.place([number], entropy=entropy)
         assert not entropy.left
 

@@ -3,6 +3,8 @@
 import { SpecError, ValueOutsideDomainError } from "./errors.js";
 import { positionIn, roundAtRandom } from "./rounding.js";
 
+const WHOLE = /^-?[0-9]+$/;
+
 // Returns `{shape, index(labels, entropy)}` for the canonical spec's domain; only a domain that rounds
 // at random uses the entropy.
 export function readDomain(canonical) {
@@ -46,14 +48,17 @@ export function sizeOf({ shape }) {
   return shape.reduce((product, extent) => product * extent, 1);
 }
 
+// Integers are known by their digits: those that no number holds are given as BigInts or texts.
 function labels(values) {
   const numbers = new Map(values.map((value, i) => [String(value), i]));
-  const expected = `one of the ${values.length} labels of the domain`;
+  const large = [...numbers.keys()].some((text) => WHOLE.test(text) && !Number.isSafeInteger(Number(text)));
+  const hint = large ? " (integers of 2^53 or more as BigInt or text)" : "";
+  const expected = `one of the ${values.length} labels of the domain${hint}`;
   return {
     shape: [values.length],
     expected,
     find(label) {
-      const whole = typeof label === "string" || Number.isSafeInteger(label);
+      const whole = ["string", "bigint"].includes(typeof label) || Number.isSafeInteger(label);
       return whole ? (numbers.get(String(label)) ?? null) : null;
     },
     index: indexAll,
