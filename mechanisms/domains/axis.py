@@ -25,6 +25,9 @@ _WHOLE: Final = 1 << 53
 """Integers below this in size are doubles."""
 _SHORT: Final = 15
 """A text of so few characters is the shortest decimal of its double, or at an end of the range."""
+_FEW: Final = 4
+_EXACT_POWERS: Final = 23
+"""10^0 to 10^22 are doubles."""
 _NARROWEST: Final = 2.0**-960
 _USUAL: Final = 12
 _HALF: Final = 0.5
@@ -175,6 +178,32 @@ class Axis:
         nearest = exact.numerator / exact.denominator
         return nearest if decimal_of(nearest) >= exact else math.nextafter(nearest, math.inf)
 
+    @cached_property
+    def edges(self) -> Floats:
+        """All edges, float64 `(steps + 1,)`: ascending."""
+        for power in range(_EXACT_POWERS):
+            scale = 10**power
+            first, step = self.start * scale, self.width * scale
+            if first.denominator == step.denominator == 1:
+                last = first + step * self.steps
+                if max(abs(first), abs(last)) >= 10**_SHORT:
+                    break
+                # Decimals of so few digits are the shortest of their doubles, which one division of
+                # doubles finds.
+                places = np.arange(self.steps + 1)
+                return (int(first) + int(step) * places) / float(scale)
+        return np.array([self.edge(place) for place in range(self.steps + 1)])
+
+    def edges_at(self, places: Indices) -> Floats:
+        """Return the edges of these numbers, float64 `(n,)`."""
+        if self._are_few(places):
+            return np.array([self.edge(place) for place in places.tolist()], dtype=np.float64)
+        return self.edges[places]
+
+    def _are_few(self, numbers: NDArray[Any]) -> bool:
+        """Return whether all edges are not worth the time that it takes to list them."""
+        return len(numbers) <= max(_FEW, self.steps // _FEW)
+
     def holds(self, numbers: Numbers) -> Bools:
         """Return which numbers are inside, both ends included: bool `(n,)`."""
         inside: Bools = (numbers.doubles >= self.low) & (numbers.doubles <= self.high)
@@ -200,21 +229,24 @@ class Axis:
 
     def floors(self, numbers: Numbers) -> Indices:
         """Return the last edge that each number inside has reached, int64 `(n,)` in `0..steps`."""
-        position, error = self.positions(numbers)
-        found = np.floor(position).astype(np.int64)
-        doubt = np.flatnonzero(np.abs(position - np.rint(position)) <= error)
-        # Data of few digits has many equal numbers at edges.
-        distinct, which = np.unique(numbers.doubles[doubt], return_inverse=True)
-        exact = [math.floor(self.position(decimal_of(one))) for one in distinct.tolist()]
-        found[doubt] = np.array(exact, dtype=np.int64)[which]
-        for place, one in numbers.exact.items():
-            found[place] = math.floor(self.position(one))
+        if self._are_few(numbers.doubles):
+            each = [self._floor(numbers.at(place)) for place in range(len(numbers.doubles))]
+            return np.array(each, dtype=np.int64)
+        found = np.searchsorted(self.edges, numbers.doubles, side="right").astype(np.int64) - 1
+        for place, exact in numbers.exact.items():
+            found[place] = self._floor(exact)
         return found
+
+    def _floor(self, number: Fraction) -> int:
+        return math.floor(self.position(number))
 
     def nearest(self, numbers: Numbers) -> Indices:
         """Return the edge that is nearest to each number inside, the upper one in the middle."""
-        halves = Axis(self.low, self.high, 2 * self.steps).floors(numbers)
-        return (halves + 1) // 2
+        return (self._halves.floors(numbers) + 1) // 2
+
+    @cached_property
+    def _halves(self) -> "Axis":
+        return Axis(self.low, self.high, 2 * self.steps)
 
 
 def read_labels(labels: Sequence[Any] | NDArray[Any], dimensions: int) -> list[Numbers]:

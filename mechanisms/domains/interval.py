@@ -99,12 +99,16 @@ class Interval(Domain):
 
     def label(self, index: int) -> Json:
         """Return the bin `[low, high]` of an index, or a list of bins in D > 1 dimensions."""
-        coordinates = np.unravel_index(index, self.shape)
-        bins: list[Json] = [
-            [axis.edge(int(c)), axis.edge(int(c) + 1)]
-            for axis, c in zip(self.axes, coordinates, strict=True)
-        ]
-        return bins[0] if len(bins) == 1 else bins
+        return self.labels(np.array([index]))[0]
+
+    def labels(self, indices: Indices) -> list[Json]:
+        """Return the bins of indices, int64 `(n,)`."""
+        axes = zip(self.axes, np.unravel_index(indices, self.shape), strict=True)
+        bins = np.stack(
+            [[axis.edges_at(places), axis.edges_at(places + 1)] for axis, places in axes]
+        )
+        listed: list[Json] = (bins[0].T if len(bins) == 1 else bins.transpose(2, 0, 1)).tolist()
+        return listed
 
     def canonical(self) -> Json:
         bounds: list[Json] = [[float(low), float(high)] for low, high in self.bounds]

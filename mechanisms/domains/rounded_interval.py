@@ -86,11 +86,14 @@ class RoundedInterval(Domain):
 
     def label(self, index: int) -> Json:
         """Return the edge of an index, or a list of edges in D > 1 dimensions."""
-        coordinates = np.unravel_index(index, self.shape)
-        edges: list[Json] = [
-            axis.edge(int(c)) for axis, c in zip(self.axes, coordinates, strict=True)
-        ]
-        return edges[0] if len(edges) == 1 else edges
+        return self.labels(np.array([index]))[0]
+
+    def labels(self, indices: Indices) -> list[Json]:
+        """Return the edges of indices, int64 `(n,)`."""
+        axes = zip(self.axes, np.unravel_index(indices, self.shape), strict=True)
+        edges = np.stack([axis.edges_at(places) for axis, places in axes], axis=1)
+        listed: list[Json] = (edges[:, 0] if len(self.axes) == 1 else edges).tolist()
+        return listed
 
     def canonical(self) -> Json:
         inner = self.interval.canonical()

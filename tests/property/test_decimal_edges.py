@@ -168,26 +168,30 @@ def test_clamped_numbers_stay_in_the_domain():
 
 
 @pytest.mark.parametrize(
-    "domain", [Interval(((0.0, 1.0),), (10_000_000,)), Interval(((0.0, 5.0),), (50,))]
+    "domain", [Interval(((0.0, 1.0),), (100_000,)), Interval(((0.0, 5.0),), (50,))]
 )
-def test_arrays_take_no_step_for_each_number_or_edge(
-    domain: Domain, monkeypatch: pytest.MonkeyPatch
-):
-    """Only distinct numbers next to edges are decided one by one."""
-    decided: list[Fraction] = []
-    position = Axis.position
+def test_arrays_take_no_step_for_each_number(domain: Domain, monkeypatch: pytest.MonkeyPatch):
+    """Numbers are compared with edges, which are listed at once where they are decimals."""
+    monkeypatch.setattr(Axis, "position", None)
+    monkeypatch.setattr(Axis, "edge", None)
+    points = np.random.default_rng(1).random(domain.size)
+    assert len(domain.index(points)) == len(domain.labels(np.arange(domain.size))) == domain.size
 
-    def counted(axis: Axis, number: Fraction) -> Fraction:
-        decided.append(number)
-        return position(axis, number)
 
-    monkeypatch.setattr(Axis, "position", counted)
-    points = np.random.default_rng(1).random(200_000)
-    domain.index(points)
-    assert len(decided) < 2000
-    decided.clear()
-    domain.index(points.round(1))
-    assert len(decided) <= 11
+@pytest.mark.parametrize(("bounds", "bins"), [*DECIMALS, ((0.0, 1.0), 7), ((-1e22, 3e22), 64)])
+def test_listed_edges_are_those_one_by_one(bounds: tuple[float, float], bins: int):
+    axis = Axis(*bounds, bins)
+    places = np.arange(0, bins + 1, max(1, bins // 100))
+    assert axis.edges[places].tolist() == [axis.edge(place) for place in places.tolist()]
+    assert axis.edges_at(places[:3]).tolist() == axis.edges[places[:3]].tolist()
+
+
+@pytest.mark.parametrize("bins", [3, 10, 1000])
+def test_few_numbers_and_many_are_in_the_same_bins(bins: int):
+    domain = Interval(((-1.0, 2.5),), (bins,))
+    points = np.random.default_rng(2).uniform(-1.0, 2.5, 2000).round(3)
+    one_by_one = [int(domain.index([point])[0]) for point in points.tolist()]
+    assert domain.index(points).tolist() == one_by_one
 
 
 def test_what_is_promised_goes_by_exact_widths():
