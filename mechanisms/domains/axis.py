@@ -2,8 +2,9 @@
 
 A double is not the decimal that was written: 0.1 * 3 is above 0.3, and 0.3 itself is a little below
 three tenths. Here a double stands for its shortest decimal, the one that `repr` prints, so that
-`[0, 1]` in 10 steps has an edge at exactly 0.3, which 0.3 reaches. Floating point decides where a
-number clearly is, and rationals decide for those next to an edge.
+`[0, 1]` in 10 steps has an edge at exactly 0.3, which 0.3 reaches. Shortest decimals ascend as
+doubles do, so that comparing doubles with the least one that reaches an edge is exact. Few numbers,
+and those of more digits than a double has, are decided in rationals.
 """
 
 import math
@@ -26,9 +27,11 @@ _WHOLE: Final = 1 << 53
 _SHORT: Final = 15
 """A text of so few characters is the shortest decimal of its double, or at an end of the range."""
 _FEW: Final = 4
+"""So many numbers, or one for so many edges, are decided one by one."""
 _EXACT_POWERS: Final = 23
 """10^0 to 10^22 are doubles."""
 _NARROWEST: Final = 2.0**-960
+"""Steps below this would be compared with too few digits."""
 _USUAL: Final = 12
 _HALF: Final = 0.5
 _PLAIN: Final = (set(), {float}, {np.float64}, {float, np.float64}, {int})
@@ -124,7 +127,7 @@ def _read(label: object) -> tuple[float, Fraction | None]:
     double = real_number(label)
     if not math.isfinite(double):
         return double, None
-    if isinstance(label, int | np.integer) and abs(label) > _WHOLE:
+    if isinstance(label, int | np.integer) and abs(int(label)) > _WHOLE:
         return double, _unless_same(Fraction(int(label)), double)
     if isinstance(label, Decimal) and double:
         return double, _unless_same(Fraction(label), double)

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.base.errors import SpecError
@@ -47,6 +47,11 @@ class Interval(Domain):
         """The interval of each dimension, with its bins as steps."""
         pairs = zip(self.bounds, self.bins, strict=True)
         return tuple(Axis(low, high, bins) for (low, high), bins in pairs)
+
+    @property
+    def edges(self) -> tuple[Floats, ...]:
+        """The edges of the bins of each dimension, float64 `(bins + 1,)`."""
+        return tuple(axis.edges for axis in self.axes)
 
     @property
     def widths(self) -> tuple[float, ...]:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.axis import Axis, Numbers
@@ -57,6 +57,11 @@ class RoundedInterval(Domain):
     def axes(self) -> tuple[Axis, ...]:
         """The interval of each dimension; the values are its edges."""
         return self.interval.axes
+
+    @property
+    def edges(self) -> tuple[Floats, ...]:
+        """The values of each dimension, float64 `(bins + 1,)`."""
+        return self.interval.edges
 
     @property
     def widths(self) -> tuple[float, ...]:

@@ -94,6 +94,8 @@ def test_large_integers_are_compared_with_all_their_digits():
     assert domain.parse_columns([[str(below)], [str(edge)]]).tolist() == [0, 1]
     with pytest.raises(ValueOutsideDomainError):
         domain.index([10**18 + 1])
+    with pytest.raises(ValueOutsideDomainError):
+        domain.index(np.array([np.iinfo(np.int64).min]))
 
 
 def test_a_plane_has_decimal_edges_in_each_dimension():

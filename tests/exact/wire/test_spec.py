@@ -77,8 +77,7 @@ def test_bins_say_what_they_guarantee_for_real_numbers(tmp_path: Path):
     # The claim itself: bins cut between two numbers are at most |u - v| / width + 1.
     rng = np.random.default_rng(1)
     points = rng.uniform([0, -1], [100, 1], (500, 2))
-    edges = [[axis.edge(i) for i in range(axis.steps + 1)] for axis in spec.domain.axes]
-    points[::3] = np.stack([rng.choice(own, 167) for own in edges], axis=1)
+    points[::3] = np.stack([rng.choice(edges, 167) for edges in spec.domain.edges], axis=1)
     indices = spec.domain.index(points)
     bins = np.stack(np.divmod(indices, 7), axis=1)
     apart = np.abs(points - points[::-1]) / np.array(spec.mechanism.widths)
