@@ -34,7 +34,13 @@ _NARROWEST: Final = 2.0**-960
 """Steps below this would be compared with too few digits."""
 _USUAL: Final = 12
 _HALF: Final = 0.5
-_PLAIN: Final = (set(), {float}, {np.float64}, {float, np.float64}, {int})
+_PLAIN: Final[tuple[set[type], ...]] = (
+    set(),
+    {float},
+    {np.float64},
+    {float, np.float64},
+    {int},
+)
 """The types of labels whose array has all their digits."""
 
 
