@@ -6,6 +6,7 @@ Both libraries are imported only where they are used.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from ldpstream.mechanisms.base.checks import rounded_text
 from ldpstream.mechanisms.base.lazy import imported
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def label_text(label: Any) -> str:
         return str(label)
     bins = len(label) == 2 and all(isinstance(end, float) for end in label)
     return (" to " if bins else ", ").join(
-        f"{end + 0.0:g}" if bins else label_text(end) for end in label
+        rounded_text(end + 0.0) if bins else label_text(end) for end in label
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pydantic import JsonValue
 
 from ldpstream.agents.document import EstimateDocument
+from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import Domain, Labels
 
@@ -54,7 +55,7 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
         yield QueryGauge(f"linear:{asked.name}", asked.mean, asked.low, asked.high)
     for quantile in document.quantiles:
         yield QueryGauge(
-            f"quantile:{quantile.p:g}",
+            f"quantile:{number_text(quantile.p)}",
             _position(quantile.value, 0.5),
             _position(quantile.low, 0.0),
             _position(quantile.high, 1.0),

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from ldpstream.agents.privacy.factors import factor_text, round_up
+from ldpstream.agents.privacy.factors import factor_text, round_up, width_text
 from ldpstream.agents.privacy.policies import LARGEST_ENUMERATED, policy_sentences
+from ldpstream.mechanisms.base.checks import number_text, rounded_text
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
@@ -96,10 +97,12 @@ def _epsilon_text(policy: Policy) -> str:
         case BinaryPolicy():
             return _span_text(e for e in (policy.first, policy.second) if math.isfinite(e))
         case BlockPolicy():
-            return f"{policy.epsilon:g}{' in a block' if policy.blocks.count > 1 else ''}"
+            return (
+                f"{number_text(policy.epsilon)}{' in a block' if policy.blocks.count > 1 else ''}"
+            )
         case HighLowPolicy():
             all_of_them = len(policy.sensitive) == policy.size
-            return f"{policy.epsilon:g}{'' if all_of_them else ' of sensitive values'}"
+            return f"{number_text(policy.epsilon)}{'' if all_of_them else ' of sensitive values'}"
         case MetricPolicy():
             return _steps_text(policy)
         case GraphPolicy():
@@ -116,14 +119,15 @@ def _steps_text(policy: MetricPolicy) -> str:
     # Numbers rounded at random lose the mean of their two neighbours.
     epsilon = math.expm1(policy.epsilon) if policy.rounded else policy.epsilon
     widths = set(policy.widths or ())
-    return f"{epsilon:g} {f'for each {widths.pop():g}' if len(widths) == 1 else 'a step'}"
+    each = f"for each {width_text(widths.pop())}" if len(widths) == 1 else "a step"
+    return f"{rounded_text(epsilon)} {each}"
 
 
 def _span_text(budgets: Iterable[float | Fraction]) -> str:
     found = sorted({float(budget) for budget in budgets})
     if not found:
         return "none"
-    return f"{found[0]:g}" if len(found) == 1 else f"{found[0]:g} to {found[-1]:g}"
+    return " to ".join(rounded_text(budget) for budget in dict.fromkeys((found[0], found[-1])))
 
 
 def minimum_sentence(minimum: int, minimum_block: int | None, *, attributes: bool = False) -> str:

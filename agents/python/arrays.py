@@ -5,16 +5,19 @@ Only numpy is imported: the other libraries' objects convert themselves.
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Integers
-from ldpstream.mechanisms.base.times import parse_time, read_times
+from ldpstream.mechanisms.base.times import moment_ms, parse_time, read_times
 from ldpstream.mechanisms.domains.attributes import Attributes, Columns
 from ldpstream.mechanisms.domains.base import Domain
+from ldpstream.mechanisms.domains.labels import Labels as NamedValues
 from ldpstream.mechanisms.domains.lattice import Lattice
+
+_WHOLE: Final = 2.0**53
 
 Labels: TypeAlias = Sequence[Any] | NDArray[Any]
 
@@ -35,7 +38,7 @@ def to_labels(given: Any, domain: Domain) -> Labels:
     array = _array(given)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    if array.dtype.kind == "f" and isinstance(domain, Lattice):
+    if array.dtype.kind == "f" and isinstance(domain, Lattice | NamedValues):
         return _whole(array)
     # A domain takes rows of mixed objects as sequences, not as arrays.
     return array.tolist() if array.dtype == object and array.ndim > 1 else array
@@ -66,10 +69,14 @@ def _array(given: Any) -> NDArray[Any]:
 
 def _whole(array: NDArray[Any]) -> Labels:
     """Return whole floats as integers; leave others for the domain to refuse."""
-    if np.all(np.abs(array) < 2.0**53) and np.all(array == np.floor(array)):
+    if np.all(np.abs(array) < _WHOLE) and np.all(array == np.floor(array)):
         return array.astype(np.int64)
     if array.ndim == 1:
-        return [int(number) if number.is_integer() else number for number in array.tolist()]
+        # A larger float may stand for several integers.
+        return [
+            int(number) if number.is_integer() and abs(number) < _WHOLE else number
+            for number in array.tolist()
+        ]
     return [_whole(row) for row in array]
 
 
@@ -99,7 +106,7 @@ def _time_ms(one: object) -> int:
     if isinstance(one, datetime):
         if one.tzinfo is None:
             raise ValueError("a datetime with a zone")
-        return int(one.timestamp() * 1000)
+        return moment_ms(one)
     if isinstance(one, int | np.integer) and not isinstance(one, bool):
         return int(one)
     return parse_time(str(one))

@@ -16,11 +16,13 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from ldpstream.agents.query.errors import QueryError
 from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.domains.axis import Axis, decimal_of
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
 
-_EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: decimal edges are not exact in binary
+_EDGE_TOLERANCE: Final = 1e-9  # of a bin's width: people write a third as 0.3333333333
 _MAX_VALUES_WITH_AREAS: Final = 100_000
 _MAX_END: Final = 1e300  # differences of larger ones may overflow
 _MAX_WEIGHT: Final = 1e30  # squares of larger ones may overflow
@@ -191,28 +193,28 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
 
 
 def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]:
+    asked = f"got {number_text(low)}..{number_text(high)}"
     if low > high:
-        raise QueryError("range", f"low <= high, got {low:g}..{high:g}")
+        raise QueryError("range", f"low <= high, {asked}")
     if isinstance(domain, Interval):
-        edges = domain.edges[axis]
-        first, end = (_edge(edge, edges) for edge in (low, high))
+        first, end = (_edge(edge, domain.axes[axis]) for edge in (low, high))
         if first == end:
-            raise QueryError("range", f"at least one bin, got {low:g}..{high:g}")
+            raise QueryError("range", f"at least one bin, {asked}")
         return first, end - 1
     if isinstance(domain, RoundedInterval):
-        return _edge(low, domain.edges[axis]), _edge(high, domain.edges[axis])
+        return _edge(low, domain.axes[axis]), _edge(high, domain.axes[axis])
     last = domain.shape[axis] - 1
     if not (low >= 0 and high <= last and float(low).is_integer() and float(high).is_integer()):
-        raise QueryError("range", f"whole numbers in 0..{last}, got {low:g}..{high:g}")
+        raise QueryError("range", f"whole numbers in 0..{last}, {asked}")
     return int(low), int(high)
 
 
-def _edge(number: float, edges: NDArray[np.float64]) -> int:
-    nearest = int(np.abs(edges - number).argmin())
-    if abs(edges[nearest] - number) > _EDGE_TOLERANCE * (edges[1] - edges[0]):
-        raise QueryError(
-            "range", f"edges of bins, got {number:g}; the nearest edge is {edges[nearest]:g}"
-        )
+def _edge(number: float, axis: Axis) -> int:
+    position = axis.position(decimal_of(number))
+    nearest = min(max(round(position), 0), axis.steps)
+    if abs(position - nearest) > _EDGE_TOLERANCE:
+        got, known = number_text(number), number_text(axis.edge(nearest))
+        raise QueryError("range", f"edges of bins, got {got}; the nearest edge is {known}")
     return nearest
 
 

@@ -7,7 +7,7 @@ from typing import Final, Self
 from pydantic import JsonValue
 
 from ldpstream.agents.document.answers import Collection, DomainShape
-from ldpstream.mechanisms.base.checks import number_text
+from ldpstream.mechanisms.base.checks import rounded_text
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.interval import Interval
@@ -50,7 +50,7 @@ PLAIN: Final = Labels()
 
 
 def label_text(label: JsonValue, ends: Ends = ()) -> str:
-    """Return a label as text: coordinates as JSON has them, numbers as people write them.
+    """Return a label as text: codes and coordinates as JSON has them, edges in 15 digits.
 
     A bin ends before its upper end, the last one with it.
 
@@ -62,8 +62,7 @@ def label_text(label: JsonValue, ends: Ends = ()) -> str:
     if label is None:
         return "undefined"
     if isinstance(label, float):
-        # Twelve digits, as the page has: binary fractions add the others.
-        return number_text(float(f"{label:.12g}") + 0.0)
+        return rounded_text(label + 0.0)
     if not isinstance(label, list | tuple):
         return str(label)
     if ends:

@@ -45,8 +45,11 @@ export interface LoadOptions {
   fingerprint?: string;
 }
 
-/** A label, an integer, a number, or one entry per dimension, followed by a weight, prior or budget. */
-export type Value = string | number | readonly (string | number)[];
+/**
+ * A label, an integer, a number, or one entry per dimension, followed by a weight, prior or budget.
+ * Integer labels of 2^53 or more are BigInts or texts.
+ */
+export type Value = string | number | bigint | readonly (string | number | bigint)[];
 
 /** A value, or, for records, a value of each attribute by its name. */
 export type Label = Value | { readonly [attribute: string]: Value };

@@ -3,6 +3,7 @@
 import csv
 import math
 from collections.abc import Iterable, Iterator
+from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
@@ -43,13 +44,30 @@ def number_text(number: float) -> str:
     return repr(float(number)).removesuffix(".0")
 
 
+def rounded_text(number: float) -> str:
+    """Return a number in the digits that all doubles keep: 15, and all of a whole number.
+
+    >>> rounded_text(0.1 + 0.2), rounded_text(1 / 3), rounded_text(1700000000123.0)
+    ('0.3', '0.333333333333333', '1700000000123')
+    """
+    return number_text(number if number.is_integer() else float(f"{number:.15g}"))
+
+
 def real_number(value: object) -> float:
-    """Return the value as a float, or NaN (which no domain contains) if it is not a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
+    """Return the value as a float, or NaN (which no domain contains) if it is not a number.
+
+    A float of lower precision is read as the decimal that it prints as: the float32 next to 0.3
+    becomes 0.3.
+    """
+    if isinstance(value, np.float32 | np.float16):
+        return float(str(value))
+    kinds = int | float | np.integer | np.floating | Decimal
+    if isinstance(value, bool) or not isinstance(value, kinds):
         return math.nan
     try:
         return float(value)
-    except OverflowError:
+    except (OverflowError, ValueError):
+        # Too large an integer, or a signalling NaN.
         return math.nan
 
 

@@ -77,12 +77,20 @@ def parse_time(text: str) -> int:
             moment = datetime.fromisoformat(text.upper().replace(" ", "T"))
         except ValueError as error:
             raise ValueError(expected) from error
-        time_ms = (moment - _EPOCH) // _MILLISECOND
+        time_ms = moment_ms(moment)
     else:
         raise ValueError(expected)
     if not EARLIEST_MS <= time_ms <= LATEST_MS:
         raise ValueError(expected)
     return time_ms
+
+
+def moment_ms(moment: datetime) -> int:
+    """Return a datetime with a zone as epoch milliseconds, rounded toward the past.
+
+    `timestamp()` is a double, which falls a millisecond short of some times.
+    """
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def format_time(time_ms: int) -> str:

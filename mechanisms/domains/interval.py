@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import number_text, parse_real, real_number
+from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.axis import Axis, Numbers, parse_rows, read_labels
 from ldpstream.mechanisms.domains.base import Domain, check_extents
 
 
@@ -21,7 +22,9 @@ from ldpstream.mechanisms.domains.base import Domain, check_extents
 class Interval(Domain):
     """Real numbers in D intervals, each cut into equal bins, half-open except for the last.
 
-    The edges are `numpy.linspace(low, high, bins + 1)`; numbers outside are refused.
+    The edges are exact decimals or fractions, with which numbers are compared as the decimals that
+    they were read as (`axis`): 0.3 is in the fourth of ten bins of `[0, 1]`. Numbers outside are
+    refused.
     """
 
     bounds: tuple[tuple[float, float], ...]
@@ -32,26 +35,28 @@ class Interval(Domain):
         if not self.bounds or len(self.bins) != len(self.bounds):
             raise SpecError("bins", f"one number of bins for each of {len(self.bounds)} intervals")
         check_extents(self.bins, "bins")
-        for axis, (low, high) in enumerate(self.bounds):
-            key = f"interval[{axis}]" if len(self.bounds) > 1 else "interval"
+        for number, (low, high) in enumerate(self.bounds):
+            key = f"interval[{number}]" if len(self.bounds) > 1 else "interval"
             if not (isfinite(low) and isfinite(high) and low < high and isfinite(high - low)):
                 raise SpecError(key, f"[low, high], finite and low < high, got [{low}, {high}]")
-            if not np.all(np.diff(self.edges[axis]) > 0):
-                raise SpecError("bins", "bins wide enough for double precision")
+        if not all(axis.is_resolved for axis in self.axes):
+            raise SpecError("bins", "bins wide enough for double precision")
 
     @cached_property
+    def axes(self) -> tuple[Axis, ...]:
+        """The interval of each dimension, with its bins as steps."""
+        pairs = zip(self.bounds, self.bins, strict=True)
+        return tuple(Axis(low, high, bins) for (low, high), bins in pairs)
+
+    @property
     def edges(self) -> tuple[Floats, ...]:
         """The edges of the bins of each dimension, float64 `(bins + 1,)`."""
-        pairs = zip(self.bounds, self.bins, strict=True)
-        return tuple(np.linspace(low, high, bins + 1) for (low, high), bins in pairs)
+        return tuple(axis.edges for axis in self.axes)
 
     @property
     def widths(self) -> tuple[float, ...]:
-        """The width of the narrowest bin of each dimension, rounded by `width_below`.
-
-        Floating point makes bins differ in the last digits; policies are stated for the narrowest.
-        """
-        return tuple(_narrowest(edges) for edges in self.edges)
+        """The width of the bins of each dimension, rounded by `width_below`."""
+        return tuple(width_below(axis.width) for axis in self.axes)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -65,81 +70,54 @@ class Interval(Domain):
             return f"a number in {ranges[0]}"
         return f"{len(ranges)} numbers in {', '.join(ranges)}"
 
-    def points(self, labels: Sequence[Any] | NDArray[Any]) -> Floats:
-        """Return numbers, `(n,)` or `(n, D)` in D > 1 dimensions, as float64 of shape `(n, D)`.
+    def read(self, labels: Sequence[Any] | NDArray[Any]) -> list[Numbers]:
+        """Return the numbers of each dimension of labels, `(n,)`, or `(n, D)` for D > 1.
 
         Raises:
             ValueOutsideDomainError: naming the position of the first number outside.
         """
-        dimensions = len(self.bins)
-        n = len(labels)
-        array: NDArray[Any] | None
-        try:
-            array = np.asarray(labels)
-        except ValueError:
-            array = None
-        shape = (n,) if dimensions == 1 else (n, dimensions)
-        if array is None or array.dtype.kind not in "iuf" or array.shape != shape:
-            array = np.array([self._point(label) for label in labels], dtype=np.float64)
-        points = array.astype(np.float64).reshape(n, dimensions)
-        low, high = np.array(self.bounds).T
-        inside = np.all((points >= low) & (points <= high), axis=1)
+        return self._inside(read_labels(labels, len(self.bins)))
+
+    def parse(self, rows: Sequence[Sequence[str]]) -> list[Numbers]:
+        """Return the numbers of each column of rows of text; raises as `read` does."""
+        return self._inside(parse_rows(rows, len(self.bins)))
+
+    def _inside(self, columns: list[Numbers]) -> list[Numbers]:
+        pairs = zip(self.axes, columns, strict=True)
+        inside = np.all([axis.holds(column) for axis, column in pairs], axis=0)
         if not inside.all():
             raise self.outside(int(np.argmin(inside)))
-        return points
+        return columns
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         """Return the bins of numbers: `(n,)`, or `(n, D)` in D > 1 dimensions."""
-        points = self.points(labels)
-        indices = np.zeros(len(points), dtype=np.int64)
-        for axis, edges in enumerate(self.edges):
-            bin_ = np.searchsorted(edges, points[:, axis], side="right") - 1
-            indices = indices * self.bins[axis] + np.minimum(bin_, self.bins[axis] - 1)
-        return indices
-
-    def _point(self, label: object) -> list[float]:
-        """Return the coordinates of one label, NaN for what is not a number."""
-        one = len(self.bins) == 1
-        numbers = [label] if one else list(label) if isinstance(label, list | tuple) else []
-        if len(numbers) != len(self.bins):
-            return [np.nan] * len(self.bins)
-        return [real_number(v) for v in numbers]
+        return self._bins(self.read(labels))
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        table = self.parse_points(rows)
-        return self.index(table if len(self.bins) > 1 else table[:, 0])
+        return self._bins(self.parse(rows))
 
-    def parse_points(self, rows: Sequence[Sequence[str]]) -> Floats:
-        """Return rows of decimal numbers as float64 `(n, D)`; raises as `points` does."""
-        dimensions = len(self.bins)
-        table = np.full((len(rows), dimensions), np.nan)
-        for position, row in enumerate(rows):
-            if len(row) == dimensions:
-                table[position] = [parse_real(text) for text in row]
-        return self.points(table if dimensions > 1 else table[:, 0])
+    def _bins(self, columns: list[Numbers]) -> Indices:
+        indices = np.zeros(len(columns[0].doubles), dtype=np.int64)
+        for axis, column in zip(self.axes, columns, strict=True):
+            indices = indices * axis.steps + np.minimum(axis.floors(column), axis.steps - 1)
+        return indices
 
     def label(self, index: int) -> Json:
         """Return the bin `[low, high]` of an index, or a list of bins in D > 1 dimensions."""
-        coordinates = np.unravel_index(index, self.shape)
-        bins: list[Json] = [
-            [float(edges[c]), float(edges[c + 1])]
-            for edges, c in zip(self.edges, coordinates, strict=True)
-        ]
-        return bins[0] if len(bins) == 1 else bins
+        return self.labels(np.array([index]))[0]
+
+    def labels(self, indices: Indices) -> list[Json]:
+        """Return the bins of indices, int64 `(n,)`."""
+        axes = zip(self.axes, np.unravel_index(indices, self.shape), strict=True)
+        bins = np.stack(
+            [[axis.edges_at(places), axis.edges_at(places + 1)] for axis, places in axes]
+        )
+        listed: list[Json] = (bins[0].T if len(bins) == 1 else bins.transpose(2, 0, 1)).tolist()
+        return listed
 
     def canonical(self) -> Json:
         bounds: list[Json] = [[float(low), float(high)] for low, high in self.bounds]
         return {"interval": bounds, "bins": list(self.bins)}
-
-
-def _narrowest(edges: Floats) -> float:
-    low, high = edges[:-1], edges[1:]
-    widths = high - low
-    # The exact rounding error of each subtraction (Knuth's two-sum).
-    taken = high - widths
-    rest = (high - (widths + taken)) + (taken - low)
-    least = widths.min()
-    return width_below(Fraction(float(least)) + Fraction(float(rest[widths == least].min())))
 
 
 def width_below(exact: Fraction) -> float:

@@ -1,14 +1,14 @@
 """Domains of real numbers that are rounded at random to the points of a grid.
 
 The closer a number is to one of the two grid points around it, the more likely it is rounded to it,
-so that its mean is kept (docs/theory.md section 5). The probability is exact for the double that is
-rounded: floating point decides if a 64-bit word lies clearly on one side, rationals decide if not.
+so that its mean is kept (docs/theory.md section 5). The probability is exact for the decimal that
+was read (`axis`): floating point decides if a 64-bit word lies clearly on one side, rationals
+decide if not.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.domains.axis import Axis, Numbers
 from ldpstream.mechanisms.domains.base import Domain, check_size
-from ldpstream.mechanisms.domains.interval import Interval, width_below
+from ldpstream.mechanisms.domains.interval import Interval
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 
-# The position and the word each take a few roundings with a relative error of at most 2^-53.
+# The share and the word each take a few roundings, besides those of the position.
 _ROUNDINGS = 2.0**-49
 
 
@@ -53,17 +54,19 @@ class RoundedInterval(Domain):
         return tuple(bins + 1 for bins in self.interval.bins)
 
     @property
-    def widths(self) -> tuple[float, ...]:
-        """The distance between neighbouring edges in each dimension, rounded by `width_below`."""
-        pairs = zip(self.interval.bounds, self.interval.bins, strict=True)
-        return tuple(
-            width_below((Fraction(high) - Fraction(low)) / bins) for (low, high), bins in pairs
-        )
+    def axes(self) -> tuple[Axis, ...]:
+        """The interval of each dimension; the values are its edges."""
+        return self.interval.axes
 
-    @cached_property
+    @property
     def edges(self) -> tuple[Floats, ...]:
         """The values of each dimension, float64 `(bins + 1,)`."""
         return self.interval.edges
+
+    @property
+    def widths(self) -> tuple[float, ...]:
+        """The distance between neighbouring edges in each dimension, rounded by `width_below`."""
+        return self.interval.widths
 
     @property
     def expected(self) -> str:
@@ -74,82 +77,76 @@ class RoundedInterval(Domain):
 
         For the values of policies and queries; devices call `place`.
         """
-        return self._join(
-            np.rint((column - low) / (high - low) * bins).astype(np.int64)
-            for column, (low, high), bins in self._columns(self.interval.points(labels))
-        )
+        return self._nearest(self.interval.read(labels))
 
     def place(self, labels: Sequence[Any] | NDArray[Any], *, entropy: Entropy) -> Indices:
         """Return one of the two nearest edges of each number, at random (`round_at_random`)."""
-        return self._round(self.interval.points(labels), entropy)
+        return self._round(self.interval.read(labels), entropy)
 
     def place_columns(self, rows: Sequence[Sequence[str]], *, entropy: Entropy) -> Indices:
-        return self._round(self.interval.parse_points(rows), entropy)
+        return self._round(self.interval.parse(rows), entropy)
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
-        points = self.interval.parse_points(rows)
-        return self.index(points if len(self.shape) > 1 else points[:, 0])
+        return self._nearest(self.interval.parse(rows))
 
     def label(self, index: int) -> Json:
         """Return the edge of an index, or a list of edges in D > 1 dimensions."""
-        coordinates = np.unravel_index(index, self.shape)
-        edges: list[Json] = [float(e[c]) for e, c in zip(self.edges, coordinates, strict=True)]
-        return edges[0] if len(edges) == 1 else edges
+        return self.labels(np.array([index]))[0]
+
+    def labels(self, indices: Indices) -> list[Json]:
+        """Return the edges of indices, int64 `(n,)`."""
+        axes = zip(self.axes, np.unravel_index(indices, self.shape), strict=True)
+        edges = np.stack([axis.edges_at(places) for axis, places in axes], axis=1)
+        listed: list[Json] = (edges[:, 0] if len(self.axes) == 1 else edges).tolist()
+        return listed
 
     def canonical(self) -> Json:
         inner = self.interval.canonical()
         assert isinstance(inner, dict)
         return {**inner, "rounding": "random"}
 
-    def _columns(self, points: Floats) -> Iterator[tuple[Floats, tuple[float, float], int]]:
-        return zip(points.T, self.interval.bounds, self.interval.bins, strict=True)
+    def _nearest(self, columns: Sequence[Numbers]) -> Indices:
+        pairs = zip(self.axes, columns, strict=True)
+        return self._join([axis.nearest(column) for axis, column in pairs])
 
-    def _join(self, columns: Iterable[Indices]) -> Indices:
+    def _round(self, columns: Sequence[Numbers], entropy: Entropy) -> Indices:
+        pairs = zip(self.axes, columns, strict=True)
+        return self._join([round_at_random(entropy, column, axis) for axis, column in pairs])
+
+    def _join(self, columns: Sequence[Indices]) -> Indices:
         return np.ravel_multi_index(tuple(columns), self.shape).astype(np.int64)
 
-    def _round(self, points: Floats, entropy: Entropy) -> Indices:
-        return self._join(
-            round_at_random(entropy, column, low, high, bins)
-            for column, (low, high), bins in self._columns(points)
-        )
 
+def round_at_random(entropy: Entropy, numbers: Numbers, axis: Axis) -> Indices:
+    """Return the edges that n numbers inside are rounded to, int64 of shape `(n,)` in `0..steps`.
 
-def round_at_random(
-    entropy: Entropy, points: Floats, low: float, high: float, steps: int
-) -> Indices:
-    """Return the grid points that numbers are rounded to, int64 of shape `(n,)` in `0..steps`.
-
-    `points` are finite numbers in `[low, high]`, float64 `(n,)`; grid point g lies at
-    `low + g (high - low)/steps`, in exact rationals. Takes one word for each number, rarely more.
+    Takes one word for each number, rarely more.
     """
-    words = entropy.words(len(points))
-    position = (points - low) / (high - low) * steps
-    below = np.clip(np.floor(position), 0, steps - 1)
+    words = entropy.words(len(numbers.doubles))
+    position, error = axis.positions(numbers)
+    below = np.clip(np.floor(position), 0, axis.steps - 1)
     share = position - below
     chance = words * 2.0**-64
     out: Indices = below.astype(np.int64) + (chance < share)
-    doubt = _ROUNDINGS * (steps + 1.0)
+    doubt = error + _ROUNDINGS
     near = (np.abs(chance - share) <= doubt) | (share <= doubt) | (share >= 1.0 - doubt)
+    near[list(numbers.exact)] = True
     for place in np.flatnonzero(near).tolist():
-        exact = grid_position(float(points[place]), low, high, steps)
+        exact = axis.position(numbers.at(place))
         out[place] = _round_exactly(entropy, exact, int(words[place]))
     return out
-
-
-def grid_position(point: float, low: float, high: float, steps: int) -> Fraction:
-    """Return the exact position of a number on the grid, in `0..steps`."""
-    return (Fraction(point) - Fraction(low)) * steps / (Fraction(high) - Fraction(low))
 
 
 def _round_exactly(entropy: Entropy, position: Fraction, word: int) -> int:
     below = position.numerator // position.denominator
     rest = position - below
-    # The words are the base-2^64 digits of a uniform number, which is compared with `rest`.
-    while rest:
+    # The words are the base-2^64 digits of a uniform number, which is compared with `rest`. Only a
+    # word that equals a digit is followed by another one, whether the digits of `rest` have ended
+    # or not, so that the number of words has one distribution for all numbers.
+    while True:
         rest *= WORD
         digit = rest.numerator // rest.denominator
         if word != digit:
             return below + (word < digit)
         rest -= digit
         word = int(entropy.words(1)[0])
-    return below

@@ -49,19 +49,41 @@ def bernoulli_rational(entropy: Entropy, probability: Fraction, n: int) -> NDArr
     return drawn
 
 
+def bernoulli_rationals(
+    entropy: Entropy, probabilities: Sequence[Fraction], which: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Return draws, the i-th True with probability exactly `probabilities[which[i]]`: bool `(n,)`.
+
+    Takes a word for each, in order, so that neither the number of words nor that of calls depends
+    on `which`; then further ones for those that are undecided.
+    """
+    drawn = np.zeros(len(which), dtype=np.bool_)
+    words = entropy.words(len(which))
+    for number, probability in enumerate(probabilities):
+        here = np.flatnonzero(which == number)
+        drawn[here] = choose_by_words(entropy, (probability,), words[here]) == 0
+    return drawn
+
+
 def choose_rational(entropy: Entropy, ends: Sequence[Fraction], n: int) -> NDArray[np.int64]:
     """Return in which part of 0..1 each of `n` uniform numbers falls, exactly: int64 `(n,)`.
 
-    `ends` ascend; part i lies between the end before it and the i-th end. One word for each number
-    is compared with the first 64 binary digits of the ends. Then, end by end and in order, each
-    number that was equal takes another word for the next 64 digits.
+    `ends` ascend; part i lies between the end before it and the i-th end. Takes a word for each
+    number, none where there is only one part.
     """
-    below = sum(end <= 0 for end in ends)
-    out = np.full(n, below, dtype=np.int64)
+    if any(0 < end < 1 for end in ends):
+        return choose_by_words(entropy, ends, entropy.words(n))
+    return np.full(n, sum(end <= 0 for end in ends), dtype=np.int64)
+
+
+def choose_by_words(entropy: Entropy, ends: Sequence[Fraction], words: Words) -> NDArray[np.int64]:
+    """Return in which part of 0..1 uniform numbers fall whose first 64 digits are `words`: `(n,)`.
+
+    The words are compared with the first 64 binary digits of the ends. Then, end by end and in
+    order, each number that was equal takes another word for the next 64 digits.
+    """
+    out = np.full(len(words), sum(end <= 0 for end in ends), dtype=np.int64)
     split = [divmod(end * WORD, 1) for end in ends if 0 < end < 1]
-    if not n or not split:
-        return out
-    words = entropy.words(n)
     digits = np.array([first for first, _ in split], dtype=np.uint64)
     out += np.searchsorted(digits, words, side="left")
     for word in np.unique(digits[np.isin(digits, words)]):

@@ -11,8 +11,10 @@ Alpha is a multiple of 2^-64; its powers have longer expansions. A trial compare
 with the power, 64 binary digits at a time: all but one in 2^64 are decided by the first word.
 
 A table of the inverse distribution would end somewhere, and the tails of one value would hold
-outputs that are impossible for another. Only the resulting integer is clamped (to clamp the two
-geometrics would break the guarantee): trials stop once further ones could not change it.
+outputs that are impossible for another. Only the resulting integer is clamped; to clamp the two
+geometrics would break the guarantee. When the trials end does not depend on the value: they go on
+until one fails, or end after the first where one success clamps every value. The words alone decide
+how many are drawn, so that whoever counts them on the device learns nothing about the value.
 """
 
 from dataclasses import dataclass
@@ -141,13 +143,14 @@ class TwoSidedGeometric:
         drawn = self._odds(entropy, base)
         up = drawn[:, 0] == 1
         size = drawn[:, 1:] @ (1 << np.arange(self.low_digits, dtype=np.int64))
-        # Once G reaches this, the result is clamped whatever follows.
-        room = np.where(up, last - values - 1, values)
-        active = np.flatnonzero(size < room)
+        active = np.arange(len(values))
         while active.size:
             active = active[self.powers.bernoulli(entropy, base[active] + self.low_digits)]
-            size[active] += 1 << self.low_digits
-            active = active[size[active] < room[active]]
+            # Beyond `largest` the result is clamped, whatever follows.
+            size[active] = np.minimum(size[active] + (1 << self.low_digits), self.largest)
+            if 1 << self.low_digits >= self.largest:
+                # The first success clamps, whatever the value is. Tiny budgets would have millions.
+                break
         return np.where(up, np.minimum(values + 1 + size, last), np.maximum(values - size, 0))
 
     def _odds(self, entropy: Entropy, base: Integers) -> Integers:

@@ -25,7 +25,7 @@ from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.designed import DesignedChannel, load_channel
 from ldpstream.mechanisms.exact.dyadic import budget
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, choose_rational
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, choose_by_words
 from ldpstream.mechanisms.interface.chain import MixtureChain, read_larger, too_near
 from ldpstream.mechanisms.interface.mechanism import Reports, text_table
 from ldpstream.mechanisms.interface.settings import Settings
@@ -161,15 +161,16 @@ class Permanent(Optimal):
     def randomise(self, values: Integers, entropy: Entropy) -> Reports:
         """Randomise values, int64 of shape `(n,)` in `0..k-1`, into reports of shape `(n,)`.
 
-        Values are drawn in ascending order, by `choose_rational` with the ends of all reports, also
-        of those that the value cannot produce.
+        Takes one word for each value, rarely more. The ends of all reports are compared with it,
+        also of those that the value cannot produce.
         """
+        words = entropy.words(len(values))
         reports = np.empty(len(values), dtype=np.int64)
         for value in np.unique(values).tolist():
             here = np.flatnonzero(values == value)
             row = self.design.weights[value]
             ends = [Fraction(end, self.design.total) for end in accumulate(row[:-1])]
-            reports[here] = choose_rational(entropy, ends, here.size)
+            reports[here] = choose_by_words(entropy, ends, words[here])
         return reports
 
 

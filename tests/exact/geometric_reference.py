@@ -12,10 +12,11 @@ all first words are drawn first, then, in order, the further ones.
    0, and the digits 0 to s - 1 of G, each with its number as level. All undecided cells toss coins:
    the bits of as many words as they fill, from the lowest on. A cell with a 0 is 0. The others make
    a trial of their level: success is 1, failure leaves the cell undecided for the next round.
-3. The direction is up where its cell is 1, and G begins as its digits. Each coordinate with
-   G < m - 2 - x (up) or G < x (down) makes a trial of level s. Success adds 2^s to G, and the
-   coordinate goes on while G is below that bound; failure ends it. All coordinates do so together,
-   round by round.
+3. The direction is up where its cell is 1, and G begins as its digits. Each coordinate makes a
+   trial of level s. Success adds 2^s to G, and the coordinate goes on; failure ends it. All
+   coordinates do so together, round by round; where 2^s is at least the largest dimension there is
+   one round. Then min(x + 1 + G, m - 1) (up) or max(x - G, 0) (down) is reported. How many words
+   this takes does not depend on x.
 
 `matrix` draws the same way. Its coordinates are the noisy rows, value by value, with x = A - low
 and m = high - low + 1, each trial with its own row's a; s is found for the largest a and the
@@ -73,15 +74,14 @@ def moved(
         s += 1
     cells = signs_and_digits(thresholds, s, entropy)
     sizes = [sum(bit << j for j, bit in enumerate(bits)) for _, *bits in cells]
-    rooms = [last - x - 1 if up else x for (x, last), (up, *_) in zip(pairs, cells, strict=True)]
-    going = [c for c, room in enumerate(rooms) if sizes[c] < room]
+    going = list(range(len(pairs)))
     while going:
         won = trials([(thresholds[c], s) for c in going], entropy)
-        for c, success in zip(going, won, strict=True):
-            sizes[c] += success << s
-        going = [
-            c for c, success in zip(going, won, strict=True) if success and sizes[c] < rooms[c]
-        ]
+        going = [c for c, success in zip(going, won, strict=True) if success]
+        for c in going:
+            sizes[c] += 1 << s
+        if 1 << s >= largest:
+            break
     return [
         min(x + 1 + size, last) if up else max(x - size, 0)
         for (x, last), (up, *_), size in zip(pairs, cells, sizes, strict=True)

@@ -35,12 +35,33 @@ export function headersFor(withToken) {
   return withToken ? { Authorization: `Bearer ${withToken}` } : {};
 }
 
+// Integers of 16 digits or more that are whole values, and all tokens to tell them from parts of others.
+const LONG = /[[:,]\s*-?\d{16,}\s*[,\]}]/;
+const TOKENS = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
+
+/**
+ * Parse JSON; integers that no double holds, such as codes of 17 digits, become texts.
+ *
+ * @param {string} text
+ * @returns {any} An empty object if it is no JSON.
+ */
+export function parseExactly(text) {
+  /** @param {string} token */
+  const quoted = (token) =>
+    /^-?\d+$/.test(token) && !Number.isSafeInteger(Number(token)) ? `"${token}"` : token;
+  try {
+    return JSON.parse(LONG.test(text) ? text.replace(TOKENS, quoted) : text);
+  } catch {
+    return {};
+  }
+}
+
 /**
  * @param {Response} answer
  * @returns {Promise<any>}
  */
 async function read(answer) {
-  const body = await answer.json().catch(() => ({}));
+  const body = parseExactly(await answer.text().catch(() => ""));
   if (!answer.ok) {
     throw new AnswerError(answer.status, body.error ?? `the worker answered ${answer.status}`);
   }

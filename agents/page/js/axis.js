@@ -4,14 +4,17 @@
 /** @typedef {import("./types.js").Label} Label */
 
 /**
- * The edge of a bin, as the worker computes it (`numpy.linspace`).
+ * The edge of a bin, in the digits that a double keeps next to the interval's ends.
  *
  * @param {[number, number]} ends
  * @param {number} bins
  * @param {number} place 0 to bins.
  */
 function edge([low, high], bins, place) {
-  return place === bins ? high : low + place * ((high - low) / bins);
+  if (place === bins) return high;
+  const digits = 14 - Math.floor(Math.log10(Math.max(Math.abs(low), Math.abs(high))));
+  const edge = low + place * ((high - low) / bins);
+  return digits < 0 || digits > 100 ? edge : Number(edge.toFixed(digits));
 }
 
 /**

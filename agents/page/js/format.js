@@ -45,12 +45,13 @@ function binText([low, high], last, short) {
 }
 
 /**
- * A number without the digits that binary fractions add to decimal ones: 0.3, not 0.30000000000000004.
+ * A number in the digits that all doubles keep: 0.3, not 0.30000000000000004. Whole numbers, which
+ * may be codes, keep all of theirs.
  *
  * @param {number} value
  */
 export function numberText(value) {
-  return String(Number(value.toPrecision(12)));
+  return String(Number.isInteger(value) ? value : Number(value.toPrecision(15)));
 }
 
 /**

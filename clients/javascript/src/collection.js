@@ -3,6 +3,7 @@
 import { readDomain, sizeOf } from "./domain.js";
 import { SystemEntropy } from "./entropy.js";
 import { SpecError } from "./errors.js";
+import { parseExactly } from "./exact_json.js";
 import { cutTime, encodeFrame } from "./frame.js";
 import { fromHex, sha256OfText } from "./hash.js";
 import { readHold } from "./hold.js";
@@ -46,7 +47,7 @@ export class Collection {
         throw new SpecError("fingerprint", `${expected}, got a spec with ${found}`);
       }
     }
-    const spec = JSON.parse(canonical);
+    const spec = parseExactly(canonical);
     const rule = spec.one_report;
     const tokens = rule === undefined ? VERSION : TOKEN_VERSION;
     const version = spec.hold === undefined ? tokens : HOLD_VERSION;

@@ -1,7 +1,9 @@
 // Maps a device's labels to indices of values, 0..k-1, in row-major order for several dimensions.
 
 import { SpecError, ValueOutsideDomainError } from "./errors.js";
-import { roundAtRandom } from "./rounding.js";
+import { positionIn, roundAtRandom } from "./rounding.js";
+
+const WHOLE = /^-?[0-9]+$/;
 
 // Returns `{shape, index(labels, entropy)}` for the canonical spec's domain; only a domain that rounds
 // at random uses the entropy.
@@ -46,14 +48,17 @@ export function sizeOf({ shape }) {
   return shape.reduce((product, extent) => product * extent, 1);
 }
 
+// Integers are known by their digits: those that no number holds are given as BigInts or texts.
 function labels(values) {
   const numbers = new Map(values.map((value, i) => [String(value), i]));
-  const expected = `one of the ${values.length} labels of the domain`;
+  const large = [...numbers.keys()].some((text) => WHOLE.test(text) && !Number.isSafeInteger(Number(text)));
+  const hint = large ? " (integers of 2^53 or more as BigInt or text)" : "";
+  const expected = `one of the ${values.length} labels of the domain${hint}`;
   return {
     shape: [values.length],
     expected,
     find(label) {
-      const whole = typeof label === "string" || Number.isSafeInteger(label);
+      const whole = ["string", "bigint"].includes(typeof label) || Number.isSafeInteger(label);
       return whole ? (numbers.get(String(label)) ?? null) : null;
     },
     index: indexAll,
@@ -74,15 +79,11 @@ function lattice(shape) {
   };
 }
 
-// Bins are half-open except for the last; docs/wire.md specifies how edges are computed.
+// Bins are half-open except for the last; numbers are compared with edges as the decimals that they
+// print as (docs/wire.md).
 function interval(bounds, bins) {
   const ranges = bounds.map(([low, high]) => `[${low}, ${high}]`).join(", ");
-  const edges = bounds.map(([low, high], axis) => {
-    const step = (high - low) / bins[axis];
-    return Array.from({ length: bins[axis] + 1 }, (_, i) =>
-      i === bins[axis] ? high : low + i * step,
-    );
-  });
+  const positions = bounds.map((ends, axis) => positionIn(ends, bins[axis]));
   return {
     shape: bins,
     expected: bounds.length === 1 ? `a number in ${ranges}` : `numbers in ${ranges}`,
@@ -90,7 +91,8 @@ function interval(bounds, bins) {
       return join(bins, label, (axis, entry) => {
         const [low, high] = bounds[axis];
         if (typeof entry !== "number" || !(entry >= low && entry <= high)) return null;
-        return Math.min(lastNotAbove(edges[axis], entry), bins[axis] - 1);
+        const { numerator, denominator } = positions[axis](entry);
+        return Math.min(Number(numerator / denominator), bins[axis] - 1);
       });
     },
     index: indexAll,
@@ -105,9 +107,10 @@ function rounded(bounds, bins) {
     expected: numbers.expected,
     index(labels, entropy) {
       numbers.index(labels); // check that all are inside before drawing any word
-      const columns = bounds.map(([low, high], axis) => {
+      const columns = bounds.map((ends, axis) => {
+        const positionOf = positionIn(ends, bins[axis]);
         const points = labels.map((label) => (bounds.length === 1 ? label : label[axis]));
-        return roundAtRandom(entropy, points, low, high, bins[axis]);
+        return roundAtRandom(entropy, points.map(positionOf));
       });
       return labels.map((_, i) =>
         columns.reduce((number, column, axis) => number * (bins[axis] + 1) + column[i], 0),

@@ -33,22 +33,36 @@ export function bernoulliRational(entropy, probability) {
   return choose(entropy, [probability]) === 0;
 }
 
+// The same for several probabilities: a word for each, in order, then further ones for those that are
+// undecided.
+export function bernoulliRationals(entropy, probabilities) {
+  const words = entropy.words(probabilities.length);
+  return probabilities.map((probability, i) => chooseByWord(entropy, [probability], words[i]) === 0);
+}
+
 // The part of 0..1 in which a uniform number falls, exactly; `ends` are ascending rationals. A word is
 // compared with their first 64 binary digits; if it equals some of them, the next word is compared
-// with their next 64.
+// with their next 64. Where there is only one part no word is drawn.
 export function choose(entropy, ends) {
+  const inside = ends.some(({ numerator, denominator }) => numerator > 0n && numerator < denominator);
+  return chooseByWord(entropy, ends, inside ? entropy.words(1)[0] : 0n);
+}
+
+// The same, given the first word.
+export function chooseByWord(entropy, ends, first) {
   let below = 0;
+  let word = first;
   let open = ends.map(({ numerator, denominator }) => ({ rest: numerator, denominator }));
   for (;;) {
     below += open.filter(({ rest }) => rest <= 0n).length;
     open = open.filter(({ rest, denominator }) => rest > 0n && rest < denominator);
     if (open.length === 0) return below;
-    const [word] = entropy.words(1);
     const digits = open.map(({ rest, denominator }) => (rest << 64n) / denominator);
-    below += digits.filter((first) => first < word).length;
+    below += digits.filter((digit) => digit < word).length;
     open = open
       .filter((_, i) => digits[i] === word)
       .map(({ rest, denominator }) => ({ rest: (rest << 64n) % denominator, denominator }));
+    if (open.some(({ rest }) => rest > 0n)) [word] = entropy.words(1);
   }
 }
 

@@ -34,6 +34,12 @@ export function readRational(text) {
     : { numerator: digits, denominator: 10n ** -power };
 }
 
+// The decimal that a double stands for: its shortest one, which it prints as.
+export function decimalOf(number) {
+  const { numerator, denominator } = readRational(String(Math.abs(number)));
+  return { numerator: number < 0 ? -numerator : numerator, denominator };
+}
+
 export function add(a, b) {
   return reduced(
     a.numerator * b.denominator + b.numerator * a.denominator,

@@ -1,32 +1,41 @@
-// Random rounding of numbers to one of the two nearest grid points, with exact rational probabilities.
+// Intervals in equal steps, in the decimals that people write: 0.3 stands for three tenths, not for the
+// double next to it. Numbers are rounded at random to edges with exact rational probabilities.
 
-import { rational, subtract } from "./rational.js";
+import { decimalOf, subtract } from "./rational.js";
 
 const WORD = 1n << 64n;
 
-// Returns the grid points, integers in 0..steps, for doubles in [low, high].
-export function roundAtRandom(entropy, points, low, high, steps) {
-  const words = entropy.words(points.length);
-  const [lowest, length] = [rational(low), subtract(rational(high), rational(low))];
-  return points.map((point, i) => {
-    const above = subtract(rational(point), lowest);
-    // Position on the grid, as numerator / denominator.
-    const numerator = above.numerator * length.denominator * BigInt(steps);
-    const denominator = above.denominator * length.numerator;
-    const below = numerator / denominator;
-    return Number(below) + (isUp(entropy, numerator % denominator, denominator, words[i]) ? 1 : 0);
+// Returns a function from a number to where it lies, in steps from the low end: a rational.
+export function positionIn([low, high], steps) {
+  const start = decimalOf(low);
+  const length = subtract(decimalOf(high), start);
+  return (number) => {
+    const above = subtract(decimalOf(number), start);
+    return {
+      numerator: above.numerator * length.denominator * BigInt(steps),
+      denominator: above.denominator * length.numerator,
+    };
+  };
+}
+
+// Returns an edge beside each position, an integer.
+export function roundAtRandom(entropy, positions) {
+  const words = entropy.words(positions.length);
+  return positions.map(({ numerator, denominator }, i) => {
+    const below = Number(numerator / denominator);
+    return below + (isUp(entropy, numerator % denominator, denominator, words[i]) ? 1 : 0);
   });
 }
 
-// True with probability rest / denominator; words are the digits of a uniform number below 1.
+// True with probability rest / denominator; words are the digits of a uniform number below 1. Only a
+// word that equals a digit is followed by another, so that the number of words has one distribution.
 function isUp(entropy, rest, denominator, first) {
   let [left, word] = [rest, first];
-  while (left > 0n) {
+  for (;;) {
     left *= WORD;
     const digit = left / denominator;
     if (word !== digit) return word < digit;
     left %= denominator;
     [word] = entropy.words(1);
   }
-  return false;
 }

@@ -30,7 +30,7 @@ from ldpstream.mechanisms.channels.certificate import (
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
 from ldpstream.mechanisms.channels.held import MOST_COUNTED
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, geometric_threshold
-from ldpstream.mechanisms.exact.entropy import WORD, Entropy, bernoulli_rational
+from ldpstream.mechanisms.exact.entropy import WORD, Entropy, bernoulli_rationals
 from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric
 from ldpstream.mechanisms.families.l1.geometric_decoder import GeometricAxis, L1GeometricDecoder
 from ldpstream.mechanisms.families.l1.step import StepMechanism, certify_steps
@@ -188,17 +188,13 @@ class GeometricChain(Chain):
     def again(self, reports: Integers, entropy: Entropy) -> Integers:
         """Return the reports that are sent for permanent ones, int64 `(n,)` both.
 
-        First all coordinates inside decide whether they stay, then all at ends. Then noise is drawn
-        for all of them, also for those that stay.
+        First all coordinates decide whether they stay, in order. Then noise is drawn for all of
+        them, also for those that stay.
         """
         coordinates = np.stack(np.unravel_index(reports, self.extents), axis=1).ravel()
         last = np.tile(np.array(self.extents, dtype=np.int64) - 1, len(reports))
         ends = (coordinates == 0) | (coordinates == last)
-        stays = np.empty(len(last), dtype=np.bool_)
-        for keep, here in zip(
-            self.keep, (np.flatnonzero(~ends), np.flatnonzero(ends)), strict=True
-        ):
-            stays[here] = bernoulli_rational(entropy, keep, here.size)
+        stays = bernoulli_rationals(entropy, self.keep, ends.astype(np.int64))
         moved = np.where(stays, coordinates, self.noise.move(entropy, coordinates, last))
         strides = np.append(np.cumprod(self.extents[:0:-1], dtype=np.int64)[::-1], 1)
         sent: Integers = moved.reshape(len(reports), -1) @ strides

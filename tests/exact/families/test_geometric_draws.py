@@ -36,7 +36,8 @@ class ScriptedNoise(TwoSidedGeometric):
     """Follows a script of coins and trials instead of words; `weight` is its probability."""
 
     def follow(self, script: tuple[bool, ...]) -> None:
-        vars(self).update(script=list(script), weight=Fraction(1), powers=self)
+        state = {"script": list(script), "weight": Fraction(1), "powers": self, "successes": []}
+        vars(self).update(state)
 
     def take(self, chance: Fraction) -> bool:
         if not self.script:
@@ -47,8 +48,16 @@ class ScriptedNoise(TwoSidedGeometric):
 
     def bernoulli(self, entropy: object, levels: np.ndarray) -> np.ndarray:
         alpha = Fraction(self.thresholds[0], WORD)
+        if entropy == "trials":
+            # Beyond the largest number no trial changes the report.
+            if len(self.successes) << self.low_digits >= self.largest:
+                return np.array([False])
+            if self.take(alpha ** (1 << self.low_digits)):
+                self.successes.append(True)
+                return np.array([True])
+            return np.array([False])
         drawn = [self.take(alpha ** (1 << int(level))) for level in levels]
-        if entropy == "signs and digits" and not all(drawn):
+        if not all(drawn):
             raise RestartError
         return np.array(drawn, dtype=np.bool_)
 

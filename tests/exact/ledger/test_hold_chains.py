@@ -133,8 +133,10 @@ def test_the_same_words_draw_and_send_the_same(vector: dict):
         payload = permanent.encode(permanent.randomise(place, drawing))
         assert payload.tobytes().hex() == epoch["permanent"]
         for sent in epoch["sent"]:
-            found = spec.hold.sent(payload, Scripted(words_in(sent["words"])))
+            words = Scripted(words_in(sent["words"]))
+            found = spec.hold.sent(payload, words)
             assert found.tobytes().hex() == sent["report"]
+            assert not words.left
 
 
 def test_epochs_are_those_of_the_vectors():

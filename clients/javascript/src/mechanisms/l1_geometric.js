@@ -2,7 +2,7 @@
 
 import { readKeep } from "../chains.js";
 import { split } from "../domain.js";
-import { bernoulliRational } from "../entropy.js";
+import { bernoulliRationals } from "../entropy.js";
 import { SpecError } from "../errors.js";
 import { symbols } from "./symbols.js";
 import { TwoSided } from "./two_sided.js";
@@ -18,17 +18,13 @@ export function l1Geometric(parameters, size) {
   }, { form: JSON.stringify(extents), again: (keep) => again(readBoth(keep), extents, noise) });
 }
 
-// Coordinates stay, or get the noise of a report; those inside decide before those at ends.
+// Coordinates stay, or get the noise of a report.
 function again([inside, end], extents, noise) {
   const last = extents.map((extent) => extent - 1);
   return (report, entropy) => {
     const own = split(report, extents);
-    const stays = new Array(own.length);
-    for (const [keep, ends] of [[inside, false], [end, true]]) {
-      own.forEach((x, axis) => {
-        if ((x === 0 || x === last[axis]) === ends) stays[axis] = bernoulliRational(entropy, keep);
-      });
-    }
+    const kept = own.map((x, axis) => (x === 0 || x === last[axis] ? end : inside));
+    const stays = bernoulliRationals(entropy, kept);
     const moved = noise.move(entropy, own, last, new Array(last.length).fill(0));
     return joined(own.map((x, axis) => (stays[axis] ? x : moved[axis])), extents);
   };

@@ -1,7 +1,7 @@
 // A channel given by a table: one word decides among the reports that a value can produce.
 
 import { mixtureChain } from "../chains.js";
-import { choose } from "../entropy.js";
+import { chooseByWord } from "../entropy.js";
 import { SpecError } from "../errors.js";
 import { sha256OfText } from "../hash.js";
 import { symbols } from "./symbols.js";
@@ -40,13 +40,8 @@ function permanent(table, { outputs, share, channel: { sha256 } }) {
   if (left <= 0n || left >= WORD) throw new SpecError("hold.permanent", "a share above 0 and below 1");
   const rows = table.map((row) => endsOf(row.map((weight, y) => weight - taken[y]), left));
   const drawn = symbols(outputs, (values, entropy) => {
-    const reports = new Array(values.length);
-    for (const value of [...new Set(values)].sort((a, b) => a - b)) {
-      values.forEach((one, i) => {
-        if (one === value) reports[i] = choose(entropy, rows[value]);
-      });
-    }
-    return reports;
+    const words = entropy.words(values.length);
+    return values.map((value, i) => chooseByWord(entropy, rows[value], words[i]));
   }, mixtureChain(sha256));
   return { ...drawn, ends: endsOf([left, ...taken], WORD) };
 }

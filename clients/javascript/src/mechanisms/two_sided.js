@@ -8,9 +8,11 @@ const WORD = 1n << 64n;
 export class TwoSided {
   #powers;
   #lowDigits;
+  #largest;
 
   // Kind i has a = thresholds[i] / 2^64 (BigInts); numbers are below `largest`.
   constructor(thresholds, largest) {
+    this.#largest = largest;
     this.#powers = thresholds.map((threshold) => new Powers(threshold));
     const most = thresholds.reduce((a, b) => (a > b ? a : b));
     this.#lowDigits = countLowDigits(this.#powers[thresholds.indexOf(most)], largest);
@@ -29,17 +31,15 @@ export class TwoSided {
       }
       return number;
     });
-    // Once the noise reaches this, the result is clamped whatever follows.
-    const room = values.map((value, i) => (up[i] ? last[i] - value - 1 : value));
-    let active = values.flatMap((_, i) => (noise[i] < room[i] ? [i] : []));
+    // Trials go on until one fails, also where the result is clamped whatever follows, because how many
+    // words are drawn must not depend on the value.
+    let active = values.map((_, i) => i);
     while (active.length > 0) {
       const levels = new Array(active.length).fill(digits);
       const success = trials(entropy, active.map((i) => powers[i]), levels);
-      active = active.filter((i, at) => {
-        if (!success[at]) return false;
-        noise[i] += 2 ** digits;
-        return noise[i] < room[i];
-      });
+      active = active.filter((_, at) => success[at]);
+      for (const i of active) noise[i] = Math.min(noise[i] + 2 ** digits, this.#largest);
+      if (2 ** digits >= this.#largest) break; // one success clamps every value
     }
     return values.map((value, i) =>
       up[i] ? Math.min(value + 1 + noise[i], last[i]) : Math.max(value - noise[i], 0),

@@ -1,0 +1,206 @@
+"""Edges are the decimals of the configuration, and numbers the decimals that they were read as."""
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ldpstream.mechanisms import CollectionSpec, Domain, Interval, ValueOutsideDomainError
+from ldpstream.mechanisms.domains.axis import Axis, Numbers, decimal_of, shortest_doubles
+from ldpstream.mechanisms.domains.fitting import nearest
+from ldpstream.mechanisms.domains.parse import parse_domain
+from tests.seeded import SeededEntropy
+
+DECIMALS = [
+    ((0.0, 1.0), 10),
+    ((0.0, 5.0), 50),
+    ((-0.3, 0.7), 10),
+    ((0.1, 0.7), 6),
+    ((-1000.0, 1000.0), 20_000),
+    ((1e9, 1e9 + 1), 100),
+    ((0.001, 0.007), 6),
+    ((20.5, 42.0), 215),
+    ((1e-9, 7e-9), 6),
+    ((1700000000.1, 1700000000.8), 7),
+]
+"""Intervals whose edges are short decimals."""
+
+
+def edges_of(bounds: tuple[float, float], bins: int) -> list[Decimal]:
+    low, high = (Decimal(repr(end)) for end in bounds)
+    return [low + (high - low) * place / bins for place in range(bins + 1)]
+
+
+def forms(text: str) -> list[Any]:
+    """The ways in which a program may give a decimal."""
+    found: list[Any] = [float(text), Decimal(text), np.float64(text)]
+    if "e" not in text.lower() and len(text.strip("-0.").replace(".", "")) <= 6:
+        found.append(np.float32(text))
+    return found
+
+
+def test_three_tenths_are_in_the_bin_that_begins_there():
+    domain = Interval(((0.0, 1.0),), (10,))
+    for given_ in ([0.3] * 1000, np.full(1000, 0.3), np.full(1000, 0.3, dtype=np.float32)):
+        assert domain.index(given_).tolist() == [3] * 1000
+    assert [domain.label(place) for place in range(10)] == [
+        [float(f"0.{place}"), float(f"0.{place + 1}") if place < 9 else 1.0] for place in range(10)
+    ]
+
+
+@pytest.mark.parametrize(("bounds", "bins"), DECIMALS)
+def test_every_edge_begins_its_bin(bounds: tuple[float, float], bins: int):
+    domain = Interval((bounds,), (bins,))
+    edges = edges_of(bounds, bins)[:: max(1, bins // 300)]
+    places = list(range(0, bins + 1, max(1, bins // 300)))
+    expected = [min(place, bins - 1) for place in places]
+    texts = [str(edge) for edge in edges]
+    assert domain.parse_columns([[text] for text in texts]).tolist() == expected
+    assert domain.index(np.array(edges, dtype=np.float64)).tolist() == expected
+    for text, place in zip(texts, expected, strict=True):
+        for one in forms(text):
+            assert domain.index([one]).tolist() == [place], one
+    assert [domain.label(place)[0] for place in places[:-1]] == [float(t) for t in texts[:-1]]
+
+
+def test_digits_beyond_a_double_decide_where_they_were_written():
+    domain = Interval(((0.0, 1.0),), (10,))
+    below, above = "0.29999999999999999999", "0.30000000000000000001"
+    assert float(below) == float(above) == 0.3
+    assert domain.parse_columns([[below], [above], [f" {below}"]]).tolist() == [2, 3, 2]
+    assert domain.index([Decimal(below), Decimal(above)]).tolist() == [2, 3]
+    for outside in ("1.00000000000000000001", "-0.00000000000000000001"):
+        with pytest.raises(ValueOutsideDomainError):
+            domain.parse_columns([["0.5"], [outside]])
+        with pytest.raises(ValueOutsideDomainError):
+            domain.index([Decimal(outside)])
+    # Nothing is expanded that a short text stands for.
+    assert domain.parse_columns([["1e-400000000"]]).tolist() == [0]
+
+
+def test_large_integers_are_compared_with_all_their_digits():
+    domain = Interval(((0.0, 1e18),), (10,))
+    below, edge = 10**17 - 1, 10**17
+    assert float(below) == float(edge)
+    for given_ in ([below, edge], np.array([below, edge]), np.array([below, edge], np.uint64)):
+        assert domain.index(given_).tolist() == [0, 1]
+    assert domain.index([below, 0.5]).tolist() == [0, 0]
+    assert domain.parse_columns([[str(below)], [str(edge)]]).tolist() == [0, 1]
+    with pytest.raises(ValueOutsideDomainError):
+        domain.index([10**18 + 1])
+    with pytest.raises(ValueOutsideDomainError):
+        domain.index(np.array([np.iinfo(np.int64).min]))
+
+
+def test_a_plane_has_decimal_edges_in_each_dimension():
+    domain = Interval(((0.0, 1.0), (-0.3, 0.7)), (10, 10))
+    rows = [[i / 10, j / 10] for i in range(10) for j in range(-3, 7)]
+    for given_ in (rows, np.array(rows), np.array(rows, dtype=np.float32), [*map(tuple, rows)]):
+        assert domain.index(given_).tolist() == list(range(100))
+    assert domain.parse_columns([[str(x), str(y)] for x, y in rows]).tolist() == list(range(100))
+
+
+def test_edges_that_are_no_decimals_have_the_least_double_that_reaches_them():
+    axis = Axis(0.0, 1.0, 3)
+    edge = axis.edge(1)
+    assert decimal_of(edge) >= Fraction(1, 3) > decimal_of(math.nextafter(edge, 0.0))
+    found = axis.floors(Numbers(np.array([math.nextafter(edge, 0.0), edge])))
+    assert found.tolist() == [0, 1]
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6), st.integers(1, 1000), st.integers(0, 2**32 - 1))
+def test_bins_are_those_of_rationals(low: float, length: float, bins: int, seed: int):
+    high = low + length
+    axis = Axis(low, high, bins)
+    rng = np.random.default_rng(seed)
+    places = rng.integers(0, bins + 1, 20)
+    edges = np.array([axis.edge(int(place)) for place in places])
+    points = np.concatenate([edges, np.nextafter(edges, -np.inf), rng.uniform(low, high, 20)])
+    points = points[(points >= low) & (points <= high)]
+    width = (Fraction(repr(high)) - Fraction(repr(low))) / bins
+    exact = [math.floor((Fraction(repr(x)) - Fraction(repr(low))) / width) for x in points.tolist()]
+    assert axis.floors(Numbers(points)).tolist() == exact
+
+
+@given(st.integers(0, 2**32 - 1))
+def test_short_floats_are_the_decimals_that_they_print_as(seed: int):
+    rng = np.random.default_rng(seed)
+    for dtype in (np.float32, np.float16):
+        bits = rng.integers(0, 2 ** (8 * np.dtype(dtype).itemsize), 50)
+        some = bits.astype(f"u{np.dtype(dtype).itemsize}").view(dtype)
+        numbers = np.concatenate([some, rng.normal(size=20).round(2).astype(dtype)])
+        numbers = numbers[np.isfinite(numbers)]
+        assert shortest_doubles(numbers).tolist() == [float(str(one)) for one in numbers]
+
+
+def test_kinds_that_no_domain_takes_stay_refused():
+    domain = Interval(((0.0, 9.0),), (3,))
+    bad = [True, None, "3", b"3", [3.0], math.nan, Decimal("NaN"), Decimal("sNaN"), 10**400, 1j]
+    for one in bad:
+        with pytest.raises(ValueOutsideDomainError) as caught:
+            domain.index([0.5, one])
+        assert caught.value.position == 1
+
+
+def test_rounding_goes_by_the_decimal_too():
+    domain, _ = parse_domain(
+        {"interval": [0.0, 1.0], "bins": 10, "rounding": "random"}, path="d", base=Path()
+    )
+    edges = [place / 10 for place in range(11)]
+    for seed in range(20):
+        placed = domain.place(edges * 20, entropy=SeededEntropy(seed))
+        assert placed.tolist() == list(range(11)) * 20
+    assert domain.index(edges).tolist() == list(range(11))
+    # In the middle the upper edge is nearer, whatever the double says.
+    assert domain.index([place / 10 + 0.05 for place in range(10)]).tolist() == list(range(1, 11))
+
+
+def test_clamped_numbers_stay_in_the_domain():
+    domain = Interval(((0.1, 0.7),), (6,))
+    for given_, end in (("-5", 0.1), ("0.8", 0.7), (Decimal("0.8"), 0.7), (np.float32(0.05), 0.1)):
+        moved = nearest(domain, [given_])
+        assert moved == [end]
+        assert domain.index(moved).tolist() == [0 if end == 0.1 else 5]
+
+
+@pytest.mark.parametrize(
+    "domain", [Interval(((0.0, 1.0),), (100_000,)), Interval(((0.0, 5.0),), (50,))]
+)
+def test_arrays_take_no_step_for_each_number(domain: Domain, monkeypatch: pytest.MonkeyPatch):
+    """Numbers are compared with edges, which are listed at once where they are decimals."""
+    monkeypatch.setattr(Axis, "position", None)
+    monkeypatch.setattr(Axis, "edge", None)
+    points = np.random.default_rng(1).random(domain.size)
+    assert len(domain.index(points)) == len(domain.labels(np.arange(domain.size))) == domain.size
+
+
+@pytest.mark.parametrize(("bounds", "bins"), [*DECIMALS, ((0.0, 1.0), 7), ((-1e22, 3e22), 64)])
+def test_listed_edges_are_those_one_by_one(bounds: tuple[float, float], bins: int):
+    axis = Axis(*bounds, bins)
+    places = np.arange(0, bins + 1, max(1, bins // 100))
+    assert axis.edges[places].tolist() == [axis.edge(place) for place in places.tolist()]
+    assert axis.edges_at(places[:3]).tolist() == axis.edges[places[:3]].tolist()
+
+
+@pytest.mark.parametrize("bins", [3, 10, 1000])
+def test_few_numbers_and_many_are_in_the_same_bins(bins: int):
+    domain = Interval(((-1.0, 2.5),), (bins,))
+    points = np.random.default_rng(2).uniform(-1.0, 2.5, 2000).round(3)
+    one_by_one = [int(domain.index([point])[0]) for point in points.tolist()]
+    assert domain.index(points).tolist() == one_by_one
+
+
+def test_what_is_promised_goes_by_exact_widths():
+    table = {
+        "mechanism": "l1-geometric",
+        "epsilon": 1.0,
+        "domain": {"interval": [0.0, 1.0], "bins": 10},
+    }
+    spec = CollectionSpec.from_mapping("t", table, base=Path())
+    assert "bins of width 0.1:" in spec.mechanism.policy.describe()["guarantee"]
