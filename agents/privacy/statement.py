@@ -135,9 +135,8 @@ def minimum_sentence(minimum: int, minimum_block: int | None, *, attributes: boo
 
     `minimum_block` is None where it does not apply.
     """
-    promise = f"No combination of answers is about fewer than {minimum:,} reports."
-    if attributes:
-        return f"{promise} Those are about all attributes together: about one there are fewer."
+    of_each = " about an attribute" if attributes else ""
+    promise = f"No combination of answers is about fewer than {minimum:,} reports{of_each}."
     if minimum_block is not None and minimum_block > 1:
         return (
             f"{promise} Nor is any about fewer than {minimum_block:,} reports in a disclosed "
