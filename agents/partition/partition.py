@@ -157,15 +157,16 @@ class Partition:
         work = count(self._cells, work, classified)
         self._delays += Delays.of(classified, pane_ms=context.window.pane_ms)
         self._witnessed = classified.witnessed
-        # 4. Move the head in memory past these messages.
-        own = len(records) > classified.batch.passed
-        if own:
-            self._probes.came()
+        # 4. Move the head in memory past these messages. Only a report that counts says that more
+        # may come: what is refused or late could hold open windows for ever, and never fills them.
+        counted = work.n > self.work.n
+        if counted:
+            self._probes.counted()
         self.work = replace(
             work,
             next=records[-1][0] + 1,
             closed=max(work.closed, context.window.closed(work.clock)),
-            idle=work.idle and not own,
+            idle=work.idle and not counted,
         )
         self._changed, self._torn = True, torn
 
@@ -217,14 +218,14 @@ class Partition:
     def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
         """Note that a fetch covering all of the source below `offset` has been ingested.
 
-        `end` is where the source ended at that time: if equal, the fetch is an end-of-log probe.
-        `asked_ms` is when it was sent, on the clock of `clock`, or earlier; None if not known.
-        Reports of other specs do not keep a partition from being idle.
+        `end` is where the source ended at that time. `asked_ms` is when it was sent, on the clock
+        of `clock`, or earlier; None if not known.
         """
         self.pass_over(max(offset, self.work.next))
         if end > self.work.end:
             self.work = replace(self.work, end=end)
-        self._probes.asked(asked_ms, at_end=offset == end)
+        # A leader whose log ends before what has been read lags behind: it proves nothing.
+        self._probes.asked(None if end < self.work.next else asked_ms)
 
     def frames_at(self, offset: int) -> None:
         """Note at which offset to continue the frames topic; alone this is not worth a flush."""
