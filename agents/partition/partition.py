@@ -81,6 +81,8 @@ class Partition:
         self._clock = IdleClock(context.window, replica.partition)
         self._format = FormatSwitch(context, replica.partition)
         self._releases = Releases(context, self._cells)
+        # The reports counted, and when it was first noticed that they are as many.
+        self._counted, self._counted_ms = -1, 0
         # The first window that has not been handed out for publishing.
         self._offered = head.published
 
@@ -239,6 +241,30 @@ class Partition:
         # The largest end that any owner saw: a new leader may not know the log's length yet.
         return self.work.end <= self.work.next and self._probes.last_for(idle_ms, now_ms=now_ms)
 
+    def why_awake(self, *, now_ms: int) -> tuple[bool, str]:
+        """Return why it is not idle, as text, and whether this is although no report counted.
+
+        The text is empty if it is idle. `now_ms` is on the clock of `clock`.
+        """
+        idle_ms = self._context.window.idle_ms
+        if self.work.idle:
+            return False, ""
+        unread, series = self.work.end - self.work.next, self._probes.series
+        quiet_ms = now_ms - self._counted_ms
+        if unread > 0:
+            return True, f"{unread:,} of its messages are unread"
+        if idle_ms is None:
+            return False, "it waits for later reports, or for `ldpstream close`: idle is off"
+        if quiet_ms < idle_ms:
+            return (
+                False,
+                f"it counted a report {quiet_ms / 1000:,.0f} s ago, and waits for later ones",
+            )
+        if series is None or now_ms - series[1] > self._context.gap_ms:
+            return True, "the broker has not confirmed for some seconds where its log ends"
+        left_ms = max(0, idle_ms - now_ms + series[0])
+        return True, f"read to its end, it is idle in {left_ms / 1000:,.0f} s"
+
     def clock(
         self,
         *,
@@ -254,6 +280,8 @@ class Partition:
         partitions according to the group's metadata. `now_ms` is from a monotonic clock. `seen` is
         `SeenHeads.of` these replicas, for callers that compute it once for many partitions.
         """
+        if self.work.n != self._counted:
+            self._counted, self._counted_ms = self.work.n, now_ms
         replicas = replicas[:known_partitions]
         seen = seen or SeenHeads.of(replicas)
         heads = seen.heads

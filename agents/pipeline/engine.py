@@ -21,10 +21,12 @@ from ldpstream.agents.partition.orders import Control, merge_oldest, outstanding
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from ldpstream.agents.pipeline.loading import Loader, Rivals, waits_for
+from ldpstream.agents.pipeline.waits import WindowWaits
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel, Intake, OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
+from ldpstream.agents.served.served import Wait
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
@@ -76,6 +78,7 @@ class Engine:
         self._flights = InFlightFlushes(self.title, config, services, self)
         self._controls: list[Control] = []
         self._rivals = Rivals(config)
+        self._waits = WindowWaits(context)
 
     # --- what others read ------------------------------------------------------------------------
 
@@ -102,6 +105,11 @@ class Engine:
         waits.append(self._loader.problem(missing))
         found = (self._services.clock.problem, self._rivals.problem, *waits)
         return tuple(filter(None, (self._problem, *self._notes, *found)))
+
+    @property
+    def waits(self) -> Sequence[Wait]:
+        """The partitions that open windows wait for; a stopped collection has problems instead."""
+        return () if self._problem else self._waits.found
 
     @property
     def partial(self) -> bool:
@@ -215,6 +223,12 @@ class Engine:
                 seen=seen,
             )
             self._flights.start(held)
+        self._waits.look(
+            self.replicas,
+            {partition: held.state for partition, held in self._held.items()},
+            self.owned,
+            clock=self._services.clock,
+        )
         return self._decided > before
 
     @property

@@ -80,6 +80,8 @@ class World(Brokers):
     replica_class: type[Replica] = Replica
     checks_class: type[Checks] = Checks
     shadow = True
+    endless = True
+    """Whether messages that do not count go on until all is final."""
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         super().__init__(kafka=kafka)
@@ -252,7 +254,7 @@ class World(Brokers):
             worker.poll(0)
         while rounds and (rounds > least - 10 or not self.checks.done()):
             rounds, self.now_ms = rounds - 1, self.now_ms + 1
-            if self.trickle and rounds % 2 and not self.checks.all_final():
+            if self.trickle and self.endless and rounds % 2 and not self.checks.all_final():
                 for p in range(self.partitions):
                     self.uncounted(p, random.Random(rounds * self.partitions + p))
             self.round(list(self.workers.values()))
