@@ -256,10 +256,8 @@ class Partition:
         if idle_ms is None:
             return False, "it waits for later reports, or for `ldpstream close`: idle is off"
         if quiet_ms < idle_ms:
-            return (
-                False,
-                f"it counted a report {quiet_ms / 1000:,.0f} s ago, and waits for later ones",
-            )
+            ago = f"{quiet_ms / 1000:,.0f} s ago"
+            return False, f"its last report came {ago}, and is dated before their end"
         if series is None or now_ms - series[1] > self._context.gap_ms:
             return True, "the broker has not confirmed for some seconds where its log ends"
         left_ms = max(0, idle_ms - now_ms + series[0])
