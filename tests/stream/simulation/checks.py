@@ -25,11 +25,12 @@ from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.view import behind
 from ldpstream.agents.state.windows import NEVER
+from ldpstream.mechanisms.base.errors import FrameError
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.stream.simulation.closed import check_counts
 from tests.stream.simulation.evaluation import evaluate
 from tests.stream.simulation.setting import PASSED, Report
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.violation import ViolationError, demand
 
 if TYPE_CHECKING:
     from tests.stream.simulation.worker import Outcome, Reader
@@ -62,9 +63,12 @@ class Checks:
             rows = Counter(message.reports)
         else:
             spec = self.world.context.spec
-            frame = decode_frame(
-                copy.value, fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
-            )
+            try:
+                frame = decode_frame(
+                    copy.value, fingerprint=spec.fingerprint, report_bytes=spec.report_bytes
+                )
+            except FrameError as error:
+                raise ViolationError(f"(1) a copy differs: {error}") from error
             times = frame.times_ms.repeat(frame.counts).tolist()
             payload = map(bytes, frame.payload)
             rows = Counter(Report(t, r[0], r[1:]) for t, r in zip(times, payload, strict=True))
