@@ -241,7 +241,7 @@ class Partition:
         # The largest end that any owner saw: a new leader may not know the log's length yet.
         return self.work.end <= self.work.next and self._probes.last_for(idle_ms, now_ms=now_ms)
 
-    def why_awake(self, *, now_ms: int) -> tuple[bool, str]:
+    def explain_not_idle(self, *, now_ms: int) -> tuple[bool, str]:
         """Return why it is not idle, as text, and whether this is although no report counted.
 
         The text is empty if it is idle. `now_ms` is on the clock of `clock`.

@@ -78,7 +78,7 @@ class Engine:
         self._flights = InFlightFlushes(self.title, config, services, self)
         self._controls: list[Control] = []
         self._rivals = Rivals(config)
-        self._waits = WindowWaits(context)
+        self._waits = WindowWaits(self.title, context)
 
     # --- what others read ------------------------------------------------------------------------
 
@@ -108,8 +108,8 @@ class Engine:
 
     @property
     def waits(self) -> Sequence[Wait]:
-        """The partitions that open windows wait for; a stopped collection has problems instead."""
-        return () if self._problem else self._waits.found
+        """The partitions that open windows wait for; where nothing works, `problems` say why."""
+        return () if self._problem or self._services.clock.problem else self._waits.found
 
     @property
     def partial(self) -> bool:
@@ -223,7 +223,7 @@ class Engine:
                 seen=seen,
             )
             self._flights.start(held)
-        self._waits.look(
+        self._waits.update(
             self.replicas,
             {partition: held.state for partition, held in self._held.items()},
             self.owned,

@@ -6,6 +6,7 @@ the partition would be idle but for something that keeps it from that: so neithe
 on nor a replay of old reports waits for anything.
 """
 
+import logging
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
@@ -19,23 +20,34 @@ from ldpstream.agents.state.view import BehindError, reports_by_pane
 from ldpstream.agents.state.windows import NEVER
 
 _LOOK_SECONDS: Final = 1.0
+_WARN_SECONDS: Final = 300.0
 _ELSEWHERE: Final = (
     "another worker owns it, whose status says why; without one its reports are not read"
 )
+_FIRST: Final = (
+    "all partitions have closed them, but its owner, another worker, has not stored their finals"
+)
+
+log = logging.getLogger(__name__)
 
 
 class WindowWaits:
-    """Watches which partitions the oldest open window with reports waits for."""
+    """Watches which partitions the oldest open window with reports waits for.
 
-    def __init__(self, context: Context) -> None:
+    `title` is the collection's name in messages.
+    """
+
+    def __init__(self, title: str, context: Context) -> None:
+        self._title = title
         self._context = context
+        self._warned: set[int] = set()
         self._looked = -_LOOK_SECONDS
         # The window, and since when it has waited for each partition.
         self._since: dict[tuple[int, int], float] = {}
         self.found: Sequence[Wait] = ()
         """What was found at the last look."""
 
-    def look(
+    def update(
         self,
         replicas: Sequence[Replica],
         states: Mapping[int, Partition],
@@ -43,7 +55,7 @@ class WindowWaits:
         *,
         clock: Clock,
     ) -> None:
-        """Look again, about once a second; `states` are those that this worker has loaded."""
+        """Look again if a second has passed; `states` are those that this worker has loaded."""
         seconds, now_ms, steady_ms = clock.seconds(), clock.now_ms(), clock.steady_ms()
         if seconds - self._looked < _LOOK_SECONDS:
             return
@@ -64,12 +76,19 @@ class WindowWaits:
                 )
                 if reason:
                     reasons[p] = reason
+            if not open_in and 0 not in states:
+                reasons[0] = _FIRST
         self._since = {(oldest, p): self._since.get((oldest, p), seconds) for p in reasons}
         usual_seconds = (window.idle_ms or 0) / 1000
         self.found = tuple(
             Wait(p, end_ms, max(0.0, seconds - self._since[oldest, p] - usual_seconds), reason)
             for p, reason in reasons.items()
         )
+        self._warned &= reasons.keys()
+        for wait in self.found:
+            if wait.seconds >= _WARN_SECONDS and wait.partition not in self._warned:
+                self._warned.add(wait.partition)
+                log.warning("collection %s: %s", self._title, wait)
 
     def _oldest_open(self, replicas: Sequence[Replica]) -> int | None:
         """Return the oldest window with reports that is not final, None if there is none."""
@@ -92,7 +111,7 @@ def _reason(
     `passed` says that another partition has passed the window.
     """
     if state is not None:
-        blocked, reason = state.why_awake(now_ms=now_ms)
+        blocked, reason = state.explain_not_idle(now_ms=now_ms)
         return reason if passed or blocked else ""
     if owned:
         return "this worker has not loaded it yet"

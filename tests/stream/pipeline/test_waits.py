@@ -28,7 +28,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.cluster = Cluster(make_context(self.window), partitions=2, now_ms=NOW_MS)
-        self.waits = WindowWaits(self.cluster.context)
+        self.waits = WindowWaits("trips", self.cluster.context)
         self.cluster.produce(1, frame((NOW_MS, 0)))
         self.cluster.steps(2)
 
@@ -37,7 +37,7 @@ class World:
         seconds = cluster.now_ms / SECOND_MS
         clock = Times(lambda: cluster.now_ms, lambda: cluster.now_ms, lambda: seconds)
         states = {p: part for p, part in cluster.parts.items() if p in owned and loaded}
-        self.waits.look(cluster.replicas[:2], states, owned, clock=clock)
+        self.waits.update(cluster.replicas[:2], states, owned, clock=clock)
         return list(self.waits.found)
 
     def pass_by(self, seconds: int, *, probed: bool = True, reports: bool = True) -> list[Wait]:
@@ -88,6 +88,14 @@ def test_a_broker_that_confirms_nothing_is_waited_for() -> None:
     }
 
 
+def test_a_long_wait_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    world.cluster.produce(1, b"garbage")
+    world.pass_by(600)
+    (said,) = caplog.messages
+    assert said.startswith("collection trips: windows up to 2026-11-21T10:01:00Z wait for")
+
+
 def test_reports_dated_earlier_are_waited_for() -> None:
     world = World()
     world.pass_by(60)
@@ -133,3 +141,22 @@ def test_a_replay_waits_for_nothing() -> None:
         world.cluster.step()
         assert all(wait.seconds == 0 for wait in world.look())
     assert world.cluster.published
+
+
+def test_the_owner_of_partition_0_is_waited_for_once_all_have_closed() -> None:
+    world = World()
+    world.pass_by(60)
+    first = world.cluster.parts.pop(0)
+    for _ in range(60):
+        world.cluster.now_ms += SECOND_MS
+        report = frame((world.cluster.now_ms, 0))
+        world.cluster.produce(0, report)
+        first.ingest([(first.next, report)], now_ms=world.cluster.now_ms)
+    world.cluster.parts[0] = first
+    world.cluster.flush(0)
+    world.cluster.clock(1)
+    world.cluster.flush(1)
+    world.cluster.now_ms += SECOND_MS
+    (wait,) = world.look(owned=frozenset({1}))
+    assert wait.partition == 0
+    assert "has not stored their finals" in wait.reason
