@@ -102,7 +102,8 @@ class WindowTable(Table):
     idle: DurationOrOff = Field(
         default=30 * SECOND_MS,
         description=(
-            "How long a partition must have nothing unread before it no longer keeps windows open"
+            "How long a partition must have been read to its end, without a report that counts, "
+            "before it no longer keeps windows open"
         ),
     )
     future: Duration | None = Field(

@@ -34,6 +34,10 @@ class Readiness(Answer):
 
     ready: bool
     reasons: list[str] = Field(description="What is missing, one sentence each")
+    waits: list[str] = Field(
+        default_factory=list,
+        description="What windows wait for, one sentence each; a worker is ready all the same",
+    )
 
 
 class Windows(Answer):
@@ -259,6 +263,10 @@ class PartitionStatus(Answer):
     late: int
     rejected: dict[str, int] = Field(description="By reason")
     lost_offsets: int = Field(description="Deleted by the broker before they were read")
+    wait: str | None = Field(default=None, description="Why windows wait for it, if they do")
+    wait_seconds: float = Field(
+        default=0.0, description="How long they have waited, beyond `window.idle`"
+    )
 
 
 class CollectionStatus(Answer):
@@ -269,6 +277,9 @@ class CollectionStatus(Answer):
     ready: bool
     stopped: bool = Field(description="Whether it has stopped until its `problems` are fixed")
     problems: list[str] = Field(description="Why it does not work, one sentence each")
+    open_windows: int | None = Field(
+        default=None, description="Windows with reports whose final is not published; null: unknown"
+    )
     counted: int
     late: int
     rejected: int

@@ -70,7 +70,7 @@ async def readiness(request: web.Request) -> web.Response:
     answer = describe.describe_readiness(request.app[PIPELINE], _others(request))
     if not request.app[ACCESS].allows(request):
         # Probes only need the status; the reasons name collections.
-        answer = answer.model_copy(update={"reasons": []})
+        answer = answer.model_copy(update={"reasons": [], "waits": []})
     return _json(answer, status=200 if answer.ready else 503)
 
 

@@ -26,7 +26,7 @@ from ldpstream.agents.query.queries import Linear, Range
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.served.served import Described, ServedCollection, ServedPipeline
 from ldpstream.agents.served.shards import Elsewhere
-from ldpstream.agents.state.listing import WindowInfo
+from ldpstream.agents.state.listing import WindowInfo, open_windows
 from ldpstream.agents.state.records import REASONS
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -180,6 +180,7 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
         ready=served.ready,
         stopped=served.stopped,
         problems=list(served.problems),
+        open_windows=open_windows(served.context, served.replicas),
         counted=sum(one.counted for one in partitions),
         late=sum(one.late for one in partitions),
         rejected=sum(sum(one.rejected.values()) for one in partitions),
@@ -192,19 +193,32 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
 def describe_readiness(
     pipeline: ServedPipeline, others: Mapping[str, Elsewhere] = MappingProxyType({})
 ) -> Readiness:
-    """Return whether every collection can be queried, and what is missing.
+    """Return whether every collection can be queried, and what is missing or waited for.
 
+    A worker whose windows wait counts and answers: it is ready, and a restart would not help.
     Missing `others`, collections of other shards, are listed but do not make this worker unready:
     it must not be restarted because another one is down.
     """
     watch = pipeline.broker_watch
     reasons = [watch.problem] if watch.silent else []
     for name, served in pipeline.collections.items():
-        reasons += _reasons(name, served)
-        for one in served.accepted:
-            reasons += _reasons(f"{name} ({one.config.spec.fingerprint.hex()})", one)
+        for title, one in _states(name, served):
+            reasons += _reasons(title, one)
+    waits = [
+        f"{title}: {wait}"
+        for name, served in pipeline.collections.items()
+        for title, one in _states(name, served)
+        for wait in one.waits
+    ]
     missing = [other.problem for other in others.values() if not other.ready]
-    return Readiness(ready=not reasons, reasons=reasons + missing)
+    return Readiness(ready=not reasons, reasons=reasons + missing, waits=waits)
+
+
+def _states(name: str, served: ServedCollection) -> Iterator[tuple[str, ServedCollection]]:
+    """Yield a collection and the specs that it accepts, each with its name in messages."""
+    yield name, served
+    for one in served.accepted:
+        yield f"{name} ({one.config.spec.fingerprint.hex()})", one
 
 
 def _reasons(name: str, served: ServedCollection) -> list[str]:
@@ -235,6 +249,7 @@ def _partition(served: ServedCollection, replica: Replica) -> PartitionStatus:
     owned = replica.partition in served.owned
     # Only the owner follows a partition's end offset.
     end = served.end_offsets.get(replica.partition) if owned else None
+    wait = next((one for one in served.waits if one.partition == replica.partition), None)
     return PartitionStatus(
         partition=replica.partition,
         owned=owned,
@@ -251,4 +266,6 @@ def _partition(served: ServedCollection, replica: Replica) -> PartitionStatus:
             if head is not None and head.rejected.get(reason)
         },
         lost_offsets=0 if head is None else head.lost,
+        wait=None if wait is None else wait.reason,
+        wait_seconds=0.0 if wait is None else wait.seconds,
     )

@@ -10,7 +10,7 @@ from ldpstream.agents.document import Calibration, EstimateDocument
 from ldpstream.agents.metrics.queries import query_gauges
 from ldpstream.agents.served.served import ServedCollection, ServedPipeline
 from ldpstream.agents.state.encoding import decode_final
-from ldpstream.agents.state.listing import stored_finals
+from ldpstream.agents.state.listing import open_windows, stored_finals
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import NEVER, Name
 from ldpstream.mechanisms.base.times import parse_time
@@ -96,6 +96,10 @@ def _families() -> dict[str, GaugeMetricFamily]:
         ),
         "watermark_seconds": ("Event time reached, in seconds since 1970", _BY_PARTITION),
         "idle": ("1 for a partition that is idle", _BY_PARTITION),
+        "wait_seconds": (
+            "Seconds for which windows have waited for a partition, beyond window.idle",
+            _BY_PARTITION,
+        ),
         "clock_skew_seconds": (
             "How far this worker's clock is ahead of the broker's, at least; absent if unknown",
             (),
@@ -127,6 +131,10 @@ def _families() -> dict[str, GaugeMetricFamily]:
         "accepted_watermark_seconds": (
             "As ldpstream_watermark_seconds, of accepted specs",
             (*_BY_SPEC, "partition"),
+        ),
+        "accepted_open_windows": (
+            "Windows of an accepted spec with reports whose final is not published yet",
+            _BY_SPEC,
         ),
         "window_reports": ("Reports in the newest published window", ("collection",)),
         "window_end_seconds": ("End of that window, in seconds since 1970", ("collection",)),
@@ -163,12 +171,17 @@ def _add_collection(
 ) -> None:
     families["ready"].add_metric([name], float(served.ready))
     families["problems"].add_metric([name], float(len(served.problems)))
-    stopped = any(one.stopped for one in (served, *served.accepted))
+    states = (served, *served.accepted)
+    stopped = any(one.stopped for one in states)
     families["collection_stopped"].add_metric([name], float(stopped))
     window = served.config.window
     families["window_seconds"].add_metric([name], (window.size_ms + window.grace_ms) / 1000)
+    waits = dict.fromkeys(range(len(served.replicas)), 0.0)
+    for wait in (wait for one in states for wait in one.waits):
+        waits[wait.partition] = max(wait.seconds, waits[wait.partition])
     for partition, replica in enumerate(served.replicas):
         labels = [name, str(partition)]
+        families["wait_seconds"].add_metric(labels, waits[partition])
         families["owned"].add_metric(labels, float(partition in served.owned))
         if replica.head is None:
             continue
@@ -206,6 +219,9 @@ def _add_accepted(
     spec = [name, served.config.spec.fingerprint.hex()]
     families["accepted_ready"].add_metric(spec, float(served.ready))
     families["accepted_problems"].add_metric(spec, float(len(served.problems)))
+    not_published = open_windows(served.context, served.replicas)
+    if not_published is not None:
+        families["accepted_open_windows"].add_metric(spec, float(not_published))
     for partition, replica in enumerate(served.replicas):
         labels = [*spec, str(partition)]
         if replica.head is None:

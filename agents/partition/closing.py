@@ -4,10 +4,23 @@ Everything here is decided in memory and takes effect with the head. Of the othe
 their winning heads count.
 
 Rule 7. The clock is the watermark of the reports, and advances without them while the partition is
-idle, or by an order to close. It is idle when `UnbrokenProbes` have shown for a while that all of
-the source has been read. It then follows the slowest partition that is not idle. When all are idle,
-time advances from the largest watermark by the time elapsed, and never jumps to the wall clock: a
-pause in a replay of data from 2010 must not close every window up to today.
+idle, or by an order to close. Only two things keep a partition from being idle: a report that this
+state counts, and something unread. Messages that it has read and that leave its counts as they were
+(refused, late, repeated, of another spec, without a value) decide nothing about its time, however
+many come: a partition that has been read to its end is idle with them as it is without any.
+
+1. It is idle when `UnbrokenProbes` have shown for a while that all of the source has been read and
+   that nothing of it counted. It then follows the slowest partition that is not idle.
+2. When all are idle, time advances from the largest watermark by the time since a report was last
+   counted in any of them, less the idle time; nothing that ends a proof of idleness in between
+   makes it fall behind. It never jumps to the wall clock: a pause in a replay of data from 2010
+   must not close every window up to today.
+
+No window closes over a report that is still unread, but for one that came since the last probe.
+While a partition is idle, its last probe was sent at most `gap_ms` ago, and the end of the log that
+it showed has been read. So an unread report is younger than that, or was hidden by a leader that
+lagged behind. And panes close by no more than a watermark that another partition has reached, or
+than the time of the last report and what has passed since, less the idle time, which is longer.
 
 Rule 8.
 
@@ -75,6 +88,8 @@ class SeenHeads:
     slowest: tuple[tuple[int, int], ...]
     """Clock and partition of the two slowest that are not idle, or fewer if there are fewer."""
     largest: int
+    counted: int
+    """How many reports all of them have counted."""
 
     @classmethod
     def of(cls, replicas: Iterable[Replica]) -> "SeenHeads":
@@ -82,7 +97,7 @@ class SeenHeads:
         heads = tuple(replica.head for replica in replicas if replica.head is not None)
         busy = ((head.clock, p) for p, head in enumerate(heads) if not head.idle)
         largest = max((head.clock for head in heads), default=NEVER)
-        return cls(heads, tuple(nsmallest(2, busy)), largest)
+        return cls(heads, tuple(nsmallest(2, busy)), largest, sum(head.n for head in heads))
 
     def slowest_but(self, partition: int) -> int | None:
         """Return the smallest clock of the others that are not idle; None if all are idle."""
@@ -92,53 +107,56 @@ class SeenHeads:
 class UnbrokenProbes:
     """The end-of-log probes since a partition was loaded; times are ms of one monotonic clock.
 
-    A probe is the answer to a fetch sent at a known time or later that left nothing of the source
-    unread. A single one proves little: a lagging new leader may report too low an end, and the
-    answer is outdated once it arrives. So a partition is idle only after a series of probes in
-    which each was sent at most `gap_ms` after the one before, the first at least an idle time ago,
-    and the last at most `gap_ms` ago.
+    A fetch that was sent at a known time or later is a probe if no report that it brought has been
+    counted. It need not be without records: with one foreign message a second, no fetch would be.
+    Nor need it have brought all of them: the partition is not idle before the largest end that a
+    fetch has shown has been read.
 
-    Anything else breaks the series: a report of this state, a fetch that leaves something unread,
-    another read session, or an error (which leaves a gap). Deliveries of known messages, ends seen
-    earlier, and silence prove nothing.
+    A single probe proves little: a lagging new leader may report too low an end, and the answer is
+    outdated once it arrives. So a partition is idle only after a series of probes in which each was
+    sent at most `gap_ms` after the one before, the first at least an idle time ago, and the last at
+    most `gap_ms` ago.
+
+    What breaks the series is a report that is counted, another read session, or an error (which
+    leaves a gap). Deliveries of known messages, ends seen earlier, and silence prove nothing.
     """
 
     def __init__(self, gap_ms: int) -> None:
         self._gap_ms = gap_ms
-        self._series: tuple[int, int] | None = None
-        # Whether a report came since the last fetch, and when the fetch that brought one was sent.
-        self._came = False
-        self._came_ms: int | None = None
+        self.series: tuple[int, int] | None = None
+        """When the first and the last probe of the series were sent."""
+        # Whether a report was counted since the last fetch, and when the fetch that brought one was
+        # sent.
+        self._counted = False
+        self._counted_ms: int | None = None
 
-    def came(self) -> None:
-        """Restart the series: a report of this state came with the fetch that `asked` notes."""
-        self._came = True
+    def counted(self) -> None:
+        """Restart the series: a report was counted, of the fetch that `asked` tells of next."""
+        self._counted = True
         self.broken()
 
-    def asked(self, asked_ms: int | None, *, at_end: bool) -> None:
-        """Note a fetch with the time it was sent, if known, and whether it left nothing unread."""
-        if self._came:
-            self._came, self._came_ms = False, asked_ms
-        if not at_end or asked_ms is None:
-            self.broken()
-        elif self._came_ms is None or asked_ms > self._came_ms:
+    def asked(self, asked_ms: int | None) -> None:
+        """Note a fetch with the time it was sent; None if not known, or if it proves nothing."""
+        if self._counted:
+            self._counted, self._counted_ms = False, asked_ms
+        elif asked_ms is not None and (self._counted_ms is None or asked_ms > self._counted_ms):
             self.probed(asked_ms)
 
     def broken(self) -> None:
-        """Restart the series: something arrived, or may have arrived unseen."""
-        self._series = None
+        """Restart the series: something was counted, or may have arrived unseen."""
+        self.series = None
 
     def probed(self, asked_ms: int) -> None:
         """Add a probe; `asked_ms` is no later than the time at which its fetch was sent."""
-        first, last = self._series or (asked_ms, asked_ms)
+        first, last = self.series or (asked_ms, asked_ms)
         unbroken = asked_ms - last <= self._gap_ms
-        self._series = (first if unbroken else asked_ms), max(last, asked_ms)
+        self.series = (first if unbroken else asked_ms), max(last, asked_ms)
 
     def last_for(self, idle_ms: int, *, now_ms: int) -> bool:
         """Return whether the series is at least `idle_ms` long and still current."""
-        if self._series is None:
+        if self.series is None:
             return False
-        first, last = self._series
+        first, last = self.series
         return now_ms - first >= idle_ms and now_ms - last <= self._gap_ms
 
 
@@ -148,7 +166,9 @@ class IdleClock:
     def __init__(self, window: WindowSpec, partition: int) -> None:
         self._window = window
         self._partition = partition
-        self._follow: tuple[int, int] | None = None
+        # From this clock on time advances, beginning at a time, while all partitions are idle.
+        self._start, self._begin_ms = NEVER, 0
+        self._counted = -1
         self._closed_at_ms: int | None = None
 
     def advance(
@@ -162,16 +182,15 @@ class IdleClock:
     ) -> Head:
         """Return the next head with its clock advanced; the same head if nothing changed.
 
-        Call it at every step: elapsed time counts from the moment when all partitions were first
-        seen idle.
+        Call it at every step: elapsed time counts from the step that first saw the last report.
         """
         window, p = self._window, self._partition
         orders = [c.until_ms + window.grace_ms for c in controls if work.next >= c.ends.get(p, 0)]
         clock = max([work.clock, *orders])
+        elapsed = self._elapsed(clock, work, seen, now_ms)
         if idle:
-            clock = self._follow_others(clock, seen, now_ms)
-        else:
-            self._follow = None
+            slowest = seen.slowest_but(p)
+            clock = max(clock, elapsed if slowest is None else slowest)
         closed = work.closed
         if clock != self._closed_at_ms:
             self._closed_at_ms, closed = clock, max(closed, window.closed(clock))
@@ -179,19 +198,25 @@ class IdleClock:
             return work
         return replace(work, idle=idle, clock=clock, closed=closed)
 
-    def _follow_others(self, own: int, seen: SeenHeads, now_ms: int) -> int:
-        """Return the clock of an idle partition: its `own`, or what it derives from all heads."""
-        slowest = seen.slowest_but(self._partition)
-        if slowest is not None:
-            self._follow = None
-            return max(own, slowest)
+    def _elapsed(self, own: int, work: Head, seen: SeenHeads, now_ms: int) -> int:
+        """Return the time that all partitions have reached if all are idle.
+
+        Before the first watermark, time stands still.
+        """
         largest = max(own, seen.largest)
-        start, since_ms = self._follow or (NEVER, now_ms)
-        if start == NEVER or largest > start + now_ms - since_ms:
-            # From now on, follow the larger watermark. Before the first watermark, time stands
-            # still.
-            start, since_ms = self._follow = largest, now_ms
-        return NEVER if start == NEVER else start + now_ms - since_ms
+        if largest == NEVER:
+            return NEVER
+        counted = seen.counted - seen.heads[self._partition].n + work.n
+        if counted != self._counted:
+            # A report that was sent with the last one may take until a partition would be idle.
+            idle_ms = self._window.idle_ms or 0
+            self._counted, self._start, self._begin_ms = counted, largest, now_ms + idle_ms
+        elapsed = self._start + max(0, now_ms - self._begin_ms)
+        if largest <= elapsed:
+            return elapsed
+        # The owner of another partition, or an order to close, is ahead.
+        self._start, self._begin_ms = largest, max(now_ms, self._begin_ms)
+        return largest
 
 
 def store_finals(

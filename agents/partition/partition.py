@@ -81,6 +81,8 @@ class Partition:
         self._clock = IdleClock(context.window, replica.partition)
         self._format = FormatSwitch(context, replica.partition)
         self._releases = Releases(context, self._cells)
+        # The reports counted, and when it was first noticed that they are as many.
+        self._counted, self._counted_ms = -1, 0
         # The first window that has not been handed out for publishing.
         self._offered = head.published
 
@@ -157,15 +159,16 @@ class Partition:
         work = count(self._cells, work, classified)
         self._delays += Delays.of(classified, pane_ms=context.window.pane_ms)
         self._witnessed = classified.witnessed
-        # 4. Move the head in memory past these messages.
-        own = len(records) > classified.batch.passed
-        if own:
-            self._probes.came()
+        # 4. Move the head in memory past these messages. Only a report that counts says that more
+        # may come: what is refused or late could hold open windows for ever, and never fills them.
+        counted = work.n > self.work.n
+        if counted:
+            self._probes.counted()
         self.work = replace(
             work,
             next=records[-1][0] + 1,
             closed=max(work.closed, context.window.closed(work.clock)),
-            idle=work.idle and not own,
+            idle=work.idle and not counted,
         )
         self._changed, self._torn = True, torn
 
@@ -217,14 +220,14 @@ class Partition:
     def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
         """Note that a fetch covering all of the source below `offset` has been ingested.
 
-        `end` is where the source ended at that time: if equal, the fetch is an end-of-log probe.
-        `asked_ms` is when it was sent, on the clock of `clock`, or earlier; None if not known.
-        Reports of other specs do not keep a partition from being idle.
+        `end` is where the source ended at that time. `asked_ms` is when it was sent, on the clock
+        of `clock`, or earlier; None if not known.
         """
         self.pass_over(max(offset, self.work.next))
         if end > self.work.end:
             self.work = replace(self.work, end=end)
-        self._probes.asked(asked_ms, at_end=offset == end)
+        # A leader whose log ends before what has been read lags behind: it proves nothing.
+        self._probes.asked(None if end < self.work.next else asked_ms)
 
     def frames_at(self, offset: int) -> None:
         """Note at which offset to continue the frames topic; alone this is not worth a flush."""
@@ -237,6 +240,28 @@ class Partition:
     def _is_idle(self, idle_ms: int, now_ms: int) -> bool:
         # The largest end that any owner saw: a new leader may not know the log's length yet.
         return self.work.end <= self.work.next and self._probes.last_for(idle_ms, now_ms=now_ms)
+
+    def explain_not_idle(self, *, now_ms: int) -> tuple[bool, str]:
+        """Return why it is not idle, as text, and whether this is although no report counted.
+
+        The text is empty if it is idle. `now_ms` is on the clock of `clock`.
+        """
+        idle_ms = self._context.window.idle_ms
+        if self.work.idle:
+            return False, ""
+        unread, series = self.work.end - self.work.next, self._probes.series
+        quiet_ms = now_ms - self._counted_ms
+        if unread > 0:
+            return True, f"{unread:,} of its messages are unread"
+        if idle_ms is None:
+            return False, "it waits for later reports, or for `ldpstream close`: idle is off"
+        if quiet_ms < idle_ms:
+            ago = f"{quiet_ms / 1000:,.0f} s ago"
+            return False, f"its last report came {ago}, and is dated before their end"
+        if series is None or now_ms - series[1] > self._context.gap_ms:
+            return True, "the broker has not confirmed for some seconds where its log ends"
+        left_ms = max(0, idle_ms - now_ms + series[0])
+        return True, f"read to its end, it is idle in {left_ms / 1000:,.0f} s"
 
     def clock(
         self,
@@ -253,6 +278,8 @@ class Partition:
         partitions according to the group's metadata. `now_ms` is from a monotonic clock. `seen` is
         `SeenHeads.of` these replicas, for callers that compute it once for many partitions.
         """
+        if self.work.n != self._counted:
+            self._counted, self._counted_ms = self.work.n, now_ms
         replicas = replicas[:known_partitions]
         seen = seen or SeenHeads.of(replicas)
         heads = seen.heads

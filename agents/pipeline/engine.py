@@ -22,10 +22,12 @@ from ldpstream.agents.partition.orders import Control, merge_oldest, outstanding
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from ldpstream.agents.pipeline.loading import Loader, Rivals, waits_for
+from ldpstream.agents.pipeline.waits import WindowWaits
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel, Intake, OwnedPartition
 from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
+from ldpstream.agents.served.served import Wait
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
@@ -80,6 +82,7 @@ class Engine:
         self._flights = InFlightFlushes(self.title, config, services, self, self.complaints)
         self._controls: list[Control] = []
         self._rivals = Rivals(config)
+        self._waits = WindowWaits(self.title, context)
 
     # --- what others read ------------------------------------------------------------------------
 
@@ -108,6 +111,11 @@ class Engine:
         found = (services.clock.problem, services.group.problem, self._rivals.problem, *waits)
         said = (self._problem, *self._notes, *self.settings, *self.complaints.problems, *found)
         return tuple(filter(None, said))
+
+    @property
+    def waits(self) -> Sequence[Wait]:
+        """The partitions that open windows wait for; where nothing works, `problems` say why."""
+        return () if self._problem or self._services.clock.problem else self._waits.found
 
     @property
     def partial(self) -> bool:
@@ -231,6 +239,12 @@ class Engine:
                 seen=seen,
             )
             self._flights.start(held)
+        self._waits.update(
+            self.replicas,
+            {partition: held.state for partition, held in self._held.items()},
+            self.owned,
+            clock=self._services.clock,
+        )
         return self._decided > before
 
     @property

@@ -49,9 +49,9 @@ class Frames:
     heard: float = 0.0
     """When packed messages last brought, or were about to bring, something new."""
     own: float = 0.0
-    """When a report or a rejection of this state was last ingested, from either topic."""
-    decided: int = 0
-    """How many there were at that time."""
+    """When a report was last counted, from either topic."""
+    counted: int = 0
+    """How many were counted by then."""
 
 
 @dataclass
@@ -80,11 +80,9 @@ class OwnedPartition:
         return self.state.partition
 
     def note_own(self, now: float) -> None:
-        """Note whether reports or rejections of this state have been ingested by now."""
-        head, before = self.state.work, self.frames.decided
-        self.frames.decided = head.n + head.late + sum(head.rejected.values())
-        if self.frames.decided > before:
-            self.frames.own = now
+        """Note whether reports have been counted by now."""
+        if self.state.work.n > self.frames.counted:
+            self.frames.counted, self.frames.own = self.state.work.n, now
 
 
 class Owner(Protocol):

@@ -6,8 +6,8 @@ while (the packer is down, or far behind), the source itself is read like any pa
 nothing that happens to packers or to the frames topic can change a count.
 
 Only the source itself can show that a partition is idle: the end in a packed message was true when
-it was written, which may be long ago. So the source is also read while packed messages bring only
-reports of other specs.
+it was written, which may be long ago. So the source is also read while packed messages bring
+nothing that counts.
 """
 
 import logging
@@ -76,7 +76,7 @@ class PackedIntake(Intake):
         self.metrics.pack_lag(self.config.name, held.partition, None)
 
     def look(self, held: OwnedPartition) -> None:
-        """Call for waiting items; read the source if packed messages have nothing of this state."""
+        """Call for waiting items; read the source if packed messages have nothing that counts."""
         super().look(held)
         frames, now = held.frames, self.clock.seconds()
         if frames.session is not None and frames.session.waiting and frames.hole is None:

@@ -6,12 +6,34 @@ replicas of a collection's changelog can do so, too.
 
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Protocol
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
 from ldpstream.agents.stores.choice import Replicated
+from ldpstream.mechanisms.base.times import format_time
+
+
+@dataclass(frozen=True)
+class Wait:
+    """A partition that open windows wait for.
+
+    `window_end_ms`, epoch ms, is the end of the oldest of them; `seconds` is for how long they have
+    waited, beyond the idle time.
+    """
+
+    partition: int
+    window_end_ms: int
+    seconds: float
+    reason: str
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        since = f" for {self.seconds:,.0f} s longer than usual" if self.seconds >= 1 else ""
+        end = format_time(self.window_end_ms)
+        return f"windows up to {end} wait for partition {self.partition}{since}: {self.reason}"
 
 
 class Described(Protocol):
@@ -56,6 +78,10 @@ class ServedCollection(Replicated, Protocol):
     @property
     def partial(self) -> bool:
         """Whether a worker with other windows counts part of the reports."""
+
+    @property
+    def waits(self) -> Sequence[Wait]:
+        """The partitions that open windows wait for."""
 
     @property
     def problems(self) -> Sequence[str]:

@@ -9,7 +9,13 @@ from itertools import accumulate
 
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import check_between, lost_panes, panes_between, windows_with
+from ldpstream.agents.state.view import (
+    BehindError,
+    check_between,
+    lost_panes,
+    panes_between,
+    windows_with,
+)
 from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, Lost, lost
 
 
@@ -76,6 +82,16 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
             )
         )
     return found
+
+
+def open_windows(context: Context, replicas: Sequence[Replica]) -> int | None:
+    """Return how many windows with reports are not published; None while that is not known."""
+    if any(replica.head is None for replica in replicas):
+        return None
+    try:
+        return sum(one.n > 0 and not one.published for one in windows(context, replicas))
+    except BehindError:
+        return None
 
 
 def stored_finals(context: Context, replica: Replica, after: int) -> list[int]:

@@ -55,6 +55,14 @@ def show(answer: CollectionStatus, console: Console) -> None:
         console.print(f"rejected: {reasons}", markup=False)
     if answer.lost_offsets:
         console.print(f"lost: {answer.lost_offsets:,} offsets deleted before they were read")
+    if answer.open_windows is not None:
+        console.print(f"open windows: {answer.open_windows:,} with reports are not published yet")
+    for one in answer.partitions:
+        if one.wait is not None:
+            longer = f" ({one.wait_seconds:,.0f} s beyond idle)" if one.wait_seconds >= 1 else ""
+            console.print(
+                f"windows wait for partition {one.partition}{longer}: {one.wait}", markup=False
+            )
     for problem in answer.problems:
         console.print(f"problem: {problem}", markup=False)
 

@@ -15,6 +15,7 @@ from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
+from ldpstream.agents.served.served import Wait
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from ldpstream.mechanisms.wire.frame import encode_frame
@@ -65,6 +66,7 @@ class Served:
     problems: list[str] = field(default_factory=list)
     accepted: tuple["Served", ...] = ()
     partial: bool = False
+    waits: Sequence[Wait] = ()
 
     @property
     def stopped(self) -> bool:

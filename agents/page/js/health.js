@@ -94,11 +94,12 @@ const oldestOf = (behind) =>
  * @param {Status} status
  */
 export function waitText(wait, status) {
-  const { watermark } = oldestOf(wait.behind);
+  const { watermark, wait: reason } = oldestOf(wait.behind);
   const said = watermark
     ? `has reached ${clockText(watermark)} UTC, ${ageText(wait.reached - Date.parse(watermark))} behind the first`
     : "has had no report";
-  return `waits for ${whichText(wait, status)}, which ${said}.`;
+  const why = reason === null ? "" : ` (${reason})`;
+  return `waits for ${whichText(wait, status)}, which ${said}${why}.`;
 }
 
 /**

@@ -150,7 +150,7 @@
  * @property {boolean} ready
  */
 
-/** @typedef {{partition: number, owned: boolean, lag: number | null, watermark: string | null, idle: boolean, counted: number, late: number, rejected: Record<string, number>}} PartitionStatus */
+/** @typedef {{partition: number, owned: boolean, lag: number | null, watermark: string | null, idle: boolean, counted: number, late: number, rejected: Record<string, number>, wait: string | null}} PartitionStatus */
 /** @typedef {{counted: number, late: number, rejected: number, lost_offsets: number, problems: string[], stopped: boolean, ready: boolean, partitions: PartitionStatus[]}} Status */
 /** @typedef {{window: Span, n: number, late: number, final: boolean, published: boolean}} WindowState */
 

@@ -5,15 +5,19 @@ one fetch of a partition is in flight at a time, so the two differ by one gap at
 no gaps: the simulation does not notice its absence within 1,500 runs, so `test_probes` tests it.
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from ldpstream.agents.partition.arrival import UNDATED
-from ldpstream.agents.partition.closing import UnbrokenProbes
+from ldpstream.agents.partition.closing import IdleClock, UnbrokenProbes
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session
+from ldpstream.agents.state.packed import Record
 from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWorld, Part
 from tests.stream.simulation.patched import with_partition, with_worker
+from tests.stream.simulation.setting import PASSED
 from tests.stream.simulation.world import World
 
 
@@ -125,6 +129,49 @@ class EndForgotten(Part):
         return self._probes.last_for(idle_ms, now_ms=now_ms)
 
 
+class AnythingCounts(Part):
+    """A message that this state refuses or finds late keeps the partition from being idle."""
+
+    def ingest(self, records: Sequence[Record], **given: Any) -> None:
+        before = len(self.outcomes)
+        super().ingest(records, **given)
+        if any(outcome != PASSED for _, _, outcome in self.outcomes[before:]):
+            self._probes.counted()
+            self.work = replace(self.work, idle=False)
+
+
+class ForeignCount(Part):
+    """Any message keeps the partition from being idle, also one of an accepted spec."""
+
+    def ingest(self, records: Sequence[Record], **given: Any) -> None:
+        super().ingest(records, **given)
+        if records:
+            self._probes.counted()
+            self.work = replace(self.work, idle=False)
+
+
+class EmptyProbes(Part):
+    """Only a fetch without records is a probe."""
+
+    def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
+        brought, self.reached = offset > getattr(self, "reached", -1), offset
+        super().read_to(offset, end=end, asked_ms=None if brought else asked_ms)
+
+
+class IdleTimePasses(Part):
+    """Where all partitions are idle, the idle time itself has passed as well."""
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._clock = IdleClock(replace(self._context.window, idle_ms=0), self.partition)
+
+
+class CountedProves(UnbrokenProbes):
+    """A report that counts does not break a series."""
+
+    def counted(self) -> None: ...
+
+
 class OwnCommits(IntakeWorker):
     """Commits after its own flushes alone."""
 
@@ -161,4 +208,9 @@ INTAKE_MUTANTS: dict[str, type[World]] = {
     "idle: an old series": with_probes(Old),
     "idle: nothing breaks a series": with_probes(NothingBreaks),
     "idle: ends forgotten": with_part(EndForgotten),
+    "idle: not with refused messages": with_part(AnythingCounts),
+    "idle: not with messages of other specs": with_part(ForeignCount),
+    "idle: only by fetches without records": with_part(EmptyProbes),
+    "idle: the idle time passes": with_part(IdleTimePasses),
+    "idle: also with reports that count": with_probes(CountedProves),
 }

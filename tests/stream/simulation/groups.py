@@ -80,6 +80,8 @@ class FormatWorker(GroupWorker):
 
 class TwoFormats(TwoGroups):
     worker_class = FormatWorker
+    # Where each message lets another group win, no owner lasts for as long as the idle time.
+    endless = False
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         self.held_back = False

@@ -7,9 +7,11 @@ its log ends. This puts idleness at risk, so there are two more invariants:
 10. No partition is idle while a record is unread that is older than a probe may be and a new leader
    may lag together; where a leader lags for longer, this holds for records up to the end that a
    winning head has stored.
-11. No partition is idle if a report came within the idle time, less the gap between probes.
+11. No partition is idle if a report that counts came within the idle time, less the gap between
+   probes.
 """
 
+import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -62,6 +64,7 @@ class Part(Watched):
     def prepare(self) -> None:
         super().prepare()
         self.came = []
+        self.counted_at: int | None = None
 
     def ingest(
         self,
@@ -73,6 +76,8 @@ class Part(Watched):
         before = len(self.outcomes)
         super().ingest(records, now_ms=now_ms, arrived=arrived)
         self.came.append(self.outcomes[before:])
+        counted = [o for o, _, outcome in self.outcomes[before:] if outcome == "counted"]
+        self.counted_at = max(counted, default=self.counted_at)
 
     def check(self) -> None:
         """Check the outcomes since the last time against arrivals."""
@@ -196,7 +201,7 @@ class IntakeWorker(Worker):
         if held.part.work.idle and all(
             replica.head is not None for replica in self.replicas[: self.known]
         ):
-            self.world.check_idle(p, held.part)
+            self.world.check_idle(p, cast("Part", held.part))
 
     def probe(self, p: int, held: SimulatedHeld) -> None:
         """Do nothing: the intake probes."""
@@ -234,6 +239,13 @@ class IntakeWorld(World):
 
     def do_produce(self) -> None:
         super().do_produce()
+        self.arrive()
+
+    def uncounted(self, p: int, rng: random.Random) -> None:
+        super().uncounted(p, rng)
+        self.arrive()
+
+    def arrive(self) -> None:
         for p, source in enumerate(self.source):
             self.arrived[p] += [self.now_ms] * (len(source) - len(self.arrived[p]))
 
@@ -263,7 +275,7 @@ class IntakeWorld(World):
         lane.items[:] = ([], lane.items[1:], lane.items[:1] + lane.items)[kind]
         self.say("spill", kind)
 
-    def check_idle(self, p: int, part: Partition) -> None:
+    def check_idle(self, p: int, part: Part) -> None:
         self.idle += 1
         long = self.until[p] > self.elected[p] + LAG_MS
         long = long and self.now_ms <= self.until[p] + GAP_MS
@@ -271,7 +283,8 @@ class IntakeWorld(World):
         oldest_ms = self.now_ms - GAP_MS - LAG_MS
         late = [o for o in range(part.next, there) if self.arrived[p][o] < oldest_ms]
         demand(not late, f"(10) idle at {self.now_ms} and next {part.next}, unread: {late}")
-        came_ms = self.arrived[p][part.next - 1] if part.next else -(1 << 62)
+        counted_at = part.counted_at
+        came_ms = -(1 << 62) if counted_at is None else self.arrived[p][counted_at]
         quiet_ms = (self.context.window.idle_ms or 0) - GAP_MS
         demand(self.now_ms - came_ms >= quiet_ms, f"(11) idle at {self.now_ms}, came at {came_ms}")
 

@@ -16,6 +16,8 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 SYMBOLS = 2
 FOREIGN = bytes(8)
+PASSED = "passed"
+"""The outcome of a message that is left to the state of an accepted spec."""
 WINDOWS = (
     WindowSpec(size_ms=8, hop_ms=4, grace_ms=1, idle_ms=3, future_ms=1, retention_ms=6),
     WindowSpec(size_ms=4, hop_ms=4, grace_ms=0, idle_ms=3, future_ms=0, retention_ms=5),
@@ -33,7 +35,7 @@ class Report(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A message of the source; anything but a frame of our spec counts as one report, None."""
+    """A message of the source; anything but a frame of our spec is one report, None."""
 
     value: bytes | None
     reports: tuple[Report | None, ...]
@@ -49,14 +51,19 @@ class Setting:
 
 
 @cache
-def small_spec() -> CollectionSpec:
+def small_spec(name: str = "simulated") -> CollectionSpec:
     mapping = {
         "mechanism": "binary",
         "epsilon": [1.0, 1.0],
         "domain": {"size": SYMBOLS},
         "precision": "1ms",
     }
-    return CollectionSpec.from_mapping("simulated", mapping, base=Path())
+    return CollectionSpec.from_mapping(name, mapping, base=Path())
+
+
+def accepted_spec() -> CollectionSpec:
+    """Return a spec whose messages another state counts."""
+    return small_spec("accepted")
 
 
 def write_final(totals: WindowTotals) -> bytes:
@@ -73,6 +80,7 @@ def _context(window: int, finals_a_step: int) -> Context:
         window=WINDOWS[window],
         make_final=write_final,
         chunk=1,
+        accept=(accepted_spec(),),
         finals_a_step=finals_a_step,
     )
 
@@ -105,6 +113,26 @@ def make_message(rng: random.Random, now_ms: int) -> Message:
         small_spec().fingerprint, times_ms, _payload([report.symbol for report in reports])
     )
     return Message(value, tuple(reports))
+
+
+def make_uncounted(rng: random.Random, now_ms: int, *, wall_ms: int) -> Message:
+    """Return a message of which nothing counts, whatever state it finds."""
+    fingerprint, time_ms, symbol = rng.choice(
+        [
+            (accepted_spec().fingerprint, now_ms, 1),
+            (accepted_spec().fingerprint, now_ms, 1),
+            (FOREIGN, now_ms, 1),
+            (small_spec().fingerprint, now_ms, 7),
+            (small_spec().fingerprint, wall_ms + 1_000, 0),
+            (small_spec().fingerprint, -1 << 62, 0),
+            (None, now_ms, 0),
+        ]
+    )
+    if fingerprint is None:
+        return Message(rng.choice([None, b"", b"no frame"]), (None,))
+    own = fingerprint == small_spec().fingerprint
+    value = encode_frame(fingerprint, np.array([time_ms]), _payload([symbol]))
+    return Message(value, (Report(time_ms, symbol) if own else None,))
 
 
 def _payload(symbols: list[int]) -> np.ndarray:

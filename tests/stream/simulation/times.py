@@ -1,7 +1,7 @@
 """Event time and arrival time: who dates records, and the guarantee to honest reports.
 
-9. While nothing but reports has moved a partition's clock, no report is late that arrived within
-   the grace of its event time, whatever the dates of others.
+9. While nothing but reports, and time where all partitions are idle, has moved a partition's clock,
+   no report is late that arrived within the grace of its event time, whatever the dates of others.
 
 Brokers date records in half of the worlds, and senders in a quarter; in the rest senders lie, and
 nothing is guaranteed.

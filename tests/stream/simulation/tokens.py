@@ -28,6 +28,7 @@ from tests.stream.simulation.setting import (
     Message,
     Report,
     Setting,
+    accepted_spec,
     make_message,
     make_setting,
     write_final,
@@ -60,6 +61,7 @@ def token_context(window: int, partitions: int) -> Context:
         window=WINDOWS[window],
         make_final=write_final,
         chunk=1,
+        accept=(accepted_spec(),),
         token_chunk=2,
         tokens=(1 << 25, 6)[window],
     )
@@ -116,6 +118,10 @@ class TokenWorld(World):
 
     def do_grow(self) -> None:
         pass
+
+    def make_uncounted(self, rng: random.Random) -> Message:
+        # Reports without tokens belong to another spec.
+        return Message(super().make_uncounted(rng).value, (None,))
 
     def do_produce(self) -> None:
         rng, spec = self.rng, self.context.spec

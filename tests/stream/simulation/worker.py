@@ -18,6 +18,7 @@ from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import Name
 from tests.stream.simulation.evaluation import Store, add
+from tests.stream.simulation.setting import PASSED
 from tests.stream.simulation.violation import demand
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Watched(Partition):
 
     outcomes: list[Outcome]
     moved: int
-    """How far anything but reports has moved the partition's clock."""
+    """How far other partitions or orders have moved the partition's clock."""
 
     def prepare(self) -> None:
         """Set up what tests add, after loading."""
@@ -63,7 +64,10 @@ def outcomes_of(
                 why = "range" if classified.why is None else OUTCOMES[classified.why[row]]
             outcomes.append((records[place][0], index, why))
             row += 1
-    return outcomes
+    decided = {offset for offset, _, _ in outcomes}
+    passed = [(offset, 0, PASSED) for offset, _ in records if offset not in decided]
+    demand(len(passed) == batch.passed, "(1) a message without an outcome")
+    return outcomes + passed
 
 
 class Reader:
@@ -207,8 +211,14 @@ class Worker:
                 known_partitions=self.known,
                 now_ms=self.steady_ms,
             )
-            if held.part.work.clock > before:
+            if held.part.work.clock > before and not self.all_idle(held.part):
                 held.part.moved = max(held.part.moved, held.part.work.clock)
+
+    def all_idle(self, part: Watched) -> bool:
+        """Return whether nothing but time and reports can have moved a partition's clock."""
+        heads = [replica.head for replica in self.replicas[: self.known]]
+        idle = (head.idle for p, head in enumerate(heads) if p != part.partition)
+        return part.work.idle and all(idle) and not self.world.controls
 
     def probe(self, p: int, held: OwnedPartition) -> None:
         """Probe the end of the source, as if at every moment."""

@@ -2,8 +2,9 @@
 
 A schedule of random steps drives them. The group moves partitions at any moment; a worker that
 loses one flushes first, crashes, or is paused, and wakes believing that it is the owner until its
-next call to the group. Workers' clocks differ, and partitions are added. For what brokers may do
-see `brokers`.
+next call to the group. Workers' clocks differ, and partitions are added. In two runs of five,
+messages that do not count (refused, or of an accepted spec) come more often than others, and go on
+once faults stop. For what brokers may do see `brokers`.
 """
 
 import random
@@ -17,7 +18,13 @@ from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.brokers import MOST, Brokers
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.closed import check_answers
-from tests.stream.simulation.setting import Setting, make_message, make_setting
+from tests.stream.simulation.setting import (
+    Message,
+    Setting,
+    make_message,
+    make_setting,
+    make_uncounted,
+)
 from tests.stream.simulation.times import DATED, Times
 from tests.stream.simulation.worker import Reader, Worker
 
@@ -73,6 +80,8 @@ class World(Brokers):
     replica_class: type[Replica] = Replica
     checks_class: type[Checks] = Checks
     shadow = True
+    endless = True
+    """Whether messages that do not count go on until all is final."""
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         super().__init__(kafka=kafka)
@@ -85,6 +94,7 @@ class World(Brokers):
         self.checks = self.checks_class(self)
         self.times = Times(self, DATED[seed // 4 % len(DATED)])
         self.fetch_errors = 0.1
+        self.trickle = seed % 10 in (0, 1, 4, 9)
         # Every run has its own mix, in which rare steps may be frequent.
         self.weights = {
             name: weight * rng.choice([0.2, 1, 1, 3 if weight > 1 else 12])
@@ -123,6 +133,9 @@ class World(Brokers):
     def step(self, number: int) -> None:
         rng = self.rng = random.Random(number)
         kind = rng.choices(list(self.weights), list(self.weights.values()))[0]
+        if self.trickle and kind in ("produce", "tick"):
+            other = random.Random(~number)
+            self.uncounted(other.randrange(self.partitions), other)
         getattr(self, "do_" + kind)()
         self.times.note()
 
@@ -156,6 +169,15 @@ class World(Brokers):
         rng, p = self.rng, self.any_partition()
         self.source[p].append(make_message(rng, self.now_ms))
         self.say("produce", p, self.source[p][-1])
+
+    def uncounted(self, p: int, rng: random.Random) -> None:
+        """Produce a message that does not count."""
+        self.source[p].append(self.make_uncounted(rng))
+        self.say("produce", p, self.source[p][-1])
+        self.times.note()
+
+    def make_uncounted(self, rng: random.Random) -> Message:
+        return make_uncounted(rng, self.now_ms, wall_ms=self.wall_ms)
 
     def do_tick(self) -> None:
         self.now_ms += 1
@@ -222,7 +244,7 @@ class World(Brokers):
         # A round takes 1 ms. A partition that nobody has read yet starts at the run's first
         # message, or 40 ms before it where senders lie about dates.
         elapsed_ms = self.now_ms - self.setting.start_ms
-        least = rounds = 120 + elapsed_ms + sum(map(len, self.source))
+        least = rounds = 120 + elapsed_ms + (1 + self.trickle) * sum(map(len, self.source))
         self.say("faults stop; rounds of everything until all is final")
         self.fetch_errors, said = 0, list(self.trace)
         if self.context.window.idle_ms is None:
@@ -232,6 +254,9 @@ class World(Brokers):
             worker.poll(0)
         while rounds and (rounds > least - 10 or not self.checks.done()):
             rounds, self.now_ms = rounds - 1, self.now_ms + 1
+            if self.trickle and self.endless and rounds % 2 and not self.checks.all_final():
+                for p in range(self.partitions):
+                    self.uncounted(p, random.Random(rounds * self.partitions + p))
             self.round(list(self.workers.values()))
         self.trace = said
         self.checks.finish()

@@ -13,7 +13,7 @@ SEEDS = {
     "13 gathered while open": 3,
     "13 named one head later": 2,
     "13 gathered again": 6,
-    "13 handed over before the head has won": 4,
+    "13 handed over before the head has won": 18,
     "13 late reports handed over": 3,
     "13 own counts added": 2,
     "13 answered from behind": 185,

@@ -13,7 +13,7 @@ SEEDS = {
     "2 last head wins": 12,
     "3 no lineage": 9,
     "3 lineage of one epoch": 3,
-    "4 head without acknowledgements": 31,
+    "4 head without acknowledgements": 37,
     "4 head without the copies' acknowledgements": 35,
     "4 failures ignored": 34,
     "4 no reading back": 15,

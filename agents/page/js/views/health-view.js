@@ -59,6 +59,10 @@ async function update(shown) {
 function sumText({ collection, windows, status }, wait) {
   if (status.problems.length) return `${problemWord(status)}: ${status.problems.join(" ")}`;
   if (wait) return `No window can close: ${collection.name} ${waitText(wait, status)}`;
+  const held = status.partitions.find((one) => one.wait !== null);
+  if (held) {
+    return `No window can close: ${collection.name} waits for partition ${held.partition}: ${held.wait}.`;
+  }
   const next = nextOf(collection, windows);
   if (!next) return "All windows are final.";
   const close = `The next window, ${spanText(next.window)}, becomes final`;
@@ -129,8 +133,9 @@ function drawRelease({ collection }, wait) {
   element("release").hidden = !wait;
   if (!wait) return;
   const { idle_ms } = collection.window;
-  const said = wait.behind.map(({ partition, lag }) => {
+  const said = wait.behind.map(({ partition, lag, wait: reason }) => {
     const asked = `A report of ${momentText(wait.due)} UTC or later in partition ${partition}.`;
+    if (reason !== null) return `${asked} Now ${reason}.`;
     if (lag === null) return `${asked} Only its worker knows what is left to read.`;
     return lag
       ? `${asked} ${countText(lag)} messages are left to read there.`
@@ -139,7 +144,7 @@ function drawRelease({ collection }, wait) {
   said.push(
     idle_ms === null
       ? "Waiting does not help: idle is off, so a silent partition holds windows open for ever."
-      : `Waiting: after ${durationText(idle_ms)} without a message a partition is idle, and follows the others.`,
+      : `Waiting: after ${durationText(idle_ms)} without a report that counts a partition is idle, and follows the others.`,
   );
   element("releases").replaceChildren(...said.map((one) => make("li", {}, one)));
   say(element("by-hand"), `ldpstream close ${collection.name} --until ${wait.window.end}`);
