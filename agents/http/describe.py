@@ -1,6 +1,6 @@
 """Collections of a running pipeline, as answers of the HTTP API."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
