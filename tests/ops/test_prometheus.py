@@ -17,6 +17,7 @@ from tests.brokers import broker
 from tests.lab import Lab
 from tests.ops.monitoring import Prometheus, prometheus, skip_without_prometheus
 from tests.ops.queries import board_expressions, recorded
+from tests.pages import shown_alone
 from tests.processes import PATIENCE_SECONDS, eventually
 
 pytestmark = pytest.mark.broker
@@ -53,6 +54,17 @@ partitions = 2
 minimum = 1
 window = { size = "1s", idle = "off" }
 """
+FARES = """
+[collection.fares]
+mechanism = "tree"
+epsilon = 4.0
+domain = { size = 8 }
+topic = "fares-TOPIC"
+partitions = 1
+minimum = 1
+window = { size = "5s", grace = "0s", idle = "300ms" }
+publish = { quantiles = [0.5] }
+"""
 
 
 async def send(lab: Lab, stop: asyncio.Event) -> None:
@@ -64,6 +76,7 @@ async def send(lab: Lab, stop: asyncio.Event) -> None:
     Nine in ten are ill where the prior says one: far more than 2,000 reports could hide by chance.
     """
     trips, ill = lab.config.collections["trips"], lab.config.collections["ill"]
+    fares = lab.config.collections["fares"]
     doors, calm = lab.config.collections["doors"], lab.config.collections["calm"]
     rng = np.random.default_rng(3)
     async with lab.producer() as producer:
@@ -83,6 +96,8 @@ async def send(lab: Lab, stop: asyncio.Event) -> None:
             for value in (good, old, late, *[b"junk"] * 9):
                 await producer.send(trips.topics.source, value, partition=0)
             await producer.send_and_wait(ill.topics.source, sick, partition=0)
+            ride = fares.spec.frame(rng.integers(3, 6, 50), times_ms=np.full(50, now_ms))
+            await producer.send(fares.topics.source, ride, partition=0)
             await asyncio.sleep(0.1)
 
 
@@ -127,6 +142,7 @@ async def test_alerts_fire_and_dashboards_answer(tmp_path: Path):
         text += ILL.replace("TOPIC", f"ill-{lab.collection.topics.source}")
         for name in ("doors", "calm"):
             text += DOORS.replace("NAME", name).replace("TOPIC", lab.collection.topics.source)
+        text += FARES.replace("TOPIC", lab.collection.topics.source)
         lab.file.write_text(text)
         lab.reload()
         with lab.worker() as worker:
@@ -137,6 +153,13 @@ async def test_alerts_fire_and_dashboards_answer(tmp_path: Path):
                 with prometheus(tmp_path, targets=targets, token=token, holds=HURRY) as server:
                     await eventually(lambda: server.alerts() == EXPECTED)
                     await check_answers(server)
+                    asked = shown_alone("docs/consume.md", "In Prometheus").code.replace(
+                        "3600", "5"
+                    )
+                    # Of the five seconds that have just ended, once they are final.
+                    await eventually(lambda: bool(server.query(asked)))
+                    (median,) = server.query(asked) or [{"value": (0, "4")}]
+                    assert 3.0 <= float(median["value"][1]) <= 5.0
                     stop.set()
                     await sending
                     await eventually(lambda: scraped(server) == counted(worker.url) > 0)
