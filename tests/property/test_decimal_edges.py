@@ -82,8 +82,8 @@ def test_digits_beyond_a_double_decide_where_they_were_written():
             domain.parse_columns([["0.5"], [outside]])
         with pytest.raises(ValueOutsideDomainError):
             domain.index([Decimal(outside)])
-    # Nothing is expanded that a short text stands for.
-    assert domain.parse_columns([["1e-400000000"]]).tolist() == [0]
+    # What is rounded to 0 stands for 0.
+    assert domain.parse_columns([["0.0000000000001e-400"], ["-1e-400"]]).tolist() == [0, 0]
 
 
 def test_large_integers_are_compared_with_all_their_digits():
