@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Integers
-from ldpstream.mechanisms.base.times import moment_ms, parse_time, read_times
+from ldpstream.mechanisms.base.times import parse_time, read_times, time_of
 from ldpstream.mechanisms.domains.attributes import Attributes, Columns
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.labels import Labels as NamedValues
@@ -106,7 +106,7 @@ def _time_ms(one: object) -> int:
     if isinstance(one, datetime):
         if one.tzinfo is None:
             raise ValueError("a datetime with a zone")
-        return moment_ms(one)
+        return time_of(one)
     if isinstance(one, int | np.integer) and not isinstance(one, bool):
         return int(one)
     return parse_time(str(one))

@@ -193,20 +193,23 @@ def make_range(name: str, pairs: Sequence[Any], domain: Domain) -> Range:
 
 
 def _ends(low: float, high: float, domain: Domain, axis: int) -> tuple[int, int]:
-    asked = f"got {number_text(low)}..{number_text(high)}"
     if low > high:
-        raise QueryError("range", f"low <= high, {asked}")
+        raise _refusal("low <= high", low, high)
     if isinstance(domain, Interval):
         first, end = (_edge(edge, domain.axes[axis]) for edge in (low, high))
         if first == end:
-            raise QueryError("range", f"at least one bin, {asked}")
+            raise _refusal("at least one bin", low, high)
         return first, end - 1
     if isinstance(domain, RoundedInterval):
         return _edge(low, domain.axes[axis]), _edge(high, domain.axes[axis])
     last = domain.shape[axis] - 1
     if not (low >= 0 and high <= last and float(low).is_integer() and float(high).is_integer()):
-        raise QueryError("range", f"whole numbers in 0..{last}, {asked}")
+        raise _refusal(f"whole numbers in 0..{last}", low, high)
     return int(low), int(high)
+
+
+def _refusal(expected: str, low: float, high: float) -> QueryError:
+    return QueryError("range", f"{expected}, got {number_text(low)}..{number_text(high)}")
 
 
 def _edge(number: float, axis: Axis) -> int:

@@ -77,7 +77,7 @@ def parse_time(text: str) -> int:
             moment = datetime.fromisoformat(text.upper().replace(" ", "T"))
         except ValueError as error:
             raise ValueError(expected) from error
-        time_ms = moment_ms(moment)
+        time_ms = time_of(moment)
     else:
         raise ValueError(expected)
     if not EARLIEST_MS <= time_ms <= LATEST_MS:
@@ -85,11 +85,8 @@ def parse_time(text: str) -> int:
     return time_ms
 
 
-def moment_ms(moment: datetime) -> int:
-    """Return a datetime with a zone as epoch milliseconds, rounded toward the past.
-
-    `timestamp()` is a double, which falls a millisecond short of some times.
-    """
+def time_of(moment: datetime) -> int:
+    """Return a datetime with a zone as epoch milliseconds, rounded toward the past."""
     return (moment - _EPOCH) // _MILLISECOND
 
 

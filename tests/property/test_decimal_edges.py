@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.queries import parse_range
 from ldpstream.mechanisms import CollectionSpec, Domain, Interval, ValueOutsideDomainError
 from ldpstream.mechanisms.domains.axis import Axis, Numbers, decimal_of, shortest_doubles
 from ldpstream.mechanisms.domains.fitting import nearest
@@ -80,8 +82,8 @@ def test_digits_beyond_a_double_decide_where_they_were_written():
             domain.parse_columns([["0.5"], [outside]])
         with pytest.raises(ValueOutsideDomainError):
             domain.index([Decimal(outside)])
-    # Nothing is expanded that a short text stands for.
-    assert domain.parse_columns([["1e-400000000"]]).tolist() == [0]
+    # What is rounded to 0 stands for 0.
+    assert domain.parse_columns([["0.0000000000001e-400"], ["-1e-400"]]).tolist() == [0, 0]
 
 
 def test_large_integers_are_compared_with_all_their_digits():
@@ -204,3 +206,16 @@ def test_what_is_promised_goes_by_exact_widths():
     }
     spec = CollectionSpec.from_mapping("t", table, base=Path())
     assert "bins of width 0.1:" in spec.mechanism.policy.describe()["guarantee"]
+
+
+def test_ranges_lie_between_decimal_edges():
+    tenths = Interval(((0.0, 1.0),), (10,))
+    assert parse_range("0.3..0.7", tenths).bounds == ((3, 6),)
+    assert parse_range("0.33333333333..0.6666666666", Interval(((0.0, 1.0),), (3,))).bounds == (
+        (1, 1),
+    )
+    hours = Interval(((1_700_000_000.0, 1_700_086_400.0),), (24,))
+    with pytest.raises(QueryError) as caught:
+        parse_range("1700000000.5..1700003600", hours)
+    expected = "edges of bins, got 1700000000.5; the nearest edge is 1700000000"
+    assert expected in str(caught.value)
