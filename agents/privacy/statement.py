@@ -140,7 +140,7 @@ def minimum_sentence(minimum: int, minimum_block: int | None, *, attributes: boo
     if minimum_block is not None and minimum_block > 1:
         return (
             f"{promise} Nor is any about fewer than {minimum_block:,} reports in a disclosed "
-            "block: smaller blocks are merged. Documents say which."
+            "block: smaller blocks are merged. Documents say which. Open windows are never shown."
         )
     off = "" if minimum_block is None else " minimum_block, which would merge small blocks, is off."
     return (

@@ -286,8 +286,12 @@ def reports_about(
     found = reports_by_pane(replicas, first, end)
     if context.attributes == 1:
         return {pane: (n,) for pane, n in found.items()}
-    pane_ms, counts = context.window.pane_ms, context.spec.mechanism.counts
-    chunks = {p: snapshot(context, replicas, p * pane_ms, (p + 1) * pane_ms).chunks for p in found}
+    own, counts = check_between(replicas, first, end), context.spec.mechanism.counts
+    # Of gathered panes partition 0 has everything.
+    chunks = {
+        pane: [c for one in replicas[: 1 if pane < own else None] for c in one.chunks(pane)]
+        for pane in found
+    }
     return {pane: counts(_statistic(context, some)) for pane, some in chunks.items()}
 
 
