@@ -113,7 +113,7 @@ class Old(UnbrokenProbes):
     """A series of long ago is as good as a fresh one."""
 
     def last_for(self, idle_ms: int, *, now_ms: int) -> bool:
-        return self._series is not None and now_ms - self._series[0] >= idle_ms
+        return self.series is not None and now_ms - self.series[0] >= idle_ms
 
 
 class NothingBreaks(UnbrokenProbes):

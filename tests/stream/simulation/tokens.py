@@ -119,10 +119,6 @@ class TokenWorld(World):
     def do_grow(self) -> None:
         pass
 
-    def make_uncounted(self, rng: random.Random) -> Message:
-        # Reports without tokens belong to another spec.
-        return Message(super().make_uncounted(rng).value, (None,))
-
     def do_produce(self) -> None:
         rng, spec = self.rng, self.context.spec
         if rng.random() < 0.05:

@@ -24,6 +24,7 @@ from tests.stream.simulation.setting import (
     make_message,
     make_setting,
     make_uncounted,
+    small_spec,
 )
 from tests.stream.simulation.times import DATED, Times
 from tests.stream.simulation.worker import Reader, Worker
@@ -177,7 +178,9 @@ class World(Brokers):
         self.times.note()
 
     def make_uncounted(self, rng: random.Random) -> Message:
-        return make_uncounted(rng, self.now_ms, wall_ms=self.wall_ms)
+        made = make_uncounted(rng, self.now_ms, wall_ms=self.wall_ms)
+        # To a collection with another spec all of them are foreign.
+        return made if self.context.spec is small_spec() else Message(made.value, (None,))
 
     def do_tick(self) -> None:
         self.now_ms += 1
