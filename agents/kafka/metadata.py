@@ -7,7 +7,7 @@ their topics have no id.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from os import SEEK_CUR
@@ -50,8 +50,6 @@ class TopicState:
     """The number of partitions, which are numbered from 0."""
     id: UUID | None
     """New whenever a topic with this name is created; None if the broker has no ids."""
-    replicas: int = 0
-    """How many replicas its first partition has."""
     leaderless: int = 0
     """How many of the partitions have no leader, so that nobody can read or write them."""
     permitted: frozenset[str] | None = None
@@ -77,7 +75,6 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
         identity = topic.get("id") or _NO_ID
         found[topic["topic"]] = TopicState(
             partitions=len(topic["partitions"] or ()),
-            replicas=_count_replicas(topic["partitions"]) if topic["partitions"] else 0,
             leaderless=sum(_has_no_leader(one) for one in topic["partitions"] or ()),
             id=None if identity == _NO_ID else identity,
             permitted=_permitted(topic.get("authorized_operations", _NOT_TOLD)),
@@ -101,13 +98,6 @@ async def why_unread(client: AIOKafkaAdminClient, topics: Iterable[str]) -> str:
             "brokers running?"
         )
     return f"the broker answers, but sends nothing of {', '.join(names)}"
-
-
-def _count_replicas(partitions: Sequence[bytes | Mapping[str, Any]]) -> int:
-    first = partitions[0]
-    if isinstance(first, bytes):
-        return UnsignedVarInt32.decode(BytesIO(first[_FIXED_BYTES:])) - 1
-    return len(first["replicas"])
 
 
 def _has_no_leader(partition: bytes | Mapping[str, Any]) -> bool:

@@ -1,6 +1,6 @@
 """Check the settings of existing topics."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -8,7 +8,6 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.metadata import TopicState
 
 _COMPACTED: Final = {
     "source": "which loses all reports with the same key but the newest, unseen",
@@ -22,8 +21,7 @@ _WRITTEN: Final = frozenset({"late", "rejected", "estimates", "changelog"})
 """The topics that a worker writes, by field of `Topics`."""
 _FIELDS: Final = sorted({*_COMPACTED, *_WRITTEN})
 _SIZE: Final = "max.message.bytes"
-_IN_SYNC: Final = "min.insync.replicas"
-_LOOKED_AT: Final = ("cleanup.policy", _SIZE, _IN_SYNC)
+_LOOKED_AT: Final = ("cleanup.policy", _SIZE)
 _RECORD_BYTES: Final = 72 << 10
 """The largest single record but a final document: a copy of a message, with its headers."""
 _BROKER_TIMES: Final = ("message.timestamp.type", "LogAppendTime")
@@ -43,7 +41,7 @@ async def uncompacted(client: AIOKafkaAdminClient, changelogs: Sequence[str]) ->
 async def wrong_settings(
     client: AIOKafkaAdminClient,
     collection: CollectionConfig,
-    existing: Mapping[str, TopicState],
+    existing: Container[str],
     *,
     batch_bytes: int,
 ) -> list[str]:
@@ -61,12 +59,6 @@ async def wrong_settings(
         if field in _COMPACTED and "compact" in policy:
             problems.append(
                 f"topic {topic} has cleanup.policy={policy}, {_COMPACTED[field]}: set it to delete"
-            )
-        asked = _number(settings.get(_IN_SYNC, ""), 0)
-        if 0 < existing[topic].replicas < asked:
-            problems.append(
-                f"topic {topic} has {_IN_SYNC}={asked}, but {existing[topic].replicas} of each "
-                "record, so that nobody can write to it: lower it"
             )
         most = _number(settings.get(_SIZE, ""), needed)
         if field in _WRITTEN and most < needed:

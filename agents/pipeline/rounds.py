@@ -15,7 +15,6 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import describe_refused_member
 from ldpstream.agents.kafka.topic_settings import wrong_settings
@@ -112,8 +111,8 @@ async def keep_checking_settings(
     """Look now and then for settings of topics that lose or stop something, until cancelled."""
     while True:
         for engine in engines:
-            with contained(engine.fail), suppress(KafkaError):
-                topics = await describe(admin, engine.config.topics.names())
+            with contained(engine.fail):
+                topics = engine.config.topics.names()
                 problems = await wrong_settings(
                     admin, engine.config, topics, batch_bytes=batch_bytes
                 )

@@ -123,30 +123,6 @@ async def test_a_changelog_that_takes_no_batch_of_the_worker(lab: Lab) -> None:
         assert worker.terminate() == 0
 
 
-@on_kafka
-async def test_a_changelog_with_fewer_replicas_than_it_asks_for(
-    running: Broker, tmp_path: Path
-) -> None:
-    lab = Lab(running, tmp_path)
-    topics = lab.collection.topics
-    with lab.worker() as worker:
-        await configure(lab, topics.changelog, COMPACTED | {"min.insync.replicas": "2"})
-        async with lab.producer() as producer:
-            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
-            await producer.send_and_wait(topics.source, value, partition=2)
-        wanted = f"topic {topics.changelog} has min.insync.replicas=2, but 1 of each record"
-        await eventually(lambda: wanted in str(reasons(worker)), what=wanted)
-        slow = "1 of its partitions, 2 the first, wait for the broker to store what"
-        await eventually(lambda: slow in str(reasons(worker)), what=slow)
-        code, printed = await asyncio.to_thread(check, lab)
-        assert (code, wanted in printed) == (1, True), printed
-        await configure(lab, topics.changelog, COMPACTED)
-        await lab.close(START_MS + WINDOW_MS)
-        await lab.check_exact()
-        await eventually(lambda: reasons(worker) == [], what="ready")
-        assert worker.terminate() == 0
-
-
 @pytest.mark.parametrize("creates", ["true", "false"])
 async def test_deleted_topics_are_not_taken_for_a_broker_that_does_not_answer(
     tmp_path: Path, creates: str
