@@ -1,6 +1,6 @@
 """Check the settings of existing topics."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Container, Sequence
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient
@@ -41,7 +41,7 @@ async def uncompacted(client: AIOKafkaAdminClient, changelogs: Sequence[str]) ->
 async def wrong_settings(
     client: AIOKafkaAdminClient,
     collection: CollectionConfig,
-    existing: Collection[str],
+    existing: Container[str],
     *,
     batch_bytes: int,
 ) -> list[str]:

@@ -33,6 +33,8 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 
 REVOKE_SECONDS: Final = 3.0
+_SLOW_SECONDS: Final = 30.0
+"""How long a flush may take while the broker answers."""
 
 log = logging.getLogger(__name__)
 
@@ -67,6 +69,7 @@ class Engine:
         self._problem = ""
         self._notes: list[str] = []
         self.settings: tuple[str, ...] = ()
+        self._slow = ""
         self._services = services
         self._held: dict[int, OwnedPartition] = {}
         self.news = asyncio.Event()
@@ -109,8 +112,8 @@ class Engine:
         waits += [self._loader.problem(missing), self._loader.added]
         services = self._services
         found = (services.clock.problem, services.group.problem, self._rivals.problem, *waits)
-        said = (self._problem, *self._notes, *self.settings, *self.complaints.problems, *found)
-        return tuple(filter(None, said))
+        refused = (*self.settings, *self.complaints.problems, self._slow)
+        return tuple(filter(None, (self._problem, *self._notes, *refused, *found)))
 
     @property
     def waits(self) -> Sequence[Wait]:
@@ -223,6 +226,7 @@ class Engine:
             return False
         before = self._decided
         self._load()
+        self._look_at_flushes()
         # No record is read during a tick, so the heads are the same for all partitions.
         known = self._loader.known_partitions()
         seen = SeenHeads.of(self.replicas[:known])
@@ -246,6 +250,23 @@ class Engine:
             clock=self._services.clock,
         )
         return self._decided > before
+
+    def _look_at_flushes(self) -> None:
+        """Note flushes that the client sends again and again, without ever reporting an error."""
+        broker, before = self._services.broker, time.monotonic() - _SLOW_SECONDS
+        slow = [p for p, held in self._held.items() if held.flight and held.flushed < before]
+        if broker.silent or broker.answers_since > before:
+            slow = []
+        said = ""
+        if slow:
+            said = (
+                f"{len(slow)} of its partitions, {min(slow)} the first, wait for the broker to "
+                "store what they have counted: are as many replicas in sync as min.insync.replicas "
+                f"of {self.config.topics.changelog} asks for?"
+            )
+            if not self._slow:
+                log.warning("collection %s: %s", self.title, said)
+        self._slow = said
 
     @property
     def _decided(self) -> int:

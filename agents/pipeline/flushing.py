@@ -23,7 +23,7 @@ from ldpstream.agents.reading.contained import run_contained
 from ldpstream.agents.reading.intake import OwnedPartition, Owner
 from ldpstream.agents.reading.interval import PARTITIONS
 from ldpstream.agents.served.clock import Clock
-from ldpstream.agents.served.health import GroupWatch
+from ldpstream.agents.served.health import BrokerWatch, GroupWatch
 
 FLUSH_SECONDS: Final = 0.25
 
@@ -72,6 +72,7 @@ class Services:
     identity: TopicIdentity
     metrics: Metrics
     clock: Clock
+    broker: BrokerWatch = field(default_factory=BrokerWatch)
     group: GroupWatch = field(default_factory=GroupWatch)
     pace: FlushPace = field(default_factory=FlushPace)
 

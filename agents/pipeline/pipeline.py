@@ -131,6 +131,7 @@ class Pipeline:
             TopicIdentity(),
             metrics,
             self.clock,
+            self.broker_watch,
         )
         packed = topic_partitions({c.topics.frames: c for c in found if c.topics.frames})
         self._frames = SourceReader(packed)

@@ -24,6 +24,8 @@ class BrokerWatch:
         """Whether nothing has been fetched for five seconds."""
         self.problem = NO_ANSWER
         """Why, while it is `silent`."""
+        self.answers_since = 0.0
+        """When it answered again after a silence, on the monotonic clock."""
         self._last: int | None = None
         self._heard = 0.0
 
@@ -78,6 +80,7 @@ class BrokerWatch:
                 log.warning("no answer from the broker at %s: waiting for it", bootstrap)
         elif self.silent and not silent:
             log.info("the broker at %s answers again after %.0f s", bootstrap, now - before)
+            self.answers_since = now
         self.silent, self.problem = silent, problem or NO_ANSWER
 
 

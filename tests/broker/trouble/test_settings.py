@@ -19,7 +19,6 @@ from tests.stream.cli import spawn
 pytestmark = pytest.mark.broker
 
 COMPACTED = {"cleanup.policy": "compact"}
-QUICK = "request_timeout_ms = 6000"
 UNREADABLE = b"no frame"
 
 
@@ -118,27 +117,6 @@ async def test_a_changelog_that_takes_no_batch_of_the_worker(lab: Lab) -> None:
         )
         assert any("=200, less than a single record may have" in one for one in reasons(worker))
         await configure(lab, topic, COMPACTED)
-        await lab.close(START_MS + WINDOW_MS)
-        await lab.check_exact()
-        await eventually(lambda: reasons(worker) == [], what="ready")
-        assert worker.terminate() == 0
-
-
-@on_kafka
-async def test_a_changelog_with_fewer_replicas_than_it_asks_for(
-    running: Broker, tmp_path: Path
-) -> None:
-    lab = Lab(running, tmp_path).changed("quick.toml", ("[kafka]", "[kafka]\n" + QUICK))
-    topics = lab.collection.topics
-    with lab.worker() as worker:
-        await configure(lab, topics.changelog, COMPACTED | {"min.insync.replicas": "2"})
-        async with lab.producer() as producer:
-            value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
-            await producer.send_and_wait(topics.source, value, partition=2)
-        await eventually(
-            lambda: "(NOT_ENOUGH_REPLICAS): fewer replicas" in str(reasons(worker)), what="told"
-        )
-        await configure(lab, topics.changelog, COMPACTED)
         await lab.close(START_MS + WINDOW_MS)
         await lab.check_exact()
         await eventually(lambda: reasons(worker) == [], what="ready")

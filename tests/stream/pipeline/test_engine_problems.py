@@ -1,6 +1,7 @@
 """An engine whose services fail: what stops, and what is logged."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -164,3 +165,33 @@ def test_a_stopped_accepted_state_is_told_of_where_partitions_were_added() -> No
     assert waits.startswith("it waits for city (")
     assert waits.endswith("which has stopped")
     assert "now has 3 partitions" in added
+
+
+async def test_a_flush_that_the_client_sends_for_ever_is_a_problem_unless_nobody_answers(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An idempotent producer sends again for ever what too few replicas store."""
+    engine = begun(make_engine())
+    (held,) = engine._held.values()
+    held.flight = asyncio.create_task(asyncio.Event().wait())
+    held.flushed = time.monotonic()
+    engine.tick()
+    assert engine.problems == ()
+    held.flushed -= 60
+    watch = engine._services.broker
+    watch.silent = True
+    engine.tick()
+    assert engine.problems == ()
+    watch.silent, watch.answers_since = False, time.monotonic()
+    engine.tick()
+    assert engine.problems == ()
+    watch.answers_since = 0.0
+    for _ in range(2):
+        engine.tick()
+        (problem,) = engine.problems
+        assert problem.startswith("1 of its partitions, 0 the first, wait for the broker to store")
+    assert caplog.messages == [f"collection city: {problem}"]
+    held.flushed = time.monotonic()
+    engine.tick()
+    assert engine.problems == ()
+    held.flight.cancel()
