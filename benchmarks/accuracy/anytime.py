@@ -57,7 +57,8 @@ class Asked:
 
     `atoms` are the values of h, float64 `(m,)`, `group` the disclosed group of each, int64, and
     `joint` the probabilities of (in the set or not, atom), float64 `(2, m)`. `quietest` and
-    `noisiest` bound each group's noise; `noise` is its mean, `share` the set's share.
+    `noisiest` bound each group's noise, `lightest` and `heaviest` its weights; `noise` is the mean
+    noise, `share` the set's share.
     """
 
     setting: Setting
@@ -67,6 +68,8 @@ class Asked:
     joint: Floats
     quietest: Floats
     noisiest: Floats
+    lightest: Floats
+    heaviest: Floats
     noise: float
     disclosed: bool
 
@@ -109,7 +112,7 @@ def ask(setting: Setting) -> Asked:
         for output, probability in row.items():
             place = of_output.reshape(-1)[output]
             joint[int(members[value]), place] += setting.shares[value] * float(probability)
-    quietest, noisiest = queries.groups.extremes(query.noise)
+    quietest, noisiest, lightest, heaviest = queries.groups.extremes(query.noise, query.weights)
     return Asked(
         setting=setting,
         query=query,
@@ -118,6 +121,8 @@ def ask(setting: Setting) -> Asked:
         joint=joint,
         quietest=quietest,
         noisiest=noisiest,
+        lightest=lightest,
+        heaviest=heaviest,
         noise=float(setting.shares @ query.noise),
         disclosed=queries.groups.disclosed,
     )
@@ -158,8 +163,8 @@ def sums_of(asked: Asked, counts: Integers) -> Sums:
         typical_sampling=same * query.weights.var(),
         bottom=0.0 * same,
         top=same,
-        fewest=0.0 * same,
-        most=reports.sum(axis=1).astype(np.float64),
+        fewest=reports @ asked.lightest[asked.group],
+        most=reports @ asked.heaviest[asked.group],
         deviation=same * query.deviation,
         tossed=0.0 * same,
         own=0.0 * same,

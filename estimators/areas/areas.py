@@ -20,7 +20,7 @@ import numpy as np
 
 from ldpstream.estimators.areas.tree import AreaTree, area_sums
 from ldpstream.estimators.bounds.bounded import bound
-from ldpstream.estimators.bounds.options import CUT, OptionKeywords, Options
+from ldpstream.estimators.bounds.options import UNCUT, OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers, joined
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -70,8 +70,7 @@ def estimate_areas(
     """
     rests = _Rests(tree, bound_areas(mechanism, statistic, n, tree, **options))
     rests.name(divided)
-    chosen = Options(**options)
-    return rests.areas(_error_levels(tree, chosen), cut=chosen.method in CUT)
+    return rests.areas(_error_levels(tree, Options(**options)))
 
 
 def bound_areas(
@@ -171,8 +170,8 @@ class _Rests:
         self._below[around] += below
         self._above[around] += above
 
-    def areas(self, levels: int, *, cut: bool) -> Areas:
-        """Return all named areas; `cut` keeps bounds within the range of shares."""
+    def areas(self, levels: int) -> Areas:
+        """Return all named areas, and cut the bounds of rests as those of whole areas are."""
         places = np.flatnonzero(self._named)
         estimate = self._estimate.take(places)
         entry = np.full(self._tree.start.size, -1, dtype=np.int64)
@@ -180,7 +179,7 @@ class _Rests:
         owner = self._owner[places]
         share = self._share[places]
         low, high = share - self._below[places], share + self._above[places]
-        if cut:
+        if estimate.method != UNCUT:
             low, high = np.maximum(low, 0.0), np.minimum(high, estimate.high)
         return Areas(
             tree=self._tree,

@@ -94,20 +94,6 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Bounds on q shares, float64 `(q,)` each, and their forms, text of shape `(q,)`.
-
-    `lowest` and `highest` are the bounds before they are cut to the range of shares.
-    """
-
-    low: Floats
-    high: Floats
-    lowest: Floats
-    highest: Floats
-    form: Forms
-
-
-@dataclass(frozen=True)
 class Estimate:
     """Estimates of q shares from n reports.
 
