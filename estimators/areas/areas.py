@@ -70,7 +70,7 @@ def estimate_areas(
     """
     rests = _Rests(tree, bound_areas(mechanism, statistic, n, tree, **options))
     rests.name(divided)
-    return rests.areas(_error_levels(tree, Options(**options)))
+    return rests.areas(error_levels(tree, Options(**options)))
 
 
 def bound_areas(
@@ -86,7 +86,7 @@ def bound_areas(
         ValueError: as for `estimate_areas`.
     """
     chosen = Options(**options)
-    confidence = 1.0 - (1.0 - chosen.confidence) / _error_levels(tree, chosen)
+    confidence = 1.0 - (1.0 - chosen.confidence) / error_levels(tree, chosen)
     found = []
     for level in range(int(tree.level.max()) + 1):
         places = np.flatnonzero(tree.level == level)
@@ -97,7 +97,7 @@ def bound_areas(
     return replace(in_order, confidence=chosen.confidence)
 
 
-def _error_levels(tree: AreaTree, options: Options) -> int:
+def error_levels(tree: AreaTree, options: Options) -> int:
     """Return into how many parts the error is split; roots that are exact have none."""
     exact = options.estimand == "respondents" or int((tree.level == 0).sum()) == 1
     return tree.levels + (not exact)
