@@ -19,7 +19,7 @@ import math
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -222,7 +222,13 @@ def sample(counts: Integers, n: int, rng: np.random.Generator) -> Integers:
 
 
 def cells(
-    name: str, epsilon: float, ns: list[int], shares: list[float], repetitions: int
+    name: str,
+    epsilon: float,
+    ns: list[int],
+    shares: list[float],
+    repetitions: int,
+    *,
+    methods: Sequence[Method] = METHODS,
 ) -> Iterator[Cell]:
     """Yield the cells of one mechanism, all estimands."""
     mechanism = {**MECHANISMS, **FILES}[name](epsilon)
@@ -240,17 +246,22 @@ def cells(
         )
         sampling = Sampling(active=(devices - n) / (devices - 1))
         options = Options(estimand=cast("Estimand", estimand.split(",")[0]), sampling=sampling)
-        covered, width = _measured(lists, statistics, truth, n, options)
+        covered, width = _measured(lists, statistics, truth, n, options, methods)
         for place, query in enumerate([*lists.names, *TOGETHER]):
             yield Cell(
                 *(name, estimand, n, epsilon, share, query),
-                {method: float(covered[method][place]) for method in METHODS},
-                {method: float(width[method][place]) for method in METHODS},
+                {method: float(covered[method][place]) for method in methods},
+                {method: float(width[method][place]) for method in methods},
             )
 
 
 def _measured(
-    lists: _Lists, statistics: Integers, truth: Floats, n: int, options: Options
+    lists: _Lists,
+    statistics: Integers,
+    truth: Floats,
+    n: int,
+    options: Options,
+    methods: Sequence[Method],
 ) -> tuple[dict[Method, Floats], dict[Method, Floats]]:
     """Return how often bounds hold `truth`, `(r, k)`, and their widths, query by query."""
     covered: dict[Method, Floats] = {}
@@ -259,7 +270,7 @@ def _measured(
     values, levels = lists.values.at(statistics), [one.at(statistics) for one in lists.levels]
     wanted = truth @ lists.weights.T
     least, most = lists.weights.min(axis=1), lists.weights.max(axis=1)
-    for method in METHODS:
+    for method in methods:
         chosen = replace(options, method=method)
         found = [bound(one, n, chosen) for one in sums]
         low, high, value = (

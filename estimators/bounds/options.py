@@ -60,8 +60,8 @@ Method = Literal["padded", "exact", _Named]
   pays; else `padded` and `exact`.
 - `normal`: z times the plug-in standard error.
 - `bernstein`: empirical Bernstein bounds, at every n.
-- `anytime`: holds at every moment of a window at once, asymptotically.
-- `anytime-exact`: the same, at every n.
+- `anytime`: holds at every moment of a window at once, proved with a bound on the noise.
+- `anytime-exact`: the same, proved without one.
 """
 
 CredibleMethod = Literal["normal", "bernstein", "anytime"]
