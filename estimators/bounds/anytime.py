@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import erf
 
 from ldpstream.estimators.bounds.options import Options
-from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.bounds.types import Sums, distinct_columns
 from ldpstream.mechanisms.base.arrays import Floats
 
 _VARIANCE_PART = 0.1
@@ -171,12 +171,8 @@ def tail_half_width(
     some = variance > 0.0
     rounded = np.exp(np.ceil(np.log(np.where(some, variance, 1.0)) * _FINE) / _FINE)
     rows = np.stack([rounded, np.where(some, off, 1.0), np.where(some, sharpest, 1.0)])
-    order = np.lexsort(rows)
-    first = np.ones(order.size, dtype=np.bool_)
-    first[1:] = (np.diff(rows[:, order]) != 0.0).any(axis=0)
-    place = np.empty_like(order)
-    place[order] = np.cumsum(first) - 1
-    found = tail_mixture(exponent, *rows[:, order[first]], n, level)
+    first, place = distinct_columns(rows)
+    found = tail_mixture(exponent, *rows[:, first], n, level)
     return np.where(some, found[place] / n, 0.0)
 
 

@@ -22,8 +22,8 @@ from scipy.special import betaincinv, ndtri
 
 from ldpstream.estimators.bounds.options import Form, Options
 from ldpstream.estimators.bounds.tails import tails
-from ldpstream.estimators.bounds.types import Pair, Sums
-from ldpstream.mechanisms.base.arrays import Bools, Floats
+from ldpstream.estimators.bounds.types import Pair, Sums, distinct_columns
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 FEW: Final = 4.0
 """With fewer than this times z^2 reports of one kind, Wilson's interval fails too often."""
@@ -82,7 +82,12 @@ class Tosses:
         squared = (self.own - self.other) ** 2
         return self.own * (1.0 - self.own) / squared, self.other * (1.0 - self.other) / squared
 
-    def at(self, places: Bools) -> "Tosses":
+    @property
+    def columns(self) -> Floats:
+        """The four arrays, of one shape, as rows."""
+        return np.stack([self.reports, self.decisive, self.own, self.other])
+
+    def at(self, places: Bools | Integers) -> "Tosses":
         """Return the tosses at some places, arrays `(m,)`."""
         columns = self.reports, self.decisive, self.own, self.other
         return Tosses(*(column[places] for column in columns))
@@ -132,7 +137,7 @@ def tossed_rules(sums: Sums, n: int, level: float, options: Options) -> tuple[li
         Rule(close, "wilson", lambda _: wilson(tosses, z)),
         Rule(alone & ~close, "clopper-pearson", lambda at: clopper_pearson(tosses.at(at), level)),
         Rule(scored, "block", lambda _: ends),
-        Rule(blocks & ~scored, "product", lambda at: product(tosses.at(at), n, level)),
+        Rule(blocks & ~scored, "product", lambda at: _products(tosses.at(at), n, level)),
     ], two
 
 
@@ -176,14 +181,12 @@ def enumerated(tosses: Tosses, level: float) -> Pair:
     The bounds are the least and the largest a for which D is not in a tail of half the level. They
     hold at every N, since the test of each a is exact.
     """
-    rows = np.stack([tosses.reports, tosses.decisive, tosses.own, tosses.other], axis=1)
-    # Values with equally many supporting reports have the same bounds.
-    distinct, place = np.unique(rows, axis=0, return_inverse=True)
+    first, place = distinct_columns(tosses.columns)
+    distinct = tosses.columns[:, first].T
     low, high = np.empty((2, len(distinct)))
-    for first in range(0, len(distinct), _TOGETHER):
-        some = slice(first, first + _TOGETHER)
+    for start in range(0, len(distinct), _TOGETHER):
+        some = slice(start, start + _TOGETHER)
         low[some], high[some] = _invert(distinct[some], level / 2.0)
-    place = place.reshape(-1)
     return low[place], high[place]
 
 
@@ -271,6 +274,12 @@ def _roots(a: float, b: Floats, c: Floats) -> Pair:
     square = b**2 - 4.0 * a * c
     root = np.sqrt(np.where(square < 0.0, np.nan, square))
     return (b - root) / (2.0 * a), (b + root) / (2.0 * a)
+
+
+def _products(tosses: Tosses, n: int, level: float) -> Pair:
+    first, place = distinct_columns(tosses.columns)
+    low, high = product(tosses.at(first), n, level)
+    return low[place], high[place]
 
 
 def product(tosses: Tosses, n: int, level: float) -> Pair:

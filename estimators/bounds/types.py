@@ -159,6 +159,19 @@ class Distinct:
         return cls(owner[some], (np.cumsum(some) - 1)[step])
 
 
+def distinct_columns(rows: Floats) -> tuple[Integers, Integers]:
+    """Return where each different column of `(m, q)` first stands, and which each column equals.
+
+    Values with equal sums have equal bounds, which are then computed once.
+    """
+    order = np.lexsort(rows)
+    starts = np.ones(order.size, dtype=np.bool_)
+    starts[1:] = (np.diff(rows[:, order]) != 0.0).any(axis=0)
+    place = np.empty_like(order)
+    place[order] = np.cumsum(starts) - 1
+    return order[starts], place
+
+
 def taken(array: NDArray[Any], places: Integers | slice) -> NDArray[Any]:
     """Return these entries; if all are equal and places are many, as a read-only broadcast view."""
     if isinstance(places, slice) or len(places) <= array.size or (array != array[0]).any():
