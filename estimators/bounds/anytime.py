@@ -172,7 +172,8 @@ def tail_half_width(
     rounded = np.exp(np.ceil(np.log(np.where(some, variance, 1.0)) * _FINE) / _FINE)
     rows = np.stack([rounded, np.where(some, off, 1.0), np.where(some, sharpest, 1.0)])
     first, place = distinct_columns(rows)
-    found = tail_mixture(exponent, *rows[:, first], n, level)
+    variances, offs, peaks = rows[:, first]
+    found = tail_mixture(exponent, variances, offs, peaks, n, level)
     return np.where(some, found[place] / n, 0.0)
 
 

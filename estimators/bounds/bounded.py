@@ -7,7 +7,7 @@ The rule that chooses the bounds of a query, by method, estimand and kind of rep
 | any | no noise and no sampling error | `known`: low = high = the estimate |
 | `padded` | two-valued, one group, population | `wilson`; `clopper-pearson` for few, and in lists |
 | | two-valued, respondents | `score`; `enumerated` where the noise is below 3 reports |
-| | a value of a disclosed block, population | `block`; `product` where the block has few reports |
+| | a value of a disclosed block, population | `block`; `product` for few, and in lists |
 | | any other, population | `padded` |
 | | any other, respondents | `noise` |
 | `exact` | two-valued, as above | `clopper-pearson`, `enumerated`, `product`: proved at every n |

@@ -60,6 +60,8 @@ class Tosses:
         own, other, reports = (
             np.broadcast_to(column, shape) for column in (sums.own, sums.other, sums.tossed)
         )
+        # Devices that several reports come from may be a fraction; tosses are whole.
+        reports = np.rint(reports)
         own = np.where(two, own, 1.0)
         decisive = np.rint(sums.total * (own - other) + other * reports)
         # Queries that are no tosses get one report as a placeholder, which is not used.
