@@ -29,7 +29,7 @@ import numpy as np
 
 from ldpstream.estimators.bounds.methods import bernstein_in_range, named_bounds
 from ldpstream.estimators.bounds.options import FALLBACK, UNCUT, Estimand, Options
-from ldpstream.estimators.bounds.sampled import of_devices, resampled_error, stretched
+from ldpstream.estimators.bounds.sampled import grown, of_devices, resampled_error, shrunk
 from ldpstream.estimators.bounds.two_valued import Rule, quantile, tossed_rules
 from ldpstream.estimators.bounds.types import Estimate, Forms, Pair, Sums
 from ldpstream.mechanisms.base.arrays import Bools, Floats
@@ -63,17 +63,22 @@ def bound(sums: Sums, n: int, options: Options) -> Estimate:
         # 3. The estimates, and the bounds of n reports of different devices.
         value, influence = sums.total / n, sums.spread / reports
         se = np.sqrt(clamped_variance(sums, n, options.estimand))
-        # If devices report several times, only these two methods correct bounds by the error.
-        thinned = factor > 1.0 and options.method not in ("padded", "normal")
+        # Only these two methods correct bounds by the error.
+        corrected = options.method in ("padded", "normal")
+        thinned = factor > 1.0 and not corrected
         given = of_devices(sums, n, options, factor) if thinned else (sums, n, options)
         lowest, highest, form = choose_bounds(*given, se)
         # 4. Correct the sampling error if devices report several times, or are a known part.
         if factor not in (0.0, 1.0):
             noise = clamped_variance(sums, n, "respondents")
             plain, se = se, resampled_error(se, noise, factor)
-            if not thinned:
-                ends = lowest, highest
-                lowest, highest = stretched(sums, n, ends, form, (plain, se), factor)
+            ends, errors = (lowest, highest), (plain, se)
+            if corrected and factor < 1.0:
+                alone = replace(options, estimand="respondents")
+                own = choose_bounds(sums, n, alone, np.sqrt(noise))
+                lowest, highest = shrunk(value, ends, form, errors, own, factor)
+            elif corrected:
+                lowest, highest = grown(sums, n, ends, errors, factor)
         # 5. Cut.
         low, high = cut_bounds(sums, n, (lowest, highest), options)
     return Estimate(

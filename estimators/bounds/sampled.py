@@ -23,6 +23,8 @@ from ldpstream.mechanisms.base.arrays import Floats
 
 _APPROXIMATE: Final[tuple[Form, ...]] = ("wilson", "block", "padded", "normal")
 """The forms of a population's bounds that are multiples of the standard error, roughly."""
+_SMOOTH: Final[tuple[Form, ...]] = ("score", "normal")
+"""The forms of respondents' bounds that are."""
 
 
 def of_devices(sums: Sums, n: int, options: Options, reports: float) -> tuple[Sums, int, Options]:
@@ -47,23 +49,51 @@ def resampled_error(se: Floats, noise: Floats, factor: float) -> Floats:
     return np.sqrt(np.maximum(plain + (factor - 1.0) * sampled, 0.0))
 
 
-def stretched(sums: Sums, n: int, ends: Pair, form: Forms, errors: Pair, factor: float) -> Pair:
-    """Return bounds whose distances from the value change as the first errors to the second.
+def grown(sums: Sums, n: int, ends: Pair, errors: Pair, factor: float) -> Pair:
+    """Return bounds for a factor > 1, whose distances grow from the first errors to the second.
 
-    With more than one report for each device, the sampling part for indicators is that of the share
-    within the bounds that is closest to 1/2, since a rare value may have hardly any report.
+    The sampling part for indicators is that of the share within the bounds that is closest to 1/2,
+    since a rare value may have hardly any report.
     """
-    value, (plain, changed) = sums.total / n, (errors[0] ** 2, errors[1] ** 2)
-    if factor > 1.0 and sums.indicators:
+    plain, changed = errors[0] ** 2, errors[1] ** 2
+    if sums.indicators:
         near = np.clip(np.clip(0.5, *ends), 0.0, 1.0)
         changed = np.maximum(changed, plain + (factor - 1.0) * near * (1.0 - near) / n)
     # Few reports may show no variance; their bounds then grow as if all of it were sampling.
-    unknown = np.full_like(plain, max(factor, 1.0))
+    unknown = np.full_like(plain, factor)
     ratio = np.sqrt(np.divide(changed, plain, out=unknown, where=plain > 0.0))
-    # Bounds may exclude the value itself; it is the estimate of what they are about all the same.
-    low = value - np.maximum(value - ends[0], 0.0) * ratio
-    high = value + np.maximum(ends[1] - value, 0.0) * ratio
-    if factor > 1.0:
-        return low, high
-    moved = np.isin(form, _APPROXIMATE)
-    return np.where(moved, low, ends[0]), np.where(moved, high, ends[1])
+    below, above = _distances(sums.total / n, ends)
+    return sums.total / n - below * ratio, sums.total / n + above * ratio
+
+
+def shrunk(
+    value: Floats,
+    ends: Pair,
+    form: Forms,
+    errors: Pair,
+    own: tuple[Floats, Floats, Forms],
+    factor: float,
+) -> Pair:
+    """Return bounds for a factor < 1, whose distances shrink from the first errors to the second.
+
+    `own` are the bounds of the respondents themselves, by the same method. Where their noise is a
+    few reports, its plug-in says little, and one report that is noise alone must stay possible. The
+    squared distance is then that of the respondents plus this part of what sampling adds to it.
+    """
+    rough = np.isin(form, _APPROXIMATE)
+    few = ~np.isin(own[2], _SMOOTH)
+    nothing = np.ones_like(errors[0])
+    ratio = np.divide(errors[1], errors[0], out=nothing, where=errors[0] > 0.0)
+    moved = []
+    for whole, noise in zip(_distances(value, ends), _distances(value, own[:2]), strict=True):
+        mixed = np.sqrt((1.0 - factor) * np.minimum(noise, whole) ** 2 + factor * whole**2)
+        moved.append(np.where(few, mixed, whole * ratio))
+    return (
+        np.where(rough, value - moved[0], ends[0]),
+        np.where(rough, value + moved[1], ends[1]),
+    )
+
+
+def _distances(value: Floats, ends: Pair) -> Pair:
+    """Return how far ends lie outside the value, 0 if they exclude it."""
+    return np.maximum(value - ends[0], 0.0), np.maximum(ends[1] - value, 0.0)
