@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -185,7 +185,7 @@ def summed_wrong(setting: Setting, number: int, seed: int) -> dict[tuple[Estiman
         counts += added
         statistics += draw_of(mechanism, added, int(rng.integers(1 << 32)))
         sums = affine.at(statistics)
-        arrays = {
+        arrays: dict[str, Any] = {
             name: np.broadcast_to(one, sums.total.shape)[:, 0]
             for name, one in vars(sums).items()
             if isinstance(one, np.ndarray)
