@@ -1,7 +1,8 @@
 """The nearest distribution to estimates, in which each disclosed group keeps its total.
 
-Projections are biased, and their results have no bounds. They serve pictures and errors such as the
-total variation, and are applied only at the user's request.
+Projections are biased, and have no bounds of their own: documents show those of the unbiased
+estimate beside them. They serve pictures and errors such as the total variation, and are applied
+only at the user's request.
 """
 
 from typing import Final

@@ -93,8 +93,8 @@ estimand = "respondents"        # or "population": respondents are a sample of a
                                 # or "active": of all who could have reported, by `spread`
 # method: padded: holds at one moment, for few reports or many; exact: proved for every number of
 # reports, and wider; anytime: holds at every moment of a window at once, for numbers that are
-# watched, narrowest at `sharpest` reports; anytime-exact: the same, proved for every number of
-# reports; profile, profile-exact: by likelihood, for l1-geometric in one dimension with a small
+# watched, narrowest at `sharpest` reports; anytime-exact: the same, whatever the noise, and wider;
+# profile, profile-exact: by likelihood, for l1-geometric in one dimension with a small
 # epsilon; also normal (wrong for rare values) and bernstein (see docs/guides/bounds.md).
 method = "padded"
 sharpest = 10000

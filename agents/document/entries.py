@@ -18,19 +18,18 @@ class Part(BaseModel):
 
 Share = Annotated[Number, Field(description="Estimated share; unbiased, so possibly below 0")]
 Count = Annotated[Number, Field(description="The share times n")]
-Error = Annotated[Number, Field(description="Standard error of the share; null if projected")]
+Error = Annotated[Number, Field(description="Standard error of the unbiased share")]
 Low = Annotated[Number, Field(description="Lower confidence bound of the share")]
 High = Annotated[Number, Field(description="Upper confidence bound of the share")]
 Influence = Annotated[
-    Number,
-    Field(description="The most that one forged report can move the share; null if projected"),
+    Number, Field(description="The most that one forged report can move the unbiased share")
 ]
 
 Forged = Annotated[
     int | None,
     Field(
-        description="The least number of forged reports among the n that can move the share "
-        "beyond its nearer bound; null if no number can, or projected"
+        description="The least number of forged reports among the n that can move the unbiased "
+        "share beyond its nearer bound; null if no number can"
     ),
 ]
 
@@ -94,15 +93,15 @@ class LinearEstimate(Part):
     name: str = Field(description="The query's name")
     mean: Number = Field(description="Estimated mean of the weights of the respondents' values")
     total: Number = Field(description="The mean times n")
-    se: Number = Field(description="Standard error of the mean; null if projected")
+    se: Number = Field(description="Standard error of the unbiased mean")
     low: Number = Field(description="Lower confidence bound of the mean")
     high: Number = Field(description="Upper confidence bound of the mean")
     influence: Number = Field(
-        description="The most that one forged report can move the mean; null if projected"
+        description="The most that one forged report can move the unbiased mean"
     )
     forged: int | None = Field(
-        description="The least number of forged reports among the n that can move the mean beyond "
-        "its nearer bound; null if no number can, or projected"
+        description="The least number of forged reports among the n that can move the unbiased "
+        "mean beyond its nearer bound; null if no number can"
     )
     bound: Bound = None
 

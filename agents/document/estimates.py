@@ -305,7 +305,7 @@ _NOTHING: Final = cast("Numbers", dict.fromkeys(Numbers.__annotations__))
 def numbers(
     estimate: Estimate, n: int, projected: Floats | None, shown: Bools | None = None
 ) -> list[Numbers]:
-    """Return each entry's numbers; a projected share has bounds, but no error of its own.
+    """Return each entry's numbers; beside a projected share, those of the unbiased one stand.
 
     `shown`, bool `(q,)`, says which entries have numbers; by default all have.
     """
@@ -317,9 +317,6 @@ def numbers(
     columns = found.tolist()
     forms = [form or None for form in estimate.form.tolist()]
     forged = [int(m) if math.isfinite(m) else None for m in forged_reports(estimate).tolist()]
-    if projected is not None:
-        columns[2] = columns[5] = [None] * estimate.value.size
-        forged = [None] * estimate.value.size
     rows = [
         Numbers(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m, bound=b)
         for s, c, e, low, high, i, m, b in zip(*columns, forged, forms, strict=True)

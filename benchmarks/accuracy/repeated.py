@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tests.seeded import SeededEntropy
 
 from benchmarks.accuracy.scales import alphas_of
-from benchmarks.accuracy.simulate import Case, draw_from_channel
+from benchmarks.accuracy.simulate import Case, channel_counts
 from ldpstream.estimators.bounds.types import Sums
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.bits import L1Bits
@@ -35,18 +35,24 @@ _BATCH = 1 << 19
 
 def draw(case: Case, repetitions: int, seed: int) -> tuple[Integers, Integers]:
     """Draw users and reports: counts of values `(repetitions, k)`, statistics `(.., size)`."""
-    mechanism = case.mechanism
-    if isinstance(mechanism, SymbolMechanism) and mechanism.size <= _MOST_ROWS:
-        return draw_from_channel(case, repetitions, seed)
-    rng = np.random.default_rng([seed, 1])
+    rng = np.random.default_rng(seed)
     counts = rng.multinomial(case.n, case.shares, repetitions)
+    return counts, draw_of(case.mechanism, counts, seed)
+
+
+def draw_of(mechanism: Mechanism, counts: Integers, seed: int) -> Integers:
+    """Draw the statistics of users' reports, `(r, size)`, given their counts `(r, k)`."""
+    # With one seed for both, users and their noise would depend on each other.
+    rng = np.random.default_rng([seed, 1])
+    if isinstance(mechanism, SymbolMechanism) and mechanism.size <= _MOST_ROWS:
+        return channel_counts(mechanism, counts, rng)
     if isinstance(mechanism, Matrix):
-        return counts, laplace_sums(mechanism, counts, rng)
+        return laplace_sums(mechanism, counts, rng)
     if isinstance(mechanism, L1Bits) and len(mechanism.shape) == 1:
-        return counts, sign_sums(mechanism, counts, rng)
+        return sign_sums(mechanism, counts, rng)
     if isinstance(mechanism, SubsetSelection) and int(mechanism.blocks.sizes.max()) <= _MOST_ROWS:
-        return counts, subset_counts(mechanism, counts, rng)
-    return counts, privatized(mechanism, counts, seed)
+        return subset_counts(mechanism, counts, rng)
+    return privatized(mechanism, counts, seed)
 
 
 def privatized(mechanism: Mechanism, counts: Integers, seed: int) -> Integers:

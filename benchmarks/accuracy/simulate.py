@@ -37,20 +37,18 @@ def uniform(size: int) -> Floats:
     return np.full(size, 1.0 / size)
 
 
-def draw_from_channel(case: Case, repetitions: int, seed: int) -> tuple[Integers, Integers]:
-    """Draw users and reports: counts of values `(repetitions, k)`, statistics `(.., outputs)`.
+def channel_counts(mechanism: Mechanism, counts: Integers, rng: np.random.Generator) -> Integers:
+    """Draw the statistics of users' reports, `(r, outputs)`, given their counts `(r, k)`.
 
     Reports are multinomial draws from the rows of the exact channel, which has to be small.
     """
-    rng = np.random.default_rng(seed)
-    counts = rng.multinomial(case.n, case.shares, repetitions)
-    channel = case.mechanism.channel()
-    statistics = np.zeros((repetitions, channel.outputs), dtype=np.int64)
+    channel = mechanism.channel()
+    statistics = np.zeros((len(counts), channel.outputs), dtype=np.int64)
     for value, row in enumerate(channel.rows):
         outputs = np.fromiter(row, dtype=np.int64)
         probabilities = np.array([float(p) for p in row.values()])
         statistics[:, outputs] += rng.multinomial(counts[:, value], probabilities)
-    return counts, statistics
+    return statistics
 
 
 def draw_by_privatizing(

@@ -20,7 +20,7 @@ import numpy as np
 
 from ldpstream.estimators.areas.tree import AreaTree, area_sums
 from ldpstream.estimators.bounds.bounded import bound
-from ldpstream.estimators.bounds.options import CUT, OptionKeywords, Options
+from ldpstream.estimators.bounds.options import UNCUT, OptionKeywords, Options
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers, joined
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Statistic
@@ -70,8 +70,7 @@ def estimate_areas(
     """
     rests = _Rests(tree, bound_areas(mechanism, statistic, n, tree, **options))
     rests.name(divided)
-    chosen = Options(**options)
-    return rests.areas(_error_levels(tree, chosen), cut=chosen.method in CUT)
+    return rests.areas(error_levels(tree, Options(**options)))
 
 
 def bound_areas(
@@ -87,7 +86,7 @@ def bound_areas(
         ValueError: as for `estimate_areas`.
     """
     chosen = Options(**options)
-    confidence = 1.0 - (1.0 - chosen.confidence) / _error_levels(tree, chosen)
+    confidence = 1.0 - (1.0 - chosen.confidence) / error_levels(tree, chosen)
     found = []
     for level in range(int(tree.level.max()) + 1):
         places = np.flatnonzero(tree.level == level)
@@ -98,7 +97,7 @@ def bound_areas(
     return replace(in_order, confidence=chosen.confidence)
 
 
-def _error_levels(tree: AreaTree, options: Options) -> int:
+def error_levels(tree: AreaTree, options: Options) -> int:
     """Return into how many parts the error is split; roots that are exact have none."""
     exact = options.estimand == "respondents" or int((tree.level == 0).sum()) == 1
     return tree.levels + (not exact)
@@ -171,8 +170,8 @@ class _Rests:
         self._below[around] += below
         self._above[around] += above
 
-    def areas(self, levels: int, *, cut: bool) -> Areas:
-        """Return all named areas; `cut` keeps bounds within the range of shares."""
+    def areas(self, levels: int) -> Areas:
+        """Return all named areas, and cut the bounds of rests as those of whole areas are."""
         places = np.flatnonzero(self._named)
         estimate = self._estimate.take(places)
         entry = np.full(self._tree.start.size, -1, dtype=np.int64)
@@ -180,7 +179,7 @@ class _Rests:
         owner = self._owner[places]
         share = self._share[places]
         low, high = share - self._below[places], share + self._above[places]
-        if cut:
+        if estimate.method != UNCUT:
             low, high = np.maximum(low, 0.0), np.minimum(high, estimate.high)
         return Areas(
             tree=self._tree,

@@ -1,19 +1,21 @@
 """Bounds on estimates that hold at every number of reports at once.
 
-There are two forms (docs/theory.md, anytime-valid bounds). `anytime` is asymptotic and works for
-every mechanism: the normal mixture with the most noise that the reports can have. `anytime-exact`
-holds at every n for any data. Both need only sums over the reports so far, not their order. Arrays
-are float64 of shape `(q,)`, one entry for each query. `level`, in (0, 1), is the probability that a
-bound ever fails.
+There are two forms (docs/theory.md, anytime-valid bounds), and both hold at every n for any data.
+`anytime` works for every mechanism: a mixture of Bennett's bounds with the most noise that the
+reports can have. `anytime-exact` needs no bound on the noise. Both need only sums over the reports
+so far, not their order. Arrays are float64 of shape `(q,)`, one entry for each query. `level`, in
+(0, 1), is the probability that a bound ever fails.
 """
 
 import math
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from scipy.special import erf
 
 from ldpstream.estimators.bounds.options import Options
-from ldpstream.estimators.bounds.types import Sums
+from ldpstream.estimators.bounds.types import Sums, distinct_columns
 from ldpstream.mechanisms.base.arrays import Floats
 
 _VARIANCE_PART = 0.1
@@ -23,6 +25,14 @@ _SCALES: Final = 4.0 ** -np.arange(8.0)
 _FINER: Final = np.arange(1.0, 8.0) ** -2
 _PARTS: Final = np.append(1.0, _FINER / _FINER.sum()) / 2.0
 """The scales of `mixture_half_width` relative to `sharpest`, and their weights with sum 1."""
+_RATES: Final = 1.25 ** np.arange(-14.0, 32.0)
+"""The lambdas of `tail_mixture`, relative to the one that is best at `sharpest`."""
+_EDGES: Final = np.concatenate([[0.0], np.sqrt(_RATES[1:] * _RATES[:-1]), [np.inf]])
+_MASSES: Final = np.diff(_PARTS @ erf(np.sqrt(_SCALES / 2.0)[:, None] * _EDGES))
+"""Their weights with sum 1: the prior of `mixture_half_width` between the neighbours' means."""
+_STEEPEST: Final = 60.0
+"""Largest lambda times B."""
+_FINE: Final = 256.0
 _STEPS: Final = 6
 _GRID: Final = 128.0
 _INTERPOLATION: Final = 1e-9
@@ -45,8 +55,21 @@ def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tup
         variance, left = _noise(sums, n, level)
     else:
         variance, left = sampling_ceiling(sums, n, level)
-    half = mixture_half_width(variance, _sharpest(sums, options), n, left)
-    return half, half
+    sharpest = _sharpest(sums, options)
+    if sums.reach is not None:
+        # Noise that is itself a sum has no largest value that says anything; its tails do.
+        off = sums.deviation
+        if options.estimand == "population":
+            # As for Bernstein's bounds: the weight is random too, and with groups the group.
+            off = sums.spread if sums.disclosed else np.maximum(off, sums.reach)
+        half = tail_half_width(bernstein_exponent, variance, off, sharpest, n, left)
+        return half, half
+    # A report above its mean moves the estimate up, so that the truth lies below.
+    below, above = (
+        tail_half_width(bennett_exponent, variance, off, sharpest, n, left)
+        for off in (sums.largest - sums.bottom, sums.top - sums.least)
+    )
+    return below, above
 
 
 def _sharpest(sums: Sums, options: Options) -> Floats:
@@ -131,6 +154,87 @@ def _exact(sums: Sums, n: int, level: float, options: Options) -> tuple[Floats, 
         )
     ]
     return ends[0], ends[1]
+
+
+def tail_half_width(
+    exponent: Callable[[Floats, Floats], Floats],
+    variance: Floats,
+    off: Floats,
+    sharpest: Floats,
+    n: int,
+    level: float,
+) -> Floats:
+    """Return the half-widths of `tail_mixture` for the mean of n reports; equal ones are shared.
+
+    Variances are rounded up by at most 1/256, which is valid, so that few are different.
+    """
+    some = variance > 0.0
+    rounded = np.exp(np.ceil(np.log(np.where(some, variance, 1.0)) * _FINE) / _FINE)
+    rows = np.stack([rounded, np.where(some, off, 1.0), np.where(some, sharpest, 1.0)])
+    first, place = distinct_columns(rows)
+    variances, offs, peaks = rows[:, first]
+    found = tail_mixture(exponent, variances, offs, peaks, n, level)
+    return np.where(some, found[place] / n, 0.0)
+
+
+def tail_mixture(
+    exponent: Callable[[Floats, Floats], Floats],
+    variance: Floats,
+    off: Floats,
+    sharpest: Floats,
+    n: int,
+    level: float,
+) -> Floats:
+    """Return how far the sum of n reports lies above its mean at most; the other side likewise.
+
+    `variance > 0` bounds the sum of the reports' variances so far, and `off` is the B of
+    `exponent(lambda B, q)`, which bounds `log E exp(lambda (h - E h))` of one report with the
+    variance `q B^2`. It grows with q and is concave in q. For reports with different variances the
+    sum of their exponents is therefore at most `n exponent(lambda B, variance/(n B^2))`, and
+    `sum_j w_j exp(lambda_j S - n exponent(..))` is at most a supermartingale with mean 1, at every
+    n and whatever larger variance is put in. It stays below `2/level` (Ville), half of the level
+    for each side. lambda has the prior of `mixture_half_width`, in 46 places.
+    """
+    target = math.log(2.0 / level)
+    # As in `mixture_half_width`, with the level of both sides.
+    r = max(math.log1p(-2.0 * math.log(level)) - 2.0 * math.log(level), 0.1)
+    # Rows are summed along their own axis: the same bits for however many queries.
+    rate = np.sqrt(r / sharpest)[:, None] * _RATES
+    rate = np.minimum(rate, (_STEEPEST / off)[:, None])
+    share = (variance / (n * off**2))[:, None]
+    start = np.log(_MASSES) - n * exponent(rate * off[:, None], share)
+    # Each lambda alone bounds the sum, and Newton's steps stay above the root as in
+    # `_solve_mixture`.
+    total = ((target - start) / rate).min(axis=1)
+    for _ in range(_STEPS + 2):
+        terms = start + rate * total[:, None]
+        most = terms.max(axis=1)
+        parts = np.exp(terms - most[:, None])
+        whole = parts.sum(axis=1)
+        total -= (most + np.log(whole) - target) * whole / (parts * rate).sum(axis=1)
+    return np.asarray(total)
+
+
+def bennett_exponent(s: Floats, q: Floats) -> Floats:
+    """Return `log((q e^s + e^(-s q))/(1 + q))`, for reports that lie at most B above their mean.
+
+    Bennett 1962: of all such reports with variance `q B^2`, the one with two values has the largest
+    `E exp(lambda X)`, `s = lambda B`. Concave in q: Hoeffding 1963, Theorem 3.
+    """
+    whole = np.log1p((q * np.expm1(s) + np.expm1(-s * q)) / (1.0 + q))
+    # The first terms cancel. What remains follows from the cumulants.
+    series = q * s**2 / 2.0 * (1.0 + (1.0 - q) * s / 3.0 + (1.0 - 4.0 * q + q**2) * s**2 / 12.0)
+    return np.where(s * (1.0 + q) < 1e-3, series, whole)
+
+
+def bernstein_exponent(s: Floats, q: Floats) -> Floats:
+    """Return `q s^2/(2 (1 - s/3))`, infinite from s = 3 on, for reports whose noise is a sum.
+
+    `LinearDecoder.deviation` is the B for which it holds; noise without a largest value has one
+    too. Bennett's does not hold for such noise.
+    """
+    room = 1.0 - s / 3.0
+    return np.where(room > 0.0, q * s**2 / (2.0 * np.where(room > 0.0, room, 1.0)), np.inf)
 
 
 def mixture_half_width(variance: Floats, sharpest: Floats, n: int, level: float) -> Floats:

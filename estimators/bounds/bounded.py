@@ -7,7 +7,7 @@ The rule that chooses the bounds of a query, by method, estimand and kind of rep
 | any | no noise and no sampling error | `known`: low = high = the estimate |
 | `padded` | two-valued, one group, population | `wilson`; `clopper-pearson` for few, and in lists |
 | | two-valued, respondents | `score`; `enumerated` where the noise is below 3 reports |
-| | a value of a disclosed block, population | `block`; `product` where the block has few reports |
+| | a value of a disclosed block, population | `block`; `product` for few, and in lists |
 | | any other, population | `padded` |
 | | any other, respondents | `noise` |
 | `exact` | two-valued, as above | `clopper-pearson`, `enumerated`, `product`: proved at every n |
@@ -28,10 +28,10 @@ from typing import Final
 import numpy as np
 
 from ldpstream.estimators.bounds.methods import bernstein_in_range, named_bounds
-from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Options
-from ldpstream.estimators.bounds.sampled import of_devices, resampled
+from ldpstream.estimators.bounds.options import FALLBACK, UNCUT, Estimand, Options
+from ldpstream.estimators.bounds.sampled import grown, of_devices, resampled_error, shrunk
 from ldpstream.estimators.bounds.two_valued import Rule, quantile, tossed_rules
-from ldpstream.estimators.bounds.types import Ends, Estimate, Forms, Pair, Sums
+from ldpstream.estimators.bounds.types import Estimate, Forms, Pair, Sums
 from ldpstream.mechanisms.base.arrays import Bools, Floats
 
 _ROUNDING: Final = 1e-14
@@ -43,43 +43,53 @@ _FEWEST: Final = 5
 def bound(sums: Sums, n: int, options: Options) -> Estimate:
     """Return estimates with bounds from sums over n reports.
 
-    Except with the anytime methods, sums may have the shape `(..., q)` for many statistics at once.
-    Methods by likelihood return the bounds of `FALLBACK`.
+    The order of the steps is decided here and nowhere else: bounds form by form, the change of the
+    sampling error, the cut to what shares can be. `lowest` and `highest` are the ends before the
+    cut. Except with the anytime methods, sums may have the shape `(..., q)` for many statistics at
+    once. Methods by likelihood return the bounds of `FALLBACK`.
     """
     reports, asked = n, options
     if n == 0:
-        undefined = np.full(sums.total.size, np.nan)
-        value = se = influence = undefined
-        form = np.full(undefined.shape, "", dtype=np.object_)
-        ends = Ends(undefined, undefined, undefined, undefined, form)
+        value = se = influence = low = high = lowest = highest = np.full(sums.total.size, np.nan)
+        form = np.full(value.shape, "", dtype=np.object_)
     else:
-        if options.method in FALLBACK:
-            options = replace(options, method=FALLBACK[options.method])
+        options = replace(options, method=FALLBACK.get(options.method, options.method))
         # 1. Count devices in place of reports that share their noise.
         if options.sampling.noise > 1.0:
-            sums, n, options = of_devices(sums, n, options)
+            sums, n, options = of_devices(sums, n, options, options.sampling.noise)
         # 2. Without a sampling error every estimand is that of the respondents.
         factor = options.sampling.factor(options.estimand)
-        drawn_from: Estimand = "population" if factor else "respondents"
-        if options.estimand != drawn_from:
-            options = replace(options, estimand=drawn_from)
-        # 3. The estimates, their standard errors, and their bounds.
-        value, influence = sums.total / n, (sums.largest - sums.least) / reports
-        se = np.sqrt(clamped_variance(sums, n, drawn_from))
-        ends = choose_bounds(sums, n, se, options)
+        options = replace(options, estimand="population" if factor else "respondents")
+        # 3. The estimates, and the bounds of n reports of different devices.
+        value, influence = sums.total / n, sums.spread / reports
+        se = np.sqrt(clamped_variance(sums, n, options.estimand))
+        # Only these two methods correct bounds by the error.
+        corrected = options.method in ("padded", "normal")
+        thinned = factor > 1.0 and not corrected
+        given = of_devices(sums, n, options, factor) if thinned else (sums, n, options)
+        lowest, highest, form = choose_bounds(*given, se)
         # 4. Correct the sampling error if devices report several times, or are a known part.
         if factor not in (0.0, 1.0):
             noise = clamped_variance(sums, n, "respondents")
-            se, ends = resampled(sums, n, noise, se, ends, factor, options)
+            plain, se = se, resampled_error(se, noise, factor)
+            ends, errors = (lowest, highest), (plain, se)
+            if corrected and factor < 1.0:
+                alone = replace(options, estimand="respondents")
+                own = choose_bounds(sums, n, alone, np.sqrt(noise))
+                lowest, highest = shrunk(value, ends, form, errors, own, factor)
+            elif corrected:
+                lowest, highest = grown(sums, n, ends, errors, factor)
+        # 5. Cut.
+        low, high = cut_bounds(sums, n, (lowest, highest), options)
     return Estimate(
         value=value,
         se=se,
-        low=ends.low,
-        high=ends.high,
+        low=low,
+        high=high,
         influence=influence,
-        lowest=ends.lowest,
-        highest=ends.highest,
-        form=ends.form,
+        lowest=lowest,
+        highest=highest,
+        form=form,
         n=reports,
         confidence=asked.confidence,
         method=asked.method,
@@ -145,35 +155,44 @@ def _stand_in(sums: Sums, n: int) -> Floats:
     return np.where(most <= 2.5 * floor, floor, ceiling)
 
 
-def choose_bounds(sums: Sums, n: int, se: Floats, options: Options) -> Ends:
-    """Return the bounds of queries over n >= 1 reports, by the rule above."""
-    level = options.error_level(se.shape[-1])
+def choose_bounds(sums: Sums, n: int, options: Options, se: Floats) -> tuple[Floats, Floats, Forms]:
+    """Return the ends and forms of queries over n >= 1 reports, by the rule above, not cut."""
+    level, value = options.error_level(se.shape[-1]), sums.total / n
+    if options.method in ("padded", "exact"):
+        rules, two = tossed_rules(sums, n, level, options)
+        low, high, form = _fill(_many_valued_rule(sums, n, level, options, ~two), *rules)
+    else:
+        low, high = named_bounds(sums, n, se, level, options)
+        form = np.full(value.shape, options.method, dtype=np.object_)
     # Among respondents, a query whose worst noise is 0 is known exactly and needs no bound: a block
     # of one value, a whole block, a block that nobody reported.
-    value = sums.total / n
-    noiseless = np.broadcast_to(sums.ceiling <= 0.0, value.shape)
-    known = noiseless & (options.estimand != "population")
-    if options.method not in ("padded", "exact"):
-        low, high = named_bounds(sums, n, se, level, options)
+    error = sums.spread if options.estimand == "population" else sums.ceiling
+    known = np.broadcast_to(error <= 0.0, value.shape)
+    if known.any():
         low, high = (np.where(known, value, end) for end in (low, high))
-        form = np.where(known, "known", np.full(known.shape, options.method, dtype=np.object_))
-        return Ends(low, high, low, high, form)
-    rules, two = tossed_rules(sums, n, level, options)
-    low, high, form = _fill(_many_valued_rule(sums, n, level, options, ~two), *rules)
+        form = np.where(known, "known", form)
+    return low, high, form
+
+
+def cut_bounds(sums: Sums, n: int, ends: Pair, options: Options) -> Pair:
+    """Return bounds cut to what shares can be; those of `UNCUT` stay as they are.
+
+    The population's weights lie between the least and the largest of the query. Of respondents it
+    is also known what each disclosed group adds.
+    """
+    if options.method == UNCUT:
+        return ends
     if options.estimand == "population":
-        known = known | (sums.spread <= 0.0)
         bottom, top = sums.bottom, sums.top
     else:
         bottom, top = sums.fewest / n, sums.most / n
-    lowest, highest = (np.where(known, value, end) for end in (low, high))
-    low, high = (np.where(known, end, np.clip(end, bottom, top)) for end in (lowest, highest))
-    return Ends(
-        # Bounds that are not cut share one array.
-        low=lowest if np.array_equal(low, lowest) else low,
-        high=highest if np.array_equal(high, highest) else high,
-        lowest=lowest,
-        highest=highest,
-        form=np.where(known, "known", form),
+    # What is known exactly is not moved by the rounding of its range.
+    known = ends[0] == ends[1]
+    low, high = (np.where(known, end, np.clip(end, bottom, top)) for end in ends)
+    # Bounds that are not cut share one array.
+    return (
+        ends[0] if np.array_equal(low, ends[0]) else low,
+        ends[1] if np.array_equal(high, ends[1]) else high,
     )
 
 

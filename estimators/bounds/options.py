@@ -60,8 +60,8 @@ Method = Literal["padded", "exact", _Named]
   pays; else `padded` and `exact`.
 - `normal`: z times the plug-in standard error.
 - `bernstein`: empirical Bernstein bounds, at every n.
-- `anytime`: holds at every moment of a window at once, asymptotically.
-- `anytime-exact`: the same, at every n.
+- `anytime`: holds at every moment of a window at once, proved with a bound on the noise.
+- `anytime-exact`: the same, proved without one.
 """
 
 CredibleMethod = Literal["normal", "bernstein", "anytime"]
@@ -88,8 +88,8 @@ Form = Literal[
 FALLBACK: Final[Mapping[Method, Method]] = {"profile": "padded", "profile-exact": "exact"}
 """The methods by likelihood, each with the method for the queries that it does not bound."""
 
-CUT: Final = frozenset({"padded", "exact", *FALLBACK})
-"""Methods whose bounds are cut to the range of shares."""
+UNCUT: Final = "normal"
+"""The one method whose bounds are not cut to what shares can be."""
 
 ANYTIME: Final = frozenset({"anytime", "anytime-exact"})
 """Methods whose bounds hold at all moments together."""

@@ -18,11 +18,12 @@ from functools import cached_property
 from typing import Final, NamedTuple, Self
 
 import numpy as np
-from scipy.special import betainc, betaincinv, gammaln, ndtri, xlog1py, xlogy
+from scipy.special import betaincinv, ndtri
 
 from ldpstream.estimators.bounds.options import Form, Options
-from ldpstream.estimators.bounds.types import Pair, Sums
-from ldpstream.mechanisms.base.arrays import Bools, Floats
+from ldpstream.estimators.bounds.tails import tails
+from ldpstream.estimators.bounds.types import Pair, Sums, distinct_columns
+from ldpstream.mechanisms.base.arrays import Bools, Floats, Integers
 
 FEW: Final = 4.0
 """With fewer than this times z^2 reports of one kind, Wilson's interval fails too often."""
@@ -31,11 +32,10 @@ _FEW_IN_BLOCK: Final = 13.0
 _SMOOTH: Final = 3.0
 """Standard deviation of the noise, in reports, from which on the score interval is close enough to
 the exact one. In lists, which need tails further out, it is `z^2/4` times as much."""
-_REACH: Final = 8.0
-"""How many standard deviations are summed on either side, in addition to `_MORE` integers."""
-_MORE: Final = 25.0
-_PART: Final = 1 << 19
-"""Most probabilities in memory at a time."""
+_SLACK: Final = 1e-6
+"""Relative to the allowed error; far above the rounding of tails."""
+_TOGETHER: Final = 1 << 12
+"""Most values whose tails are in memory at a time."""
 
 
 def quantile(level: float) -> float:
@@ -60,6 +60,8 @@ class Tosses:
         own, other, reports = (
             np.broadcast_to(column, shape) for column in (sums.own, sums.other, sums.tossed)
         )
+        # Devices that several reports come from may be a fraction; tosses are whole.
+        reports = np.rint(reports)
         own = np.where(two, own, 1.0)
         decisive = np.rint(sums.total * (own - other) + other * reports)
         # Queries that are no tosses get one report as a placeholder, which is not used.
@@ -82,7 +84,12 @@ class Tosses:
         squared = (self.own - self.other) ** 2
         return self.own * (1.0 - self.own) / squared, self.other * (1.0 - self.other) / squared
 
-    def at(self, places: Bools) -> "Tosses":
+    @property
+    def columns(self) -> Floats:
+        """The four arrays, of one shape, as rows."""
+        return np.stack([self.reports, self.decisive, self.own, self.other])
+
+    def at(self, places: Bools | Integers) -> "Tosses":
         """Return the tosses at some places, arrays `(m,)`."""
         columns = self.reports, self.decisive, self.own, self.other
         return Tosses(*(column[places] for column in columns))
@@ -126,12 +133,13 @@ def tossed_rules(sums: Sums, n: int, level: float, options: Options) -> tuple[li
     close = alone & ~(few | options.simultaneous | proved)
     ends = in_block(tosses, n, z)
     many = tosses.reports >= _FEW_IN_BLOCK * z**2
-    scored = blocks & many & np.isfinite(ends[0]) & (not proved)
+    # The score interval is off where few reports are decisive, and far out in its tails.
+    scored = blocks & many & np.isfinite(ends[0]) & ~(few | options.simultaneous | proved)
     return [
         Rule(close, "wilson", lambda _: wilson(tosses, z)),
         Rule(alone & ~close, "clopper-pearson", lambda at: clopper_pearson(tosses.at(at), level)),
         Rule(scored, "block", lambda _: ends),
-        Rule(blocks & ~scored, "product", lambda at: product(tosses.at(at), n, level)),
+        Rule(blocks & ~scored, "product", lambda at: _products(tosses.at(at), n, level)),
     ], two
 
 
@@ -175,23 +183,21 @@ def enumerated(tosses: Tosses, level: float) -> Pair:
     The bounds are the least and the largest a for which D is not in a tail of half the level. They
     hold at every N, since the test of each a is exact.
     """
-    rows = np.stack([tosses.reports, tosses.decisive, tosses.own, tosses.other], axis=1)
-    # Values with equally many supporting reports have the same bounds.
-    distinct, place = np.unique(rows, axis=0, return_inverse=True)
+    first, place = distinct_columns(tosses.columns)
+    distinct = tosses.columns[:, first].T
     low, high = np.empty((2, len(distinct)))
-    n, _, own, other = distinct.T
-    spread = np.sqrt(n * np.maximum(own * (1.0 - own), other * (1.0 - other)))
-    summed = np.minimum(2.0 * (_REACH * spread + _MORE), n) + 1.0
-    step = max(1, int(_PART / summed.max(initial=1.0)))
-    for first in range(0, len(distinct), step):
-        some = slice(first, first + step)
+    for start in range(0, len(distinct), _TOGETHER):
+        some = slice(start, start + _TOGETHER)
         low[some], high[some] = _invert(distinct[some], level / 2.0)
-    place = place.reshape(-1)
     return low[place], high[place]
 
 
 def _invert(rows: Floats, tail: float) -> Pair:
-    """Return the least a with `P(D >= d) > tail`, and the largest with `P(D <= d) > tail`."""
+    """Return the least a with `P(D >= d) > tail`, and the largest with `P(D <= d) > tail`.
+
+    Rounding errors of `tails` only widen the bounds.
+    """
+    tail *= 1.0 - _SLACK
     n, d, own, other = np.concatenate([rows, rows]).T
     upper = np.arange(n.size) >= len(rows)
     most = np.where(upper, d, d - 1.0)
@@ -199,50 +205,13 @@ def _invert(rows: Floats, tail: float) -> Pair:
     low, high = np.zeros_like(n), n + 1.0
     while (searching := low < high).any():
         middle = np.floor((low + high) / 2.0)
-        chance = below(np.minimum(middle, n), n, own, other, most)
-        found = np.where(upper, chance <= tail, 1.0 - chance > tail) | (middle > n)
+        below, above = tails(np.minimum(middle, n), n, own, other, most)
+        found = np.where(upper, below <= tail, above > tail) | (middle > n)
         high = np.where(searching & found, middle, high)
         low = np.where(searching & ~found, middle + 1.0, low)
     least, beyond = np.split(low, 2)
     n = rows[:, 0]
     return np.minimum(least, n) / n, np.maximum(beyond - 1.0, 0.0) / n
-
-
-def below(a: Floats, n: Floats, own: Floats, other: Floats, most: Floats) -> Floats:
-    """Return `P(Bin(a, own) + Bin(n - a, other) <= most)`; all arrays are float64 `(q,)`.
-
-    The sum runs over the binomial with less spread; 8 standard deviations and 25 more on either
-    side leave out less than 1e-14.
-    """
-    swap = a * own * (1.0 - own) > (n - a) * other * (1.0 - other)
-    size, chance = np.where(swap, n - a, a), np.where(swap, other, own)
-    rest, turned = np.where(swap, a, n - a), np.where(swap, own, other)
-    centre = np.rint(size * chance)
-    reach = np.ceil(_REACH * np.sqrt(size * chance * (1.0 - chance)) + _MORE)
-    first = np.maximum(centre - reach, 0.0)
-    last = np.minimum(centre + reach, size)
-    steps = np.arange(float((last - first).max(initial=0.0)) + 1.0)
-    at = first[:, None] + steps
-    inside = at <= last[:, None]
-    at = np.where(inside, at, last[:, None])
-    # The other binomial's distribution function at `most - at`, by summing its probabilities.
-    left = (most - first)[:, None] - steps
-    possible = (left >= 0.0) & (left <= rest[:, None])
-    # The binomial probabilities of both.
-    some = np.stack([at, np.clip(left, 0.0, rest[:, None])])
-    many, p = np.stack([size, rest])[..., None], np.stack([chance, turned])[..., None]
-    ways = gammaln(many + 1.0) - gammaln(some + 1.0) - gammaln(many - some + 1.0)
-    weights, found = np.exp(ways + xlogy(some, p) + xlog1py(many - some, -p))
-    weights = np.where(inside, weights, 0.0)
-    held = np.cumsum(np.where(possible, found, 0.0)[:, ::-1], axis=1)[:, ::-1]
-    # The probability below the least of them is an incomplete beta integral.
-    least = left[:, -1] - 1.0
-    inner = (least >= 0.0) & (least < rest)
-    ends = np.where(inner, rest - least, 1.0), np.where(inner, least + 1.0, 1.0)
-    integral = betainc(*ends, 1.0 - turned)
-    held += np.where(inner, integral, np.where(least < 0.0, 0.0, 1.0))[:, None]
-    summed: Floats = (weights * held).sum(axis=1)
-    return np.clip(summed, 0.0, 1.0)
 
 
 def wilson(tosses: Tosses, z: float) -> Pair:
@@ -257,9 +226,19 @@ def wilson(tosses: Tosses, z: float) -> Pair:
 def clopper_pearson(tosses: Tosses, level: float) -> Pair:
     """Return Clopper and Pearson's interval of `D/N`, as shares of the population.
 
-    Proved at every N, for every share. It also holds for respondents, where it is wider than
-    needed: D is then a sum of independent tosses of different coins, whose tails beyond the next
-    integer are below those of the binomial with the same mean (Hoeffding 1956, Theorem 5).
+    Proved at every N, for every share, if D is binomial: reports drawn from a population.
+
+    If the tosses are of different coins, those of given respondents or of a sample without
+    replacement, the low end is proved for `N other > 1` and the high end for `N (1 - own) > 1`, at
+    levels up to 1/2. From one integer beyond its mean on, the tail of D is below that of the
+    binomial with the same mean (Hoeffding 1956, Theorem 5). If the mean is above 1, the binomial
+    reaches it with a probability above 1/4 (Greenberg, Mohri 2014), so that every D at which the
+    end errs lies that far out. With fewer expected reports, one coin of 0.02531 and others of 0
+    exceed the error of 0.025 that their binomial, 0.02499, is allowed: by less than the square of
+    the mean over 2, 3.3e-4 at 95%.
+
+    A sample without replacement consists of such tosses: the generating polynomial of its number of
+    decisive users has only real roots, and stays so when each user's report is drawn.
     """
     low, high = _binomial_bounds(tosses.decisive, tosses.reports, level)
     return tosses.to_share(low), tosses.to_share(high)
@@ -297,6 +276,12 @@ def _roots(a: float, b: Floats, c: Floats) -> Pair:
     square = b**2 - 4.0 * a * c
     root = np.sqrt(np.where(square < 0.0, np.nan, square))
     return (b - root) / (2.0 * a), (b + root) / (2.0 * a)
+
+
+def _products(tosses: Tosses, n: int, level: float) -> Pair:
+    first, place = distinct_columns(tosses.columns)
+    low, high = product(tosses.at(first), n, level)
+    return low[place], high[place]
 
 
 def product(tosses: Tosses, n: int, level: float) -> Pair:

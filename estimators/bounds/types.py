@@ -94,20 +94,6 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Ends:
-    """Bounds on q shares, float64 `(q,)` each, and their forms, text of shape `(q,)`.
-
-    `lowest` and `highest` are the bounds before they are cut to the range of shares.
-    """
-
-    low: Floats
-    high: Floats
-    lowest: Floats
-    highest: Floats
-    form: Forms
-
-
-@dataclass(frozen=True)
 class Estimate:
     """Estimates of q shares from n reports.
 
@@ -171,6 +157,19 @@ class Distinct:
         owner[step] = np.arange(decoded.size)
         some = owner >= 0
         return cls(owner[some], (np.cumsum(some) - 1)[step])
+
+
+def distinct_columns(rows: Floats) -> tuple[Integers, Integers]:
+    """Return where each different column of `(m, q)` first stands, and which each column equals.
+
+    Values with equal sums have equal bounds, which are then computed once.
+    """
+    order = np.lexsort(rows)
+    starts = np.ones(order.size, dtype=np.bool_)
+    starts[1:] = (np.diff(rows[:, order]) != 0.0).any(axis=0)
+    place = np.empty_like(order)
+    place[order] = np.cumsum(starts) - 1
+    return order[starts], place
 
 
 def taken(array: NDArray[Any], places: Integers | slice) -> NDArray[Any]:

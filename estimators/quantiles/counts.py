@@ -142,6 +142,10 @@ class CountPrefixes:
             # If no group is cut in two, running sums would leave rounding errors instead of 0.
             return np.where(parted, cuts.accumulate(np.where(cuts.whole, 0.0, state)), 0.0)
 
+        def amounts(state: Floats) -> Floats:
+            # Running sums of numbers >= 0 may end a rounding error below 0.
+            return np.maximum(parts(state), 0.0)
+
         estimated = whole + parts(total)
         least = self._envelope(self.least, np.minimum)
         largest = self._envelope(self.largest, np.maximum)
@@ -149,22 +153,22 @@ class CountPrefixes:
         nothing = np.zeros_like(estimated)
         return Sums(
             total=estimated,
-            squares=whole + parts(squares),
+            squares=whole + amounts(squares),
             offset=estimated,
-            floor=parts(reports * self.quietest),
-            ceiling=parts(reports * self.noisiest),
+            floor=amounts(reports * self.quietest),
+            ceiling=amounts(reports * self.noisiest),
             least=least,
             largest=largest,
             slope=self._envelope(self.noisiest - self.quietest, np.maximum),
-            noisy=parts(np.where(self.noisiest > 0.0, reports, 0.0)),
-            moment=whole + parts(reports * (self.noisiest + 1.0)),
+            noisy=amounts(np.where(self.noisiest > 0.0, reports, 0.0)),
+            moment=whole + amounts(reports * (self.noisiest + 1.0)),
             peak=self._envelope(self.noisiest, np.maximum) + 1.0,
-            typical_noise=parts(self.typical),
+            typical_noise=amounts(self.typical),
             typical_sampling=self.held * (1.0 - self.held),
             bottom=np.where(self.held < 1.0, 0.0, 1.0),
             top=np.ones_like(estimated),
             fewest=whole,
-            most=whole + parts(reports.astype(np.float64)),
+            most=whole + amounts(reports.astype(np.float64)),
             deviation=np.maximum(largest, 1.0 - least),
             tossed=nothing,
             own=nothing,

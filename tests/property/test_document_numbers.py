@@ -95,7 +95,7 @@ def test_quantiles_are_the_users_labels(table: dict[str, Any]):
     assert document["influence"] is None
 
 
-def test_projection_keeps_the_bounds_and_drops_standard_errors_and_influence():
+def test_projection_keeps_the_bounds_and_errors_of_the_unbiased_estimate():
     config = collection(BLOCKS)
     given = totals(config, 200)
     ranges = (parse_range("3..20", config.spec.domain),)
@@ -116,7 +116,9 @@ def test_projection_keeps_the_bounds_and_drops_standard_errors_and_influence():
         assert shares.min() >= 0
         assert projected["ranges"][0]["share"] == pytest.approx(shares[3:21].sum(), abs=1e-12)
         for entry, plain in zip(projected["distribution"], raw["distribution"], strict=True):
-            assert (entry["low"], entry["high"]) == (plain["low"], plain["high"])
-            assert (entry["se"], entry["influence"]) == (None, None)
-        assert projected["influence"] is None
+            kept = ("low", "high", "bound", "se", "influence", "forged")
+            assert [entry[key] for key in kept] == [plain[key] for key in kept]
+            assert 0.0 <= entry["low"] <= entry["high"] <= 1.0
+        assert projected["influence"] == raw["influence"]
+        assert projected["forged"] == raw["forged"]
     assert [d["projection"] for d in (blocks, power)] == ["blocks", "power"]

@@ -105,9 +105,10 @@ def test_every_mechanism_has_bounds_from_the_first_report_on(name: str, estimand
             estimate_values(mechanism, statistic, n, **options),
             estimate_sets(mechanism, statistic, n, half, **options),
         ):
-            assert (found.low <= found.value).all()
-            assert (found.value <= found.high).all()
+            assert (found.lowest <= found.value).all()
+            assert (found.value <= found.highest).all()
             assert np.isfinite(found.high - found.low).all()
+            assert ((found.low >= 0.0) & (found.high <= 1.0)).all()
 
 
 @pytest.mark.parametrize("method", ANYTIME)
@@ -147,7 +148,7 @@ def test_a_rare_block_is_not_taken_for_one_without_noise(estimand: str):
     statistic[90] += 1
     found = estimate_values(mechanism, statistic, 1801, method="anytime", estimand=estimand)
     plain = estimate_values(mechanism, statistic, 1801, estimand=estimand)
-    assert (found.high - found.low > plain.high - plain.low).all()
+    assert (found.highest - found.lowest > plain.highest - plain.lowest).all()
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -1,6 +1,7 @@
 """Confidence sequences against their formulas, and over all paths of bits, exactly."""
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -10,9 +11,13 @@ from scipy.stats import norm
 from ldpstream.estimators.bounds.anytime import (
     _mixture_square,
     _solve_mixture,
+    bennett_exponent,
+    bernstein_exponent,
     mean_ceiling,
     mixture_half_width,
     self_normalised,
+    tail_half_width,
+    tail_mixture,
 )
 from tests.exact.enumeration import failing
 
@@ -51,7 +56,92 @@ def test_the_mixture_is_near_the_papers_sequence_where_it_is_sharpest():
     assert ours(500) * math.sqrt(500) / norm.ppf(0.975) < 1.8
 
 
+@pytest.mark.parametrize(
+    ("variance", "n", "off", "sharpest", "expected"),
+    [
+        (100.0, 100, 1.0, 1e4, 37.744546),
+        (0.0335, 100, 1.0, 3.35, 1.804357),
+        (1e6, 10**6, 2.0, 1e4, 3661.4265),
+    ],
+)
+def test_the_mixture_of_bennetts_bounds_is_as_computed_apart(
+    variance: float, n: int, off: float, sharpest: float, expected: float
+):
+    given = one(variance), one(off), one(sharpest)
+    total = tail_mixture(bennett_exponent, *given, n, 0.05)[0]
+    assert total == pytest.approx(expected, rel=3e-7)
+    # What is published rounds the variance up: it is no narrower, and by 0.4% at most.
+    rounded = tail_half_width(bennett_exponent, *given, n, 0.05)[0] * n
+    assert total * (1.0 - 1e-12) <= rounded <= total * 1.004
+
+
+def test_bennetts_exponent_is_that_of_two_values():
+    """Also for a variance far above the square of B, where a power series in lambda B fails."""
+    for q in (1e-6, 0.03, 1.0, 20.0, 1e4):
+        for s in (1e-9, 1e-5, 9e-4, 0.01, 1.0, 50.0):
+            with localcontext(prec=60):
+                exact_q, exact_s = Decimal(q), Decimal(s)
+                both = exact_q * exact_s.exp() + (-exact_s * exact_q).exp()
+                exact = (both / (1 + exact_q)).ln()
+            found = bennett_exponent(one(s), one(q))[0]
+            assert found == pytest.approx(float(exact), rel=2e-9)
+    s, q = 9e-4, 1e4
+    assert q * s**2 / 2 + q * (1 - q) * s**3 / 6 < 0.0
+
+
+def test_bennetts_bound_does_not_hold_for_noise_without_a_largest_value():
+    """Two-sided geometric noise, with the B that Bernstein's bound has: `3/log(1/a) + 1`."""
+    a = math.exp(-1.0)
+    off, variance = 3.0 / math.log(1.0 / a) + 1.0, 2.0 * a / (1.0 - a) ** 2
+    fails = 0
+    for rate in np.linspace(0.01, 0.95, 60):
+        log_mean = (
+            2.0 * math.log1p(-a)
+            - math.log1p(-a * math.exp(rate))
+            - math.log1p(-a * math.exp(-rate))
+        )
+        s, q = one(rate * off), one(variance / off**2)
+        assert log_mean <= bernstein_exponent(s, q)[0]
+        fails += log_mean > bennett_exponent(s, q)[0]
+    assert fails
+    assert bernstein_exponent(one(3.0), one(1.0))[0] == np.inf
+
+
+@pytest.mark.parametrize("mean", [0.003, 0.05, 0.5, 0.97])
+@pytest.mark.parametrize("sharpest", [0.5, 50.0])
+def test_the_mixture_of_bennetts_bounds_holds_over_all_paths(mean: float, sharpest: float):
+    """Of bits, both ends, where the noise is rare too; a normal mixture fails there."""
+    variance, n = mean * (1.0 - mean), 100
+    same = one(sharpest)
+
+    def bennett(n: int, ones: np.ndarray) -> np.ndarray:
+        below, above = (
+            tail_half_width(bennett_exponent, one(n * variance), one(off), same, n, 0.2)
+            for off in (1.0 - mean, mean)
+        )
+        return (ones / n - below <= mean) & (mean <= ones / n + above)
+
+    assert 0.0 < failing([mean] * n, bennett) <= 0.2
+
+
+def test_a_normal_mixture_fails_for_rare_noise():
+    """The noise of a binary collection at epsilon 8, of which 500 reports show hardly any."""
+    mean, level = 0.000335, 0.05
+
+    def normal(n: int, ones: np.ndarray) -> np.ndarray:
+        half = mixture_half_width(one(n * mean), one(3.35), n, level)
+        return np.abs(ones / n - mean) <= half
+
+    def bennett(n: int, ones: np.ndarray) -> np.ndarray:
+        half = tail_half_width(bennett_exponent, one(n * mean), one(1.0), one(3.35), n, level)
+        return np.abs(ones / n - mean) <= half
+
+    assert failing([mean] * 500, normal) > level
+    assert failing([mean] * 500, bennett) <= level
+
+
 def test_no_variance_is_no_width():
+    assert tail_half_width(bennett_exponent, one(0.0), one(0.0), one(0.0), 5, 0.05)[0] == 0.0
     nothing = one(0.0)
     assert self_normalised(nothing, nothing, nothing, nothing, 5, 0.05)[0] == 0.0
     assert mixture_half_width(one(0.0), one(0.0), 5, 0.05)[0] == 0.0

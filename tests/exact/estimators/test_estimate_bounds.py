@@ -34,8 +34,8 @@ def test_bernstein_bounds_are_maurer_and_pontils():
     estimate = estimate_values(WARNER, statistic, n, method="bernstein", confidence=0.9)
     scale, variance = math.log(4 / 0.1), 100 / 99 * 9 * 0.6 * 0.4
     expected = math.sqrt(2 * variance * scale / n) + 7 * 3 * scale / (3 * (n - 1))
-    np.testing.assert_allclose(estimate.high - estimate.value, expected)
-    np.testing.assert_allclose(estimate.value - estimate.low, expected)
+    np.testing.assert_allclose(estimate.highest - estimate.value, expected)
+    np.testing.assert_allclose(estimate.value - estimate.lowest, expected)
 
 
 def test_simultaneous_levels_are_sidaks_with_normal_and_bonferronis_elsewhere():
@@ -50,9 +50,9 @@ def test_simultaneous_bernstein_bounds_are_those_of_the_smaller_level():
     statistic = np.array([60, 40])
     joint = estimate_values(WARNER, statistic, 100, method="bernstein", simultaneous=True)
     alone = estimate_values(WARNER, statistic, 100, method="bernstein", confidence=0.975)
-    np.testing.assert_allclose(joint.high, alone.high)
+    np.testing.assert_allclose(joint.highest, alone.highest)
     options = {"method": "bernstein", "simultaneous": True, "family": 50}
-    assert (estimate_values(WARNER, statistic, 100, **options).high > joint.high).all()
+    assert (estimate_values(WARNER, statistic, 100, **options).highest > joint.highest).all()
 
 
 NOISY = random_channel(8, 3, 3, mixed=0.8)

@@ -89,7 +89,7 @@ def test_what_reports_disclose_is_exact_among_respondents(method: str):
         np.testing.assert_array_equal(estimate.high[known], share)
     noisy = blocks == 2
     assert (estimate.se[noisy] > 0).all()
-    assert (estimate.low[noisy] < estimate.value[noisy]).all()
+    assert (estimate.lowest[noisy] < estimate.value[noisy]).all()
 
 
 @pytest.mark.parametrize("method", ["normal", "bernstein", "anytime"])
@@ -97,8 +97,8 @@ def test_nothing_is_exact_about_the_population(method: str):
     options = {"estimand": "population", "method": method}
     estimate = estimate_values(BLOCKS, block_statistic((0, 3, 4)), 7, **options)
     assert (estimate.se > 0).all()
-    assert (estimate.low < estimate.value).all()
-    assert (estimate.value < estimate.high).all()
+    assert (estimate.lowest < estimate.value).all()
+    assert (estimate.value < estimate.highest).all()
 
 
 @pytest.mark.parametrize("mechanism", [WARNER, BLOCKS], ids=["unstructured", "blocks"])

@@ -81,7 +81,8 @@ def test_the_number_is_the_least_that_moves_an_estimate_beyond_its_bounds(
     numbers = set()
     for estimate in estimates:
         found = forged_reports(estimate)
-        distance = np.minimum(estimate.value - estimate.low, estimate.high - estimate.value)
+        room = estimate.value - estimate.lowest, estimate.highest - estimate.value
+        distance = np.minimum(*room)
         for q, number in enumerate(found.tolist()):
             if np.isnan(number):
                 assert not np.isfinite(distance[q]) or most[N, q] <= distance[q] + 1e-9

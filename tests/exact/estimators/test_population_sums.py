@@ -20,7 +20,7 @@ def test_a_block_that_nobody_reported_may_still_exist(n: int):
     # A block of share 3/n is unseen with probability 0.05: its noise must fit into the bounds.
     share, noise = 3.0 / n, mechanism.decoder.noise_extremes()[1]
     variance = share * noise / n
-    half = (people.high - people.low) / 2.0
+    half = (people.highest - people.lowest) / 2.0
     assert (half[2:] >= np.sqrt(2.0 * variance[2:] * np.log(2.0 / 0.05))).all()
     present = estimate_values(mechanism, statistic, n, estimand="respondents", **keywords)
     assert (present.high[2:] == 0.0).all()

@@ -33,8 +33,8 @@ def test_bernstein_takes_the_worst_noise(n: int):
     for estimand, sampling in (("respondents", 0.0), ("population", 0.25)):
         found = estimate_sets(mechanism, statistic, n, sets, method="bernstein", estimand=estimand)
         half = np.sqrt(2 * (worst + sampling) * LEVEL / n) + off * LEVEL / (3 * n)
-        np.testing.assert_allclose(found.high - found.value, half, rtol=1e-9)
-        np.testing.assert_allclose(found.value - found.low, half, rtol=1e-9)
+        np.testing.assert_allclose(found.highest - found.value, half, rtol=1e-9)
+        np.testing.assert_allclose(found.value - found.lowest, half, rtol=1e-9)
         np.testing.assert_allclose(found.influence, spread / n, rtol=1e-12)
 
 

@@ -11,7 +11,14 @@ from scipy.stats import binom
 
 from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import Estimand, Method
-from ldpstream.estimators.bounds.two_valued import Tosses, below, enumerated
+from ldpstream.estimators.bounds.tails import tails
+from ldpstream.estimators.bounds.two_valued import (
+    FEW,
+    Tosses,
+    clopper_pearson,
+    enumerated,
+    quantile,
+)
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.mechanisms.domains.blocks import Blocks
@@ -77,19 +84,83 @@ def test_the_default_covers_as_enumerated(name: str, estimand: Estimand):
     assert min(coverage(name, 60, estimand, "exact")) >= 0.95
 
 
+def one(number: float) -> Floats:
+    return np.array([float(number)])
+
+
+def coins(rng: np.random.Generator) -> tuple[float, float]:
+    """Draw two chances, often near 0 or 1, or exactly these."""
+    other, own = np.sort(rng.random(2) ** rng.choice([0.2, 1.0, 4.0]))
+    certain = rng.random(2) < 0.2
+    return (1.0 if certain[0] else float(own)), (0.0 if certain[1] else float(other))
+
+
 def test_the_distribution_of_decisive_reports_is_the_convolution():
     rng = np.random.default_rng(4)
-    for _ in range(60):
-        n = int(rng.integers(1, 60))
-        a, (other, own) = int(rng.integers(0, n + 1)), np.sort(rng.random(2))
-        other, own = (0.0, own) if rng.random() < 0.2 else (other, own)
+    for _ in range(150):
+        n = int(rng.integers(1, 120))
+        a, (own, other) = int(rng.integers(0, n + 1)), coins(rng)
         chance = np.convolve(
             binom.pmf(np.arange(a + 1), a, own), binom.pmf(np.arange(n - a + 1), n - a, other)
         )
-        for d in (-1, 0, n // 2, n):
-            arguments = (np.array([float(x)]) for x in (a, n, own, other, d))
-            found = below(*arguments)
-            np.testing.assert_allclose(found, chance[: d + 1].sum(), atol=1e-12)
+        for d in (-1, 0, n // 3, round(a * own + (n - a) * other), n - 1, n):
+            found = tails(one(a), one(n), one(own), one(other), one(d))
+            for tail, expected in zip(
+                found, (chance[: d + 1].sum(), chance[d + 1 :].sum()), strict=True
+            ):
+                assert tail[0] == pytest.approx(expected, rel=1e-8, abs=1e-12)
+            # The smaller of both has all its digits.
+            least = min(chance[: d + 1].sum(), chance[d + 1 :].sum())
+            assert min(found)[0] == pytest.approx(least, rel=1e-7, abs=1e-40)
+
+
+E = float(np.exp(1.0))
+LARGE = [
+    (0.7, 0.3, 0.2, 200, -4.0, 2.528360187e-5),
+    (0.7, 0.3, 0.2, 200, -1.96, 0.0256684421),
+    (0.9, 0.1, 0.3, 10**8, -1.96, 0.02500468385),
+    (E / (1 + E), 1 / (1 + E), 0.3, 10**11, -1.96, 0.02499774181),
+    (0.3, 0.3, 0.3, 10**8, -3.0, 0.00134960176),
+]
+
+
+@pytest.mark.parametrize(("own", "other", "share", "n", "z", "expected"), LARGE)
+def test_tails_of_many_reports_keep_their_digits(
+    own: float, other: float, share: float, n: int, z: float, expected: float
+):
+    a = round(share * n)
+    mean = a * own + (n - a) * other
+    deviation = np.sqrt(a * own * (1.0 - own) + (n - a) * other * (1.0 - other))
+    d = np.floor(mean + z * deviation)
+    below, above = tails(one(a), one(n), one(own), one(other), one(d))
+    assert below[0] == pytest.approx(expected, rel=1e-8)
+    assert above[0] == pytest.approx(1.0 - below[0], rel=1e-15)
+    # The mirrored tail of the other outcomes.
+    _, mirrored = tails(one(n - a), one(n), one(1 - other), one(1 - own), one(n - d - 1))
+    assert mirrored[0] == pytest.approx(below[0], rel=1e-8)
+
+
+@pytest.mark.parametrize("n", [10**8, 10**11, 10**15])
+def test_exact_bounds_of_many_respondents_are_those_of_a_normal_noise(n: int):
+    """At once, and with no more memory than for few."""
+    mechanism = RandomizedResponse(1.0, Blocks.one(2))
+    statistic = np.array([4 * n // 10, n - 4 * n // 10])
+    for level in (0.05, 1e-9):
+        found = estimate_values(mechanism, statistic, n, method="exact", confidence=1.0 - level)
+        assert set(found.form) == {"enumerated"}
+        half = quantile(level) * found.se
+        np.testing.assert_allclose(found.high - found.value, half, rtol=2e-4)
+        np.testing.assert_allclose(found.value - found.low, half, rtol=2e-4)
+
+
+def test_clopper_and_pearsons_ends_may_err_where_less_than_one_report_is_expected():
+    """One coin of 0.02531 and others of 0: the low end excludes them if it comes up."""
+    mean = 0.02531
+    tosses = Tosses(one(1000.0), one(1.0), one(1.0), one(0.0))
+    low, _ = clopper_pearson(tosses, 0.05)
+    assert 1.0 - (1.0 - mean / 1000.0) ** 1000 < 0.025 < mean
+    assert low[0] * 1000.0 > mean
+    assert mean - 0.025 < mean**2 / 2.0 < 3.3e-4
 
 
 def test_enumerated_bounds_are_the_shares_whose_tails_are_not_too_small():
@@ -106,6 +177,25 @@ def test_enumerated_bounds_are_the_shares_whose_tails_are_not_too_small():
                 kept.append(a)
         if kept:
             assert (round(low[0] * n), round(high[0] * n)) == (kept[0], kept[-1])
+
+
+def test_a_value_that_nobody_holds_in_a_block_of_many_is_covered():
+    """The block's score interval alone covers 0.83998: it needs decisive reports."""
+    z = quantile(0.05 / 1001)
+    assert z == pytest.approx(4.05586, abs=5e-6)
+    assert FEW * z**2 == pytest.approx(65.80, abs=5e-3)
+    mechanism, n = RandomizedResponse(5.0, Blocks(np.repeat([0, 1], [1000, 1]))), 200
+    inside = np.zeros(12, dtype=np.bool_)
+    for d in range(inside.size):
+        statistic = mechanism.empty()
+        statistic[:2] = d, n - d
+        options: Any = {"values": np.array([0]), "estimand": "population"}
+        found = estimate_values(mechanism, statistic, n, **options)
+        inside[d] = found.low[0] <= 0.0
+    outside = 1.0 / (np.exp(5.0) + 999.0)
+    assert binom.sf(inside.size - 1, n, outside) < 1e-12
+    chance = binom.pmf(np.arange(inside.size), n, outside)[inside].sum()
+    assert chance == pytest.approx(0.99924, abs=5e-6)
 
 
 def form(mechanism: Mechanism, counts: list[int], **options: Any) -> list[str]:
@@ -127,6 +217,10 @@ def test_every_entry_says_how_it_was_bounded():
     counts = [90, 80, 30, 9, 1, 40]
     found = form(blocks, counts, **population)
     assert found == ["block"] * 3 + ["product"] * 2 + ["wilson"]
+    # Few decisive reports, and lists, need the tails as they are.
+    rare = form(blocks, [400, 9, 8, 9, 1, 40], **population)
+    assert rare == ["block", *["product"] * 4, "wilson"]
+    assert set(form(blocks, counts, simultaneous=True, **population)[:5]) == {"product"}
     assert form(blocks, counts) == ["score"] * 3 + ["enumerated"] * 2 + ["known"]
     sets = [np.arange(6), np.array([0, 1, 2]), np.array([0, 3])]
     statistic = np.array(counts)

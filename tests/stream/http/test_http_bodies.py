@@ -63,7 +63,8 @@ async def test_weights_are_given_by_label_too() -> None:
         assert projected["linear"][0]["mean"] == pytest.approx(
             2.0 * shares["bus"] + 3.5 * shares["tram"]
         )
-        assert projected["linear"][0]["se"] is None
+        kept = {key: value for key, value in fares.items() if key not in ("mean", "total")}
+        assert projected["linear"][0] == projected["linear"][0] | kept
         unknown = [{"name": "x", "weights": {"ship": 1.0}}]
         refused = await post(rides, {"linear": unknown}, 400, path=path)
         assert refused["error"] == "linear: expected labels of the domain, got 'ship'"
