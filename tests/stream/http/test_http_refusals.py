@@ -142,7 +142,7 @@ async def test_readiness_gives_reasons() -> None:
         for served in pipeline.collections.values():
             for replica in served.replicas:
                 replica.read([], position=0, end=0)
-        assert await ask(client, "/readyz") == {"ready": True, "reasons": []}
+        assert await ask(client, "/readyz") == {"ready": True, "reasons": [], "waits": []}
         pipeline.broker_watch.silent = True
         answer = await ask(client, "/readyz", 503)
         assert answer["reasons"] == ["the broker does not answer"]
