@@ -136,6 +136,7 @@ async def test_readiness_gives_reasons() -> None:
                 "city: the state of partitions 0, 1 has not been read to its end yet",
                 "rides: the state of partitions 0 has not been read to its end yet",
             ],
+            "waits": [],
         }
         for path in ("windows", "estimate"):
             assert "error" in await ask(client, f"/api/collections/city/{path}", 503)
