@@ -94,7 +94,7 @@ async def test_two_shards_become_four_while_reports_flow(running: Broker, tmp_pa
         problem = (503, "city: shard 4/4 has no worker that answers")
         assert refusal(new[0], "/api/collections/city/status") == problem
         await eventually(lambda: not new[0].get("/api/collections")["collections"][3]["ready"])
-        assert new[0].get("/readyz") == {"ready": True, "reasons": [problem[1]]}
+        assert new[0].get("/readyz") == {"ready": True, "reasons": [problem[1]], "waits": []}
         for worker in new[:3]:
             assert worker.terminate() == 0
             assert worker.errors() == ""

@@ -56,6 +56,7 @@ NOT_RUN: Final = {
     "README.md#Try it": "make installs; tests/broker/pages/test_demo.py runs the demo",
     "docs/internals/benchmarks.md#Benchmarks and long runs": "minutes to hours",
     "docs/internals/benchmarks.md#Long runs": "hours",
+    "docs/operations.md#When windows wait": "a line; tests/broker/test_idle.py waits",
     "docs/operations.md#In Docker, on one machine": "Docker; tests/ops runs the same natively",
     "docs/pack.md#Packing single reports": "for ever; tests/broker/test_pack.py runs packers",
     "docs/faults.md#Faults": "hours",

@@ -12,6 +12,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.http import build_http, serve
 from ldpstream.agents.http.operations import OPERATIONS
 from ldpstream.agents.http.requests import Access
+from ldpstream.agents.served.served import Wait
 from tests.stream.asking import BEARER, TOKEN, Client, ask
 from tests.stream.serving import CITY, Pipeline, serve_collections
 
@@ -66,17 +67,39 @@ async def test_probes_and_the_page_need_no_token_and_show_no_data(client: Client
         answer = await client.get(asset)
         assert answer.status == 200
         assert "city" not in await answer.text()
-    assert await ask(client, "/readyz") == {"ready": True, "reasons": []}
+    assert await ask(client, "/readyz") == {"ready": True, "reasons": [], "waits": []}
 
 
 async def test_reasons_for_not_being_ready_need_the_token() -> None:
     pipeline = serve_collections({"city": CITY}, read=False)
     app = build_http(pipeline, access=Access(token=TOKEN.encode()))
     async with TestClient(TestServer(app)) as client:
-        assert await ask(client, "/readyz", 503) == {"ready": False, "reasons": []}
+        assert await ask(client, "/readyz", 503) == {"ready": False, "reasons": [], "waits": []}
         answer = await client.get("/readyz", headers=BEARER)
         assert answer.status == 503
         assert "city" in (await answer.json())["reasons"][0]
+
+
+async def test_what_windows_wait_for_needs_the_token_and_leaves_a_worker_ready() -> None:
+    pipeline = serve_collections({"city": CITY})
+    pipeline.collections["city"].waits = (Wait(1, 60_000, 7.0, "12 of its messages are unread"),)
+    app = build_http(pipeline, access=Access(token=TOKEN.encode()))
+    async with TestClient(TestServer(app)) as client:
+        assert await ask(client, "/readyz") == {"ready": True, "reasons": [], "waits": []}
+        answer = await client.get("/readyz", headers=BEARER)
+        (said,) = (await answer.json())["waits"]
+        assert said.startswith("city: windows up to 1970-01-01T00:01:00Z wait for partition 1 for")
+        assert said.endswith("for 7 s longer than usual: 12 of its messages are unread")
+        answer = await client.get("/api/collections/city/status", headers=BEARER)
+        assert [
+            (one["wait"], one["wait_seconds"]) for one in (await answer.json())["partitions"]
+        ] == [
+            (None, 0.0),
+            ("12 of its messages are unread", 7.0),
+        ]
+        answer = await client.get("/metrics", headers=BEARER)
+        wait = 'ldpstream_wait_seconds{collection="city",partition="1"} 7.0'
+        assert wait in await answer.text()
 
 
 @pytest.mark.parametrize(

@@ -136,13 +136,14 @@ async def test_readiness_gives_reasons() -> None:
                 "city: the state of partitions 0, 1 has not been read to its end yet",
                 "rides: the state of partitions 0 has not been read to its end yet",
             ],
+            "waits": [],
         }
         for path in ("windows", "estimate"):
             assert "error" in await ask(client, f"/api/collections/city/{path}", 503)
         for served in pipeline.collections.values():
             for replica in served.replicas:
                 replica.read([], position=0, end=0)
-        assert await ask(client, "/readyz") == {"ready": True, "reasons": []}
+        assert await ask(client, "/readyz") == {"ready": True, "reasons": [], "waits": []}
         pipeline.broker_watch.silent = True
         answer = await ask(client, "/readyz", 503)
         assert answer["reasons"] == ["the broker does not answer"]

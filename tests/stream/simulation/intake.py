@@ -241,8 +241,8 @@ class IntakeWorld(World):
         super().do_produce()
         self.arrive()
 
-    def uncounted(self, p: int, rng: random.Random) -> None:
-        super().uncounted(p, rng)
+    def uncounted(self, p: int, rng: random.Random, *, accepted: bool | None = None) -> None:
+        super().uncounted(p, rng, accepted=accepted)
         self.arrive()
 
     def arrive(self) -> None:

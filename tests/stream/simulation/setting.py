@@ -115,12 +115,16 @@ def make_message(rng: random.Random, now_ms: int) -> Message:
     return Message(value, tuple(reports))
 
 
-def make_uncounted(rng: random.Random, now_ms: int, *, wall_ms: int) -> Message:
-    """Return a message of which nothing counts, whatever state it finds."""
+def make_uncounted(
+    rng: random.Random, now_ms: int, *, wall_ms: int, accepted: bool | None = None
+) -> Message:
+    """Return a message of an `accepted` spec (None: perhaps), or else one to be rejected."""
+    if accepted is None:
+        accepted = rng.random() < 0.3
     fingerprint, time_ms, symbol = rng.choice(
-        [
-            (accepted_spec().fingerprint, now_ms, 1),
-            (accepted_spec().fingerprint, now_ms, 1),
+        [(accepted_spec().fingerprint, now_ms, 1)]
+        if accepted
+        else [
             (FOREIGN, now_ms, 1),
             (small_spec().fingerprint, now_ms, 7),
             (small_spec().fingerprint, wall_ms + 1_000, 0),

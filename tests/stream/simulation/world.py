@@ -171,14 +171,14 @@ class World(Brokers):
         self.source[p].append(make_message(rng, self.now_ms))
         self.say("produce", p, self.source[p][-1])
 
-    def uncounted(self, p: int, rng: random.Random) -> None:
+    def uncounted(self, p: int, rng: random.Random, *, accepted: bool | None = None) -> None:
         """Produce a message that does not count."""
-        self.source[p].append(self.make_uncounted(rng))
+        self.source[p].append(self.make_uncounted(rng, accepted=accepted))
         self.say("produce", p, self.source[p][-1])
         self.times.note()
 
-    def make_uncounted(self, rng: random.Random) -> Message:
-        made = make_uncounted(rng, self.now_ms, wall_ms=self.wall_ms)
+    def make_uncounted(self, rng: random.Random, *, accepted: bool | None) -> Message:
+        made = make_uncounted(rng, self.now_ms, wall_ms=self.wall_ms, accepted=accepted)
         # To a collection with another spec all of them are foreign.
         return made if self.context.spec is small_spec() else Message(made.value, (None,))
 
@@ -247,7 +247,7 @@ class World(Brokers):
         # A round takes 1 ms. A partition that nobody has read yet starts at the run's first
         # message, or 40 ms before it where senders lie about dates.
         elapsed_ms = self.now_ms - self.setting.start_ms
-        least = rounds = 120 + elapsed_ms + (1 + self.trickle) * sum(map(len, self.source))
+        least = rounds = 120 + elapsed_ms + (1 + 2 * self.trickle) * sum(map(len, self.source))
         self.say("faults stop; rounds of everything until all is final")
         self.fetch_errors, said = 0, list(self.trace)
         if self.context.window.idle_ms is None:
@@ -257,9 +257,11 @@ class World(Brokers):
             worker.poll(0)
         while rounds and (rounds > least - 10 or not self.checks.done()):
             rounds, self.now_ms = rounds - 1, self.now_ms + 1
-            if self.trickle and self.endless and rounds % 2 and not self.checks.all_final():
+            # Refused messages come more often than the idle time is long.
+            if self.trickle and self.endless and rounds % 4 and not self.checks.all_final():
                 for p in range(self.partitions):
-                    self.uncounted(p, random.Random(rounds * self.partitions + p))
+                    other = random.Random(rounds * self.partitions + p)
+                    self.uncounted(p, other, accepted=rounds % 4 == 2)
             self.round(list(self.workers.values()))
         self.trace = said
         self.checks.finish()

@@ -19,11 +19,9 @@ SEEDS = {
     "idle: an old series": 117,
     "idle: nothing breaks a series": 83,
     "idle: ends forgotten": 195,
-    "idle: not with refused messages": 3,
-    "idle: not with messages of other specs": 0,
-    "idle: only by fetches without records": 3,
-    "idle: the idle time passes": 0,
-    "idle: also with reports that count": 3,
+    "idle: not with refused messages": 1,
+    "idle: not with messages of other specs": 4,
+    "idle: also with reports that count": 83,
 }
 """For each mutant a seed that notices it, as `python -m tests.stream.mutants` finds it."""
 
