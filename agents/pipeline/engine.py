@@ -156,7 +156,9 @@ class Engine:
         self._loader.assigned = max(self._loader.assigned, max(assigned, default=-1) + 1)
         left = self.owned - assigned
         self.owned = frozenset(p for p in assigned if p < len(self.replicas))
-        for key in (*left, *([] if 0 in assigned else [self.config.topics.estimates])):
+        # The owner of partition 0 publishes.
+        published = [] if 0 in assigned else [(self.config.topics.estimates, f) for f in (0, 1)]
+        for key in (*left, *published):
             self.complaints.over(key)
 
     async def revoke(self) -> None:

@@ -67,12 +67,9 @@ class Publisher:
                 if time.monotonic() >= due:
                     due, changed = time.monotonic() + every_seconds, False
                     await self._publish_provisional()
-                self._engine.complaints.over(self._engine.config.topics.estimates)
             except KafkaError as error:
                 # The next round publishes the same documents.
-                name, topic = self._engine.config.name, self._engine.config.topics.estimates
-                log.debug("publishing of %s failed: %r", name, error)
-                self._engine.complaints.note(topic, error, f"topic {topic}")
+                log.debug("publishing of %s failed: %r", self._engine.config.name, error)
 
     def _state(self) -> Partition | None:
         """Return the state of partition 0; None where another worker owns it, or it has stopped."""
@@ -96,6 +93,7 @@ class Publisher:
         contents = [one.content for one in found]
         with span("final.publish", self._engine.config.name, windows=len(found)):
             await asyncio.gather(*map(partial(self._send, final=True), spans, contents))
+        self._engine.complaints.over(self._place(final=True))
         # If the state has been dropped meanwhile, marking it does no harm.
         state.mark_published()
         if not self._engine.context.accepted:
@@ -112,6 +110,7 @@ class Publisher:
         except BehindError:
             return
         published: dict[int, Hashable] = {}
+        sent = False
         for window in [w for w in found if not w.final and w.n][-PROVISIONAL_WINDOWS:]:
             seen = told_of(engine.context, engine.replicas, window)
             if self._published.get(window.start_ms) != seen:
@@ -124,8 +123,11 @@ class Publisher:
                 document = await asyncio.to_thread(self._build, span, taken)
                 await self._send(span, document.to_json(), final=False)
                 self._estimated(document)
+                sent = True
             published[window.start_ms] = seen
         self._published = published
+        if sent:
+            engine.complaints.over(self._place(final=False))
 
     def _build(self, span: tuple[int, int], taken: Snapshot) -> EstimateDocument:
         engine = self._engine
@@ -137,7 +139,16 @@ class Publisher:
     async def _send(self, span: tuple[int, int], content: bytes, *, final: bool) -> None:
         config = self._engine.config
         key = estimate_key(config.spec.fingerprint, *span, final=final)
-        await self._services.producer.send(config.topics.estimates, None, key, content)
+        topic = config.topics.estimates
+        try:
+            await self._services.producer.send(topic, None, key, content)
+        except KafkaError as error:
+            self._engine.complaints.note(self._place(final=final), error, f"topic {topic}")
+            raise
+
+    def _place(self, *, final: bool) -> Hashable:
+        """Return the key of complaints: a topic may take what is provisional, and no finals."""
+        return self._engine.config.topics.estimates, final
 
     def _estimated(self, document: EstimateDocument) -> None:
         # The gauges of a collection are those of its own spec.

@@ -28,6 +28,7 @@ class BrokerWatch:
         """When it answered again after a silence, on the monotonic clock."""
         self._last: int | None = None
         self._heard = 0.0
+        self._explained: float | None = None
 
     async def run(
         self,
@@ -73,8 +74,15 @@ class BrokerWatch:
         before, silent = self._heard, self.due(stamp, now)
         if stamp != self._last:
             self._last, self._heard = stamp, now
+        if not problem:
+            self._explained = None
+        elif self._explained is None:
+            self._explained = now
+        if self._explained is not None and now - self._explained < _SILENCE_SECONDS:
+            # One that has just come back answers before it knows its topics, and sends anything.
+            silent, problem = silent and self.silent, self.problem
         if silent and not (self.silent and self.problem == (problem or NO_ANSWER)):
-            if problem:
+            if problem not in ("", NO_ANSWER):
                 log.warning("nothing can be read: %s", problem)
             else:
                 log.warning("no answer from the broker at %s: waiting for it", bootstrap)

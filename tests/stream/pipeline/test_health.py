@@ -34,3 +34,23 @@ def test_a_clock_that_is_set_is_not_taken_for_silence(
         watch.look(stamp, "b:1", float(second))
         assert not watch.silent
     assert not caplog.messages
+
+
+def test_why_nothing_is_read_is_told_once_it_has_lasted(caplog: pytest.LogCaptureFixture):
+    watch = BrokerWatch()
+    watch.look(100, "b:1", 0.0)
+    for second in range(1, 11):
+        watch.look(100, "b:1", float(second), problem="no topic" if second > 5 else "")
+        assert not watch.silent
+    watch.look(100, "b:1", 11.0, problem="no topic")
+    assert (watch.silent, watch.problem) == (True, "no topic")
+    # One that comes back answers before it sends anything.
+    for second in range(12, 20):
+        watch.look(100, "b:1", float(second), problem="no topic" if second > 15 else "")
+        assert (watch.silent, watch.problem) == (True, "the broker does not answer")
+    watch.look(101, "b:1", 20.0)
+    assert not watch.silent
+    assert caplog.messages == [
+        "nothing can be read: no topic",
+        "no answer from the broker at b:1: waiting for it",
+    ]
