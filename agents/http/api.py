@@ -131,7 +131,7 @@ async def window_list(request: web.Request) -> web.Response:
     shown = chosen[: page.number] if page.forward else chosen[-page.number :]
     answer = WindowList(
         collection=served.config.name,
-        windows=[describe.describe_window(info) for info in shown],
+        windows=[describe.describe_window(served.context.window, info) for info in shown],
         more=len(chosen) > len(shown),
     )
     headers = {"Vary": "Accept"}
@@ -207,9 +207,10 @@ async def stored_final(request: web.Request) -> web.Response:
     """Answer the final document of a window, as it was stored and published."""
     served = readable_collection(request)
     form = wanted_format(request)
-    start_ms, window = read_time(request.match_info, "start"), served.context.window
-    replica, name = served.replicas[0], Name("final", (start_ms or 0) // window.hop_ms)
-    if start_ms is None or start_ms % window.hop_ms or name not in replica.cells:
+    start_ms, replica = read_time(request.match_info, "start"), served.replicas[0]
+    number = None if start_ms is None else served.context.window.starting(start_ms)
+    name = Name("final", number or 0)
+    if number is None or name not in replica.cells:
         raise AnswerError(404, "start: expected the start of a final window that is still kept")
     body = decode_final(replica.value(name))
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()

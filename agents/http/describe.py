@@ -152,10 +152,11 @@ def _privacy(said: PrivacyStatement) -> Privacy:
     )
 
 
-def describe_window(info: WindowInfo) -> WindowState:
+def describe_window(window: WindowSpec, info: WindowInfo) -> WindowState:
     """Return one window of a collection as an answer."""
+    start, end = map(window.format_time, (info.start_ms, info.end_ms))
     return WindowState(
-        window=Window(start=format_time(info.start_ms), end=format_time(info.end_ms)),
+        window=Window(start=start, end=end),
         n=info.n,
         late=info.late,
         final=info.final,

@@ -155,7 +155,7 @@ class Partition:
         if gap is not None:
             work = bound_gap(context, work, gap, arrived, now_ms=now_ms)
         work = count(self._cells, work, classified)
-        self._delays += Delays.of(classified, pane_ms=context.window.pane_ms)
+        self._delays += Delays.of(classified, window=context.window)
         self._witnessed = classified.witnessed
         # 4. Move the head in memory past these messages.
         own = len(records) > classified.batch.passed

@@ -14,7 +14,7 @@ from ldpstream.agents.state.encoding import decode_head, decode_key
 from ldpstream.agents.state.evaluation import Evaluation
 from ldpstream.agents.state.parts import Parts, Release, decode_release
 from ldpstream.agents.state.records import HEAD, Head, Key
-from ldpstream.agents.state.windows import NEVER, Name
+from ldpstream.agents.state.windows import NEVER, Name, WindowIdentity
 
 DEAD_LIMIT: Final = 40_000
 """With this many records to delete, ingesting pauses: each takes memory until it is deleted, and a
@@ -70,8 +70,8 @@ class Replica(Evaluation):
         return self._others.left_behind()
 
     @property
-    def rivals(self) -> Mapping[tuple[int, int], int]:
-        """Active states of our spec with other windows: `(size, hop)` in ms to their last seq."""
+    def rivals(self) -> Mapping[WindowIdentity, int]:
+        """Active states of our spec with other windows, to their last seq."""
         return self._others.rivals()
 
     @property

@@ -73,7 +73,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"publish.ranges": {"r": [[0, 1], [2, 3]]}}, "publish.ranges.r: expected [low, high]"),
     # Unknown keys
     ({"epslion": 1}, "epslion: unknown key (did you mean epsilon?); expected one of mech"),
-    ({"window.length": "1h"}, "window.length: unknown key; expected one of size, hop, grace"),
+    ({"window.length": "1h"}, "window.length: unknown key; expected one of size, hop, timezone"),
     ({"publish.linear": [1]}, "publish.linear: expected a table, got [1]"),
     ({"publish.linear": {"a b": 3}}, 'publish.linear."a b": expected a list of numbers'),
     ({"publish.linear": {"w": [1, "x"]}}, "publish.linear.w: expected a list of numbers, or a tab"),

@@ -16,6 +16,8 @@ from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 SYMBOLS = 2
 FOREIGN = bytes(8)
+
+
 WINDOWS = (
     WindowSpec(size_ms=8, hop_ms=4, grace_ms=1, idle_ms=3, future_ms=1, retention_ms=6),
     WindowSpec(size_ms=4, hop_ms=4, grace_ms=0, idle_ms=3, future_ms=0, retention_ms=5),
