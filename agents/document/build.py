@@ -72,6 +72,7 @@ def build_document(
         "collection": collection.name,
         "fingerprint": collection.spec.fingerprint.hex(),
         "window": None if window is None else _window(collection, *window),
+        **_size(collection.window, window),
         "n": totals.n,
         "final": final,
         "withheld": totals.withheld or totals.n < collection.minimum,
@@ -276,6 +277,14 @@ def _merged_blocks(merged: Bools, count: int) -> MergedBlocks:
     edges = np.flatnonzero(np.diff(merged, prepend=False, append=False))
     runs = np.stack([edges[::2], edges[1::2] - 1], axis=1)
     return MergedBlocks(blocks=int(merged.sum()), runs=runs[:_LISTED_RUNS].tolist(), count=count)
+
+
+def _size(windows: WindowSpec, span: tuple[int, int] | None) -> dict[str, str]:
+    """Return the field `size` of a span that is one of the windows; no field for others."""
+    number = None if span is None else windows.starting(span[0])
+    if number is None or windows.span(number) != span:
+        return {}
+    return {"size": windows.identity.label}
 
 
 def _window(collection: CollectionConfig, start_ms: int, end_ms: int) -> Window:

@@ -7,6 +7,7 @@ its windows.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ldpstream.agents.state.context import Context
@@ -59,6 +60,12 @@ class OtherStates:
         Only states that have advanced since the log's end was first reached: the rest are history.
         """
         return self._rivals
+
+    def windows(self) -> AbstractSet[WindowIdentity]:
+        """Return the other windows that our spec has been counted into, now or earlier."""
+        states = [split_state(state) for state in self._heads]
+        found = {windows for _, fingerprint, windows in states if fingerprint == self._own}
+        return (found | self._rivals.keys()) - {self._windows}
 
     def left_behind(self) -> Sequence[bytes]:
         """Return the fingerprints of specs, neither ours nor accepted, that never handed over."""

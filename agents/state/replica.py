@@ -75,6 +75,11 @@ class Replica(Evaluation):
         return self._others.rivals()
 
     @property
+    def other_windows(self) -> AbstractSet[WindowIdentity]:
+        """The other windows that our spec has been counted into, now or earlier."""
+        return self._others.windows()
+
+    @property
     def size_bytes(self) -> int:
         """Total length of the values of all live cells."""
         return 0 if self.head is None else self._live.size_bytes

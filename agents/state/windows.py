@@ -62,6 +62,23 @@ class WindowIdentity(NamedTuple):
         """The weekday with which windows of whole weeks begin; None for others."""
         return None if self.hop_ms % WEEK_MS else WEEKDAYS[(3 + self.first_day) % 7]
 
+    @property
+    def label(self) -> str:
+        """The same as a short text, which documents have as their `size`.
+
+        >>> WindowIdentity(900_000, 300_000).label
+        '15m every 5m'
+        >>> WindowIdentity(WEEK_MS, WEEK_MS, "Europe/Berlin", first_day=4).label
+        '7d from monday, Europe/Berlin'
+        """
+        text = format_duration(self.size_ms)
+        if self.hop_ms != self.size_ms:
+            text += f" every {format_duration(self.hop_ms)}"
+        if self.timezone is None:
+            return text
+        start = "" if self.week_start is None else f" from {self.week_start}"
+        return f"{text}{start}, {self.timezone}"
+
 
 @dataclass(frozen=True, kw_only=True)
 class WindowSpec:
@@ -149,21 +166,6 @@ class WindowSpec:
             return WindowIdentity(self.size_ms, self.hop_ms)
         zone, first_day = self.calendar.timezone, self.calendar.first_day
         return WindowIdentity(self.size_ms, self.hop_ms, zone, first_day)
-
-    @cached_property
-    def label(self) -> str:
-        """What distinguishes these windows from others of the collection: `15m`, `1h every 5m`.
-
-        >>> WindowSpec(size_ms=DAY_MS, hop_ms=DAY_MS, calendar=Calendar("Europe/Berlin")).label
-        '1d Europe/Berlin'
-        """
-        words = [format_duration(self.size_ms)]
-        if self.hop_ms != self.size_ms:
-            words += ["every", format_duration(self.hop_ms)]
-        if self.calendar is not None:
-            words += [] if self.calendar.week_start is None else ["from", self.calendar.week_start]
-            words.append(self.calendar.timezone)
-        return " ".join(words)
 
     def pane(self, time_ms: int) -> int:
         """Return the number of the pane that holds a time."""

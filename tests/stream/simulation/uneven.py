@@ -12,12 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.state.calendar import DAY_MS, Calendar
-from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.stream.simulation.broken_gathered import Partitions
 from tests.stream.simulation.curious import CuriousWorld
 from tests.stream.simulation.setting import Setting
 from tests.stream.simulation.world import World
+
+_USUAL_MS = 4
 
 
 @dataclass(frozen=True)
@@ -72,20 +73,16 @@ class CuriousUnevenWorld(CuriousWorld):
         return with_calendar(super().choose_setting(rng), rng)
 
 
-def _close_by_length(window: WindowSpec, head: Head, closed: int) -> Head:
-    if closed <= head.closed:
-        return head
-    clock = max(head.clock, closed * window.pane_ms + window.grace_ms)
-    return replace(head, closed=closed, clock=clock)
+def _closed_by_length(window: WindowSpec, clock_ms: int) -> int:
+    if clock_ms == NEVER:
+        return NEVER
+    closed = window.pane(clock_ms - window.grace_ms)
+    usual_ms = _USUAL_MS * window.pane_ms // DAY_MS
+    return closed + (window.start(closed) + usual_ms <= clock_ms - window.grace_ms)
 
 
 UNEVEN_MUTANTS: dict[str, type[World]] = {
-    "calendar: edges by length": UnevenWorld.with_change(
-        "CloseByLength", _close_by_length, "ldpstream.agents.partition.loading._close_below"
-    ),
-    "calendar: spans by length": UnevenWorld.with_change(
-        "SpansByLength",
-        lambda window, number: (number * window.hop_ms, number * window.hop_ms + window.size_ms),
-        "ldpstream.agents.state.windows.WindowSpec.span",
-    ),
+    "calendar: days close by their usual length": UnevenWorld.with_change(
+        "ClosedByLength", _closed_by_length, "ldpstream.agents.state.windows.WindowSpec.closed"
+    )
 }

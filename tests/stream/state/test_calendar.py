@@ -199,4 +199,4 @@ def test_states_of_other_windows_are_told_apart():
         others = [state_prefix(other) for other in contexts if other is not context]
         assert len(others) == len(contexts) - 1
         assert all(decode_key(other, key) is None for other in others)
-    assert len({window.label for window in windows}) == len(windows)
+    assert len({window.identity.label for window in windows}) == len(windows)
