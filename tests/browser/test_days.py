@@ -1,4 +1,4 @@
-"""Windows of local days on the page: by their dates, and the hours of days in which clocks change."""
+"""Windows of local days on the page: by their dates, with their hours where clocks change."""
 
 from collections.abc import AsyncIterator
 
