@@ -47,7 +47,7 @@ async def test_days_are_named_by_their_dates(page: Page, url: str) -> None:
     await expect(page.locator("#facts")).to_contain_text("2026-10-25 (25 h)")
     await expect(page.locator("#facts")).not_to_contain_text("UTC")
     await open_view(page, url, "city", "time")
-    named = [row[0] for row in await rows(page, "#time-rows")]
+    named = [row[0] for row in await rows(page, "#window-rows")]
     assert named == ["2026-10-26", "2026-10-25 (25 h)", "2026-10-24"]
     await open_view(page, url, "city", "overview")
     row = page.locator("#overview-rows tbody tr")
