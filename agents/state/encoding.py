@@ -117,7 +117,9 @@ def split_state(key: bytes) -> tuple[bytes, bytes, WindowIdentity]:
     try:
         first_day, length = key[_STATE.size : _STATE.size + 2]
         end = _STATE.size + 2 + length
-        name = key[_STATE.size + 2 : end].decode()
+        name = key[end - length : end].decode()
+        if len(key) < end:
+            raise ValueError(name)
     except ValueError as error:
         raise RecordError("changelog record with a malformed key") from error
     return key[:end], fingerprint, WindowIdentity(-size_ms, hop_ms, name, first_day)

@@ -17,7 +17,7 @@ from ldpstream.agents.state.calendar import (
     time_zone,
 )
 from ldpstream.agents.state.encoding import decode_key, encode_key, split_state, state_prefix
-from ldpstream.agents.state.records import HEAD, Key
+from ldpstream.agents.state.records import HEAD, Key, RecordError
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.times import parse_time
 from tests.stream.harness import make_context
@@ -200,3 +200,25 @@ def test_states_of_other_windows_are_told_apart():
         assert len(others) == len(contexts) - 1
         assert all(decode_key(other, key) is None for other in others)
     assert len({window.identity.label for window in windows}) == len(windows)
+
+
+def test_the_key_of_a_calendars_state_is_pinned():
+    calendar = Calendar("Asia/Kolkata", "monday")
+    window = WindowSpec(size_ms=WEEK_MS, hop_ms=WEEK_MS, calendar=calendar)
+    prefix = state_prefix(make_context(window, chunk=16))
+    assert prefix[:1] == b"\x01"
+    assert prefix[9:].hex() == (
+        "007cf3dbffffffff"  # the size, negated
+        "00840c2400000000"  # the hop
+        "10000000"  # entries per chunk
+        "040c" + b"Asia/Kolkata".hex()  # the first day, and the zone
+    )
+
+
+def test_a_malformed_calendar_is_no_state():
+    prefix = state_prefix(
+        make_context(WindowSpec(size_ms=DAY_MS, hop_ms=DAY_MS, calendar=Calendar("Asia/Kolkata")))
+    )
+    for key in (prefix[:29], prefix[:30], prefix[:31] + b"\xff" * 12, prefix[:-1]):
+        with pytest.raises(RecordError):
+            split_state(key)
