@@ -117,12 +117,11 @@ def split_state(key: bytes) -> tuple[bytes, bytes, WindowIdentity]:
     try:
         first_day, length = key[_STATE.size : _STATE.size + 2]
         end = _STATE.size + 2 + length
-        name = key[end - length : end].decode()
-        if len(key) < end:
-            raise ValueError(name)
-    except ValueError as error:
+        (name,) = struct.unpack(f"{length}s", key[end - length : end])
+        windows = WindowIdentity(-size_ms, hop_ms, name.decode(), first_day)
+    except (ValueError, struct.error) as error:
         raise RecordError("changelog record with a malformed key") from error
-    return key[:end], fingerprint, WindowIdentity(-size_ms, hop_ms, name, first_day)
+    return key[:end], fingerprint, windows
 
 
 def encode_head(head: Head) -> bytes:
