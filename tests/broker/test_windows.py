@@ -3,18 +3,18 @@
 import csv
 import io
 import json
+import sqlite3
 import time
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 from ldpstream.mechanisms.base.times import format_time, parse_time
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
+from tests.pages import blocks
 from tests.processes import PATIENCE_SECONDS
 from tests.stream.cli import invoke
 
@@ -29,6 +29,7 @@ window = { size = "1d", timezone = "Europe/Berlin", idle = "off", retention = "3
 publish = { every = "500ms", top = 12 }
 """
 HOUR_MS = 3_600_000
+SIZES = "Another size of windows"
 HOURS = {
     "2026-10-24T00:00:00+02:00": 24,
     "2026-10-25T00:00:00+02:00": 25,
@@ -87,20 +88,21 @@ def test_windows_of_two_sizes_are_never_added_up(lab: Lab, tmp_path: Path):
         assert "ldpstream finals trips --size '10s'" in said.stderr
         assert {row["size"] for row in csv.DictReader(io.StringIO(said.stdout))} == {"5s"}
         assert worker.terminate() == 0
-    topic, file = lab.collection.topics.estimates, tmp_path / "finals.parquet"
+    topic, file = lab.collection.topics.estimates, tmp_path / "finals.db"
     for size, other, windows, n in (("5s", "10s", 4, 10), ("10s", "5s", 2, 20)):
         note = f"trips: left out the windows of {other} that {topic} also has: --size '{other}'"
         documents, said = finals(halved, "--size", size)
         assert said == f"{note} takes them\n"
         assert [(one["size"], one["n"]) for one in documents] == [(size, n)] * windows
-        _, said = finals(halved, "--size", size, "--to", str(file))
+        _, said = finals(halved, "--size", size, "--to", f"sqlite:///{file}")
         assert said.endswith(f"{windows} final windows stored\n")
     # Both sizes have windows that start at the same time: neither replaces the other.
-    rows = [row for row in pq.read_table(file).to_pylist() if row["entry"] == 0]
-    sums = Counter({row["size"]: 0 for row in rows})
-    for row in rows:
-        sums[row["size"]] += row["n"]
-    assert (len(rows), sums) == (6, {"5s": 40, "10s": 40})
+    (statement,) = (one.code for one in blocks("docs/changes.md") if one.heading == SIZES)
+    with sqlite3.connect(file) as database:
+        assert dict(database.execute(statement)) == {"5s": 4, "10s": 2}
+        first = "SELECT sum(n) FROM ldpstream_finals WHERE entry = 0 AND size = ?"
+        assert [*database.execute(first, ["5s"])] == [*database.execute(first, ["10s"])] == [(40,)]
+    database.close()
 
 
 def test_a_day_on_which_clocks_change_has_its_own_hours(running: Broker, tmp_path: Path):
