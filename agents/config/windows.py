@@ -145,7 +145,7 @@ def _calendar(path: str, window: WindowTable, size_ms: int, hop_ms: int) -> Cale
     whole = gcd(size_ms, hop_ms) % DAY_MS == 0
     if window.timezone != "UTC" and not whole:
         key = "size" if size_ms % DAY_MS else "hop"
-        got = format_duration(size_ms if key == "size" else hop_ms)
+        got = _got(size_ms, window, "size") if key == "size" else format_duration(hop_ms)
         raise ConfigError(
             f"{path}.{key}",
             f'expected whole days, such as "1d" or "7d", because of timezone, got {got}',
