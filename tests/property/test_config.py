@@ -14,6 +14,9 @@ from ldpstream.mechanisms.registry.registry import MECHANISMS
 from ldpstream.mechanisms.wire.spec import load_spec
 from tests.property.configs import MINIMAL, read, refusal, with_keys
 
+BERLIN = {"timezone": "Europe/Berlin"}
+KOLKATA = {"timezone": "Asia/Kolkata", "size": "1w"}
+
 
 def test_defaults_are_those_documented():
     config = read(MINIMAL)
@@ -239,12 +242,12 @@ def test_quantiles_and_ranges_need_an_order():
     ("window", "label", "start"),
     [
         ({"size": "1d"}, "1d", "2026-10-26T00:00:00Z"),
-        ({"size": "1d", "timezone": "Europe/Berlin"}, "1d, Europe/Berlin", "2026-10-26T00:00:00+01:00"),
+        (BERLIN | {"size": "1d"}, "1d, Europe/Berlin", "2026-10-26T00:00:00+01:00"),
         ({"size": "1w"}, "7d", "2026-10-22T00:00:00Z"),
         ({"size": "1w", "week_start": "thursday"}, "7d", "2026-10-22T00:00:00Z"),
         ({"size": "1w", "week_start": "monday"}, "7d from monday, UTC", "2026-10-26T00:00:00Z"),
-        ({"size": "1w", "timezone": "Asia/Kolkata"}, "7d from monday, Asia/Kolkata", "2026-10-26T00:00:00+05:30"),
-        ({"size": "1w", "hop": "1d", "timezone": "Asia/Kolkata"}, "7d every 1d, Asia/Kolkata", "2026-10-27T00:00:00+05:30"),
+        (KOLKATA, "7d from monday, Asia/Kolkata", "2026-10-26T00:00:00+05:30"),
+        (KOLKATA | {"hop": "1d"}, "7d every 1d, Asia/Kolkata", "2026-10-27T00:00:00+05:30"),
     ],
 )  # fmt: skip
 def test_days_and_weeks_begin_where_people_say(window: dict[str, str], label: str, start: str):

@@ -101,7 +101,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"precision": "2h"}, "precision: expected at most a pane (1h), got 2h"),
     ({"precision": "7s"}, "precision: expected a divisor of a pane (1h), got 7s"),
     # Days of time zones, and weeks
-    ({"window.timezone": "Berlin"}, 'window.timezone: expected a time zone such as "Europe/Berlin"'),
+    ({"window.timezone": "Berlin"}, "window.timezone: expected a time zone such as"),
     ({"window": BERLIN}, "window.size: expected whole days, such as \"1d\" or \"7d\", because of"),
     ({"window": BERLIN | {"size": "90m"}}, "window.size: expected whole days"),
     ({"window": BERLIN | {"size": "1d", "hop": "1h"}}, "window.hop: expected whole days"),
