@@ -16,6 +16,7 @@ from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import config_option, count, load_collection
 from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.mechanisms.base.times import format_duration, parse_time
 
 _POLL_MS: Final = 1_000
 _TOGETHER: Final = 1_000
@@ -32,19 +33,25 @@ _TOGETHER: Final = 1_000
     "documents are printed, one per line.",
 )
 @click.option("--follow", is_flag=True, help="Keep storing windows as they become final.")
+@click.option(
+    "--size",
+    metavar="SIZE",
+    help="Windows from before a change of their size, such as 15m, as documents name it; by "
+    "default those of the configured size.",
+)
 @click.argument("name")
-def finals(config_file: str, name: str, *, to: str | None, follow: bool) -> None:
+def finals(config_file: str, name: str, *, to: str | None, follow: bool, size: str | None) -> None:
     """Store the documents of final windows from the estimates topic of collection NAME.
 
-    Reads all that the topic still holds each time. Rows of the same windows in TARGET are
-    replaced, so running it again leaves identical rows.
+    Reads all that the topic still holds each time, of one size. Rows of the same windows in TARGET
+    are replaced, so running it again leaves identical rows.
     """
     config, collection = load_collection(config_file, name)
     try:
         if to is not None:
             check_target(to)
         stored = broker.run(
-            _take(config.kafka, collection, to, follow=follow), config.kafka, config_file
+            _take(config.kafka, collection, to, follow=follow, size=size), config.kafka, config_file
         )
     except ValueError as error:
         raise Refused(f"--to: {error}") from error
@@ -55,24 +62,37 @@ def finals(config_file: str, name: str, *, to: str | None, follow: bool) -> None
 
 
 async def _take(
-    kafka: KafkaConfig, collection: CollectionConfig, to: str | None, *, follow: bool
+    kafka: KafkaConfig,
+    collection: CollectionConfig,
+    to: str | None,
+    *,
+    follow: bool,
+    size: str | None,
 ) -> int:
-    topic = collection.topics.estimates
+    topic, wanted = collection.topics.estimates, size or collection.window.identity.label
     async with broker.admin(kafka) as admin:
         found = await describe(admin, [topic])
     if topic not in found:
         raise Failed(f"topic {topic} does not exist: start a worker first, which creates it")
-    windows = set()
+    windows, sizes = set(), {wanted}
     async with broker.reader(kafka) as reader:
         partitions = [TopicPartition(topic, p) for p in range(found[topic].partitions)]
-        async for documents in _finals(reader, partitions, follow=follow):
+        async for found_finals in _finals(reader, partitions, follow=follow):
+            for other in sorted({_size(one) for one in found_finals} - sizes):
+                sizes.add(other)
+                click.echo(
+                    f"{collection.name}: left out the windows of {other} that {topic} also has: "
+                    f"--size '{other}' takes them",
+                    err=True,
+                )
+            documents = [one for one in found_finals if _size(one) == wanted]
             if to is None:
                 for document in documents:
                     click.echo(document.to_json())
             else:
                 # In a thread: a database may take longer than a broker waits for its reader.
                 await asyncio.to_thread(store_documents, documents, to)
-            windows |= {(one.fingerprint, one.window.start) for one in documents if one.window}
+            windows |= {(one.fingerprint, one.window) for one in documents}
     return len(windows)
 
 
@@ -93,6 +113,14 @@ async def _finals(
         for records in (await reader.getmany(timeout_ms=_POLL_MS)).values():
             parsed = [_parse(one) for one in records]
             found += [document for document in parsed if document is not None and document.final]
+
+
+def _size(document: EstimateDocument) -> str:
+    """Return of which windows a final is; by its length where an earlier release wrote it."""
+    if document.size is not None or document.window is None:
+        return document.size or ""
+    window = document.window
+    return format_duration(parse_time(window.end) - parse_time(window.start))
 
 
 def _parse(record: ConsumerRecord[bytes, bytes]) -> EstimateDocument | None:

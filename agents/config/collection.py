@@ -14,7 +14,7 @@ from pydantic import BaseModel
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
 from ldpstream.agents.config.tables import AttributeTable, CollectionTable, PublishTable
 from ldpstream.agents.config.topic_names import Topics
-from ldpstream.agents.config.windows import read_spread, window_spec
+from ldpstream.agents.config.windows import check_devices, read_spread, window_spec
 from ldpstream.agents.privacy import (
     Central,
     PrivacyStatement,
@@ -169,6 +169,7 @@ def read_collection(
             f"{table.minimum} anybody may query open panes at any moment",
         )
     _check_minimum_block(f"{path}.minimum_block", table, spec)
+    check_devices(path, window, spec, spread=table.spread is not None)
     words = isinstance(spec.domain, Words)
     if words and (window.hop_ms != window.size_ms or table.spread is not None):
         raise ConfigError(

@@ -43,7 +43,7 @@ def _read_or_off(value: object) -> int | None:
     return _read_positive(value)
 
 
-_TEXT: Final = {"type": "string", "pattern": "^[0-9]+(ms|s|m|h|d)$", "title": "duration"}
+_TEXT: Final = {"type": "string", "pattern": "^[0-9]+(ms|s|m|h|d|w)$", "title": "duration"}
 
 Duration = Annotated[int, BeforeValidator(_read), WithJsonSchema(_TEXT)]
 PositiveDuration = Annotated[int, BeforeValidator(_read_positive), WithJsonSchema(_TEXT)]
@@ -51,6 +51,6 @@ DurationOrOff = Annotated[
     int | None,
     BeforeValidator(_read_or_off),
     WithJsonSchema(
-        {**_TEXT, "pattern": "^([0-9]+(ms|s|m|h|d)|off)$", "title": 'duration or "off"'}
+        {**_TEXT, "pattern": "^([0-9]+(ms|s|m|h|d|w)|off)$", "title": 'duration or "off"'}
     ),
 ]

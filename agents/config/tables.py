@@ -31,6 +31,7 @@ from ldpstream.agents.config.serving import Table, is_port
 from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.query.errors import refused
 from ldpstream.agents.query.options import KEYS, SETTINGS
+from ldpstream.agents.state.calendar import Weekday, time_zone, zones_are_known
 from ldpstream.agents.state.context import NEWEST
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
@@ -52,6 +53,23 @@ def _brokers(value: str) -> str:
     return value
 
 
+def _time_zone(value: str) -> str:
+    """Refuse anything but the name of a time zone that this machine knows."""
+    try:
+        time_zone(value)
+    except ValueError:
+        known = (
+            ""
+            if zones_are_known()
+            else (
+                ", on a machine with the time zone database: here it is missing, and the package "
+                "tzdata of the system or of PyPI brings it"
+            )
+        )
+        raise refused(f'a time zone such as "Europe/Berlin" or "UTC"{known}', value) from None
+    return value
+
+
 _PAIR_SCHEMA: Final = {"items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 _HOLD_SCHEMA: Final = {
     "anyOf": [
@@ -68,6 +86,7 @@ _HOLD_SCHEMA: Final = {
     ]
 }
 Brokers = Annotated[str, AfterValidator(_brokers)]
+TimeZone = Annotated[str, AfterValidator(_time_zone)]
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -92,6 +111,18 @@ class WindowTable(Table):
         default=None,
         description="From the start of one window to the start of the next; by default `size`",
         examples=["10m"],
+    )
+    timezone: TimeZone = Field(
+        default="UTC",
+        description="Whose days windows consist of, if `size` and `hop` are whole days: a day in "
+        "which clocks change has 23 or 25 hours",
+        examples=["Europe/Berlin"],
+    )
+    week_start: Weekday | None = Field(
+        default=None,
+        description="The day with which windows of whole weeks begin; by default `monday` with "
+        "`timezone`, else `thursday`, the epoch's",
+        examples=["monday"],
     )
     grace: Duration | None = Field(
         default=None,

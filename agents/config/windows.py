@@ -12,9 +12,11 @@ from ldpstream.agents.config.durations import MINUTE_MS
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.tables import CollectionTable, SpreadTable, WindowTable
 from ldpstream.agents.privacy.over_time import SpreadConfig
+from ldpstream.agents.state.calendar import DAY_MS, WEEK_MS, Calendar, offsets_divisor_ms
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
+from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.policies.composition import largest_loss
 from ldpstream.mechanisms.policies.matrix import MAX_MATRIX_VALUES
@@ -37,6 +39,7 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
         raise ConfigError(
             f"{path}.window.hop", f"expected at most size ({most}), got {format_duration(hop_ms)}"
         )
+    calendar = _calendar(f"{path}.window", window, size_ms, hop_ms)
     grace_ms, future_ms = _grace_and_future(window, gcd(size_ms, hop_ms))
     spec = WindowSpec(
         size_ms=size_ms,
@@ -46,6 +49,7 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
         future_ms=future_ms,
         retention_ms=window.retention,
         witnesses=window.witnesses,
+        calendar=calendar,
     )
     if size_ms // spec.pane_ms > _PANES_LIMIT:
         raise ConfigError(
@@ -65,8 +69,30 @@ def window_spec(path: str, table: CollectionTable) -> WindowSpec:
             f"expected at least size ({_got(size_ms, window, 'size')}), "
             f"got {_got(window.retention, window, 'retention')}",
         )
-    _check_precision(path, table, spec.pane_ms)
+    _check_precision(path, table, spec)
     return spec
+
+
+def check_devices(path: str, window: WindowSpec, spec: CollectionSpec, *, spread: bool) -> None:
+    """Refuse a calendar where devices must know which window a report belongs to.
+
+    Raises:
+        ConfigError: naming the key; devices divide time by a length alone, from the epoch on.
+    """
+    rules = {
+        "one_report": spec.one_report is not None,
+        "hold": spec.hold is not None,
+        "spread": spread,
+        "domain.words": isinstance(spec.domain, Words),
+    }
+    rule = next((name for name, used in rules.items() if used), None)
+    if window.calendar is None or rule is None:
+        return
+    raise ConfigError(
+        f"{path}.window.{'week_start' if window.calendar.timezone == 'UTC' else 'timezone'}",
+        f"expected none with {rule}: devices find a report's window without knowing time zones, "
+        "by the windows' length from 1970-01-01T00:00:00Z on",
+    )
 
 
 def read_spread(
@@ -114,6 +140,30 @@ def _got(duration_ms: int, table: BaseModel, key: str) -> str:
     return said if key in table.model_fields_set else f"{said}, the default: write {key} too"
 
 
+def _calendar(path: str, window: WindowTable, size_ms: int, hop_ms: int) -> Calendar | None:
+    """Return the calendar; None where windows count from the epoch, in UTC."""
+    whole = gcd(size_ms, hop_ms) % DAY_MS == 0
+    if window.timezone != "UTC" and not whole:
+        key = "size" if size_ms % DAY_MS else "hop"
+        got = _got(size_ms, window, "size") if key == "size" else format_duration(hop_ms)
+        raise ConfigError(
+            f"{path}.{key}",
+            f'expected whole days, such as "1d" or "7d", because of timezone, got {got}',
+        )
+    weekly = hop_ms % WEEK_MS == 0
+    if window.week_start is not None and not weekly:
+        raise ConfigError(
+            f"{path}.week_start",
+            f'expected none, or windows that start every week (hop = "7d"), '
+            f"got one every {format_duration(hop_ms)}",
+        )
+    week_start = window.week_start
+    if weekly and week_start is None and window.timezone != "UTC":
+        week_start = "monday"
+    calendar = Calendar(window.timezone, week_start)
+    return None if calendar.timezone == "UTC" and not calendar.first_day else calendar
+
+
 def _grace_and_future(window: WindowTable, pane_ms: int) -> tuple[int, int]:
     """Return both in milliseconds; if only one is configured, the other equals it."""
     grace_ms, future_ms = window.grace, window.future
@@ -122,7 +172,8 @@ def _grace_and_future(window: WindowTable, pane_ms: int) -> tuple[int, int]:
     return grace_ms, grace_ms if future_ms is None else future_ms
 
 
-def _check_precision(path: str, table: CollectionTable, pane_ms: int) -> None:
+def _check_precision(path: str, table: CollectionTable, window: WindowSpec) -> None:
+    pane_ms = window.pane_ms
     precision_ms, got = table.precision, _got(table.precision, table, "precision")
     if precision_ms > pane_ms:
         raise ConfigError(
@@ -133,4 +184,11 @@ def _check_precision(path: str, table: CollectionTable, pane_ms: int) -> None:
         raise ConfigError(
             f"{path}.precision",
             f"expected a divisor of a pane ({format_duration(pane_ms)}), got {got}",
+        )
+    zone = "UTC" if window.calendar is None else window.calendar.timezone
+    if offsets_divisor_ms(zone) % precision_ms:
+        most = format_duration(offsets_divisor_ms(zone))
+        raise ConfigError(
+            f"{path}.precision",
+            f"expected a divisor of {most}, with which the days of {zone} begin, got {got}",
         )

@@ -50,6 +50,9 @@ class Windows(Answer):
         description="How long to wait for a silent partition; null: for ever"
     )
     pane_ms: int = Field(description="Length of a pane: any span of whole panes can be queried")
+    size: str = Field(description="All of this that tells windows apart, as documents' `size`")
+    timezone: str = Field(description="Whose days windows consist of, where they are whole days")
+    week_start: str | None = Field(description="With which day windows of whole weeks begin")
 
 
 class DomainShape(Answer):
@@ -241,6 +244,7 @@ class WindowList(Answer):
     """Windows of one collection, oldest first."""
 
     collection: str
+    size: str = Field(description="As in documents: all windows are of one size")
     windows: list[WindowState]
     more: bool = Field(description="Whether older windows of the span were left out")
 
@@ -285,4 +289,10 @@ class CollectionStatus(Answer):
     rejected: int
     lost_offsets: int
     format: int = Field(default=1, description="Format of its state")
+    size: str = Field(default="", description="Of the windows, as documents name it")
+    other_sizes: list[str] = Field(
+        default=[],
+        description="Of windows before a change of the configuration, as far as this worker knows: "
+        "their finals are only on the estimates topic (`ldpstream finals --size`)",
+    )
     partitions: list[PartitionStatus]

@@ -44,7 +44,6 @@ from ldpstream.estimators.bounds.options import (
     sampling_of,
 )
 from ldpstream.mechanisms.base.arrays import Bools, Floats
-from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.lip import Lip
@@ -121,7 +120,8 @@ def _common_fields(
     fields: dict[str, Any] = {
         "collection": collection.name,
         "fingerprint": collection.spec.fingerprint.hex(),
-        "window": None if window is None else _window(*window),
+        "window": None if window is None else _window(collection, *window),
+        **_size(collection.window, window),
         "n": totals.n,
         "final": final,
         "withheld": totals.withheld or totals.n < collection.minimum,
@@ -202,7 +202,8 @@ def sampling_between(
 
     `held` and `part`: as in `sampling_of`.
     """
-    first, panes = start_ms // window.pane_ms, (end_ms - start_ms) // window.pane_ms
+    first = window.pane(start_ms)
+    panes = window.pane(end_ms) - first
     if panes < 1:
         return ONE_REPORT_EACH
     if spread is None:
@@ -223,7 +224,8 @@ def _of_devices(
     """Return the fields about devices; `published`: of a closed window."""
     fields: dict[str, Any] = {}
     if collection.spread is not None:
-        panes = (totals.end_ms - totals.start_ms) // collection.window.pane_ms
+        window = collection.window
+        panes = window.pane(totals.end_ms) - window.pane(totals.start_ms)
         fields["active"] = active_devices(collection.spread, totals.n, panes=panes)
     if published and (loss := collection.central) is not None:
         fields["central"] = CentralLoss(
@@ -287,7 +289,7 @@ def _further_fields(
     fields: dict[str, Any] = {}
     mechanism, options = collection.spec.mechanism, basis.options
     if totals.window is not None:
-        fields["span"] = _window(totals.start_ms, totals.end_ms)
+        fields["span"] = _window(collection, totals.start_ms, totals.end_ms)
     if totals.merged is not None:
         fields["merged"] = _merged_blocks(
             totals.merged, basis.merged_reports, disclosed_blocks(collection.spec)
@@ -317,5 +319,14 @@ def _merged_blocks(merged: Bools, count: int, blocks: Blocks | None) -> MergedBl
     return found.model_copy(update={"names": names})
 
 
-def _window(start_ms: int, end_ms: int) -> Window:
-    return Window(start=format_time(start_ms), end=format_time(end_ms))
+def _size(windows: WindowSpec, span: tuple[int, int] | None) -> dict[str, str]:
+    """Return the field `size` of a span that is one of the windows; no field for others."""
+    number = None if span is None else windows.starting(span[0])
+    if number is None or windows.span(number) != span:
+        return {}
+    return {"size": windows.identity.label}
+
+
+def _window(collection: CollectionConfig, start_ms: int, end_ms: int) -> Window:
+    start, end = map(collection.window.format_time, (start_ms, end_ms))
+    return Window(start=start, end=end)

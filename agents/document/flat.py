@@ -22,7 +22,7 @@ HEADER: Final = (
     *("kind", "name", "p", "value", "count", "se", "low", "high", "influence", "forged"),
     *("weight_total", "weight_se", "weight_low", "weight_high"),
     *("span_start", "span_end"),
-    *("bound", "attribute"),
+    *("bound", "attribute", "size"),
 )
 """`kind` is `value`, `range`, `area`, `linear` or `quantile`, `merged` for blocks published only
 together (its name is their runs), or `none` in a document without entries.
@@ -61,11 +61,11 @@ def document_rows(document: EstimateDocument) -> Iterator[list[Cell]]:
     span = document.span
     ends: list[Cell] = [None, None] if span is None else [span.start, span.end]
     for row, bound in _rows(document):
-        yield [*row, *ends, bound, document.attribute]
+        yield [*row, *ends, bound, document.attribute, document.size]
 
 
 def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
-    """Yield each row without span and bound, and the bound."""
+    """Yield each row without span, bound, attribute and size, and the bound."""
     window = document.window
     head: list[Cell] = [
         document.collection,
@@ -76,7 +76,7 @@ def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
         document.withheld,
     ]
     if document.withheld:
-        yield [*head, *[None] * 7, "none", *[None] * (len(HEADER) - 18)], None
+        yield [*head, *[None] * 7, "none", *[None] * (len(HEADER) - 19)], None
         return
     head += [
         document.late,
@@ -92,7 +92,7 @@ def _rows(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:
         empty = False
         yield head + entry, bound
     if empty:
-        yield [*head, "none", *[None] * (len(HEADER) - 18)], None
+        yield [*head, "none", *[None] * (len(HEADER) - 19)], None
 
 
 def _entries(document: EstimateDocument) -> Iterator[tuple[list[Cell], Cell]]:

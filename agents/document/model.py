@@ -6,6 +6,7 @@ workers compute. Times are RFC 3339 UTC, values the user's own labels (on an int
 """
 
 from collections.abc import Sequence
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter
@@ -26,6 +27,7 @@ from ldpstream.agents.document.entries import (
 from ldpstream.agents.query.options import Projection
 from ldpstream.agents.state.context import WaitingKey
 from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.mechanisms.base.times import parse_time
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,6 +99,12 @@ class EstimateDocument(Part):
     collection: str
     fingerprint: str = Field(description="Fingerprint of the reports' spec, in hexadecimal")
     window: Window | None = Field(description="Null for all reports together")
+    size: str | None = Field(
+        default=None,
+        description="Of which of the collection's windows it is one: `15m`, `1h every 5m` or "
+        "`1d, Europe/Berlin`. Sums over windows of several sizes count reports several times; "
+        "absent if the span is not one window",
+    )
     n: int = Field(description="Reports counted")
     final: bool = Field(description="Whether the window is closed in every partition")
     withheld: bool = Field(
@@ -190,6 +198,21 @@ class EstimateDocument(Part):
         # Straight to bytes: a `str` in between would double the memory.
         return _JSON.dump_json(self, exclude_unset=True)
 
+    @property
+    def window_text(self) -> str:
+        """The window for people: local days by their dates, `2026-10-25 (25 h)`."""
+        if self.window is None:
+            return "all reports"
+        start, end = self.window.start, self.window.end
+        if ", " not in (self.size or ""):
+            return f"{start} to {end}"
+        first, after = date.fromisoformat(start[:10]), date.fromisoformat(end[:10])
+        text, days = first.isoformat(), (after - first).days
+        if days > 1:
+            text += f" to {after - timedelta(days=1)}"
+        hours = (parse_time(end) - parse_time(start)) / _HOUR_MS
+        return text if hours == 24 * days else f"{text} ({hours:g} h)"
+
     def about(self, attribute: str) -> "EstimateDocument":
         """Return the document of one attribute of records; if withheld, the document itself.
 
@@ -240,6 +263,7 @@ class EstimateDocument(Part):
         return drawn
 
 
+_HOUR_MS: Final = 3_600_000
 _JSON: Final = TypeAdapter(EstimateDocument)
 
 

@@ -15,14 +15,14 @@ from ldpstream.mechanisms.base.lazy import imported
 SQL_TABLE: Final = "ldpstream_finals"
 """The SQL table's name; it is created if it is missing."""
 
-_WINDOW: Final = ("collection", "fingerprint", "start", "end")
+_WINDOW: Final = ("collection", "fingerprint", "size", "start", "end")
 _LABELS: Final = ("value_label", "low_label", "high_label")
 _KEY: Final = (*_WINDOW, "entry")
 COLUMNS: Final = (*_KEY, *(name for name in HEADER if name not in _KEY), *_LABELS)
 """The columns of a row. `entry` numbers the rows of a document from 0.
 
 `_LABELS` are for quantiles, whose `value`, `low` and `high` are numbers only if their labels are.
-Times are texts, RFC 3339 in UTC.
+Times are texts, RFC 3339 in UTC or with a window's time zone.
 """
 _TYPES: Final = {
     **dict.fromkeys(("entry", "n", "late", "rejected", "forged"), ("int64", "BigInteger")),
@@ -70,7 +70,7 @@ def _writer(to: str) -> Any:
 def _window(document: EstimateDocument) -> tuple[str, ...]:
     window = document.window
     ends = ("", "") if window is None else (window.start, window.end)
-    return (document.collection, document.fingerprint, *ends)
+    return (document.collection, document.fingerprint, document.size or "", *ends)
 
 
 def _rows(document: EstimateDocument) -> Iterable[Row]:
@@ -123,6 +123,12 @@ def _write_sql(to: str, rows: Sequence[Row]) -> None:
     try:
         with engine.begin() as connection:
             table.metadata.create_all(connection)
+            kept = {column["name"] for column in sql.inspect(connection).get_columns(SQL_TABLE)}
+            if not kept.issuperset(COLUMNS):
+                raise ValueError(
+                    f"expected the columns of finals in its table {SQL_TABLE}: choose another "
+                    "database, or drop the table, which is stored again"
+                )
             for window in sorted(windows):
                 same = (table.c[name] == of for name, of in zip(_WINDOW, window, strict=True))
                 connection.execute(table.delete().where(*same))

@@ -68,8 +68,8 @@ class Shuffler:
             raise UploadRefusedError(400, "several", detail)
         window, now = self._config.window, self._clock_ms()
         pane = window.pane(int(times_ms[0]))
-        start = pane * window.pane_ms
-        left_ms = start + window.pane_ms + window.grace_ms // 2 - now
+        start, end = window.start(pane), window.start(pane + 1)
+        left_ms = end + window.grace_ms // 2 - now
         if left_ms <= 0 or start > now + window.future_ms:
             raise UploadRefusedError(400, "time", "expected a time of an open window")
         loop = asyncio.get_running_loop()
@@ -100,10 +100,10 @@ class Shuffler:
             upload.set_exception(refusal)
 
     def _release(self, pane: int, reports: Reports, uploads: list[asyncio.Future[None]]) -> None:
-        pane_ms, precision_ms = self._config.window.pane_ms, self._config.spec.precision_ms
-        start = pane * pane_ms
+        window, precision_ms = self._config.window, self._config.spec.precision_ms
         # Inside the pane, and not later than now, because the watermark follows it.
-        time_ms = min(max(self._clock_ms(), start), start + pane_ms - precision_ms)
+        latest_ms = window.start(pane + 1) - precision_ms
+        time_ms = min(max(self._clock_ms(), window.start(pane)), latest_ms)
         times = np.full(len(reports), time_ms, dtype=np.int64)
         frame = self._config.spec.frame_reports(reports, times_ms=times)
         task = asyncio.get_running_loop().create_task(self._produce(frame, uploads))

@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlencode
@@ -18,7 +18,6 @@ from ldpstream.agents.document.answers import (
     DeviceDocument,
     Health,
     WindowList,
-    WindowState,
 )
 from ldpstream.agents.document.flat import Cell, document_csv, to_csv
 from ldpstream.agents.http import describe
@@ -46,7 +45,7 @@ from ldpstream.agents.state.windows import Name
 
 DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
 """Held while what a policy means is worked out."""
-_WINDOW_COLUMNS: Final = ("start", "end", "n", "late", "final", "published")
+_WINDOW_COLUMNS: Final = ("start", "end", "n", "late", "final", "published", "size")
 _DIGITS: Final = 9
 
 
@@ -131,7 +130,8 @@ async def window_list(request: web.Request) -> web.Response:
     shown = chosen[: page.number] if page.forward else chosen[-page.number :]
     answer = WindowList(
         collection=served.config.name,
-        windows=[describe.describe_window(info) for info in shown],
+        size=served.config.window.identity.label,
+        windows=[describe.describe_window(served.context.window, info) for info in shown],
         more=len(chosen) > len(shown),
     )
     headers = {"Vary": "Accept"}
@@ -141,7 +141,7 @@ async def window_list(request: web.Request) -> web.Response:
         link = _link(request, "next", after) if page.forward else _link(request, "prev", to)
         headers["Link"] = link
     if form == "csv":
-        body = to_csv((_window_row(one) for one in answer.windows), _WINDOW_COLUMNS)
+        body = to_csv(_window_rows(answer), _WINDOW_COLUMNS)
         return web.Response(
             body=body, headers=headers, content_type=CONTENT_TYPES[form], charset="utf-8"
         )
@@ -199,17 +199,20 @@ def _link(request: web.Request, relation: str, moved: tuple[str, int]) -> str:
     return f'<?{urlencode([*kept, (moved[0], str(moved[1]))])}>; rel="{relation}"'
 
 
-def _window_row(one: WindowState) -> list[Cell]:
-    return [one.window.start, one.window.end, one.n, one.late, one.final, one.published]
+def _window_rows(answer: WindowList) -> Iterator[list[Cell]]:
+    for one in answer.windows:
+        ends = one.window.start, one.window.end
+        yield [*ends, one.n, one.late, one.final, one.published, answer.size]
 
 
 async def stored_final(request: web.Request) -> web.Response:
     """Answer the final document of a window, as it was stored and published."""
     served = readable_collection(request)
     form = wanted_format(request)
-    start_ms, window = read_time(request.match_info, "start"), served.context.window
-    replica, name = served.replicas[0], Name("final", (start_ms or 0) // window.hop_ms)
-    if start_ms is None or start_ms % window.hop_ms or name not in replica.cells:
+    start_ms, replica = read_time(request.match_info, "start"), served.replicas[0]
+    number = None if start_ms is None else served.context.window.starting(start_ms)
+    name = Name("final", number or 0)
+    if number is None or name not in replica.cells:
         raise AnswerError(404, "start: expected the start of a final window that is still kept")
     body = decode_final(replica.value(name))
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()

@@ -120,6 +120,9 @@ def _windows(window: WindowSpec) -> Windows:
         grace_ms=window.grace_ms,
         idle_ms=window.idle_ms,
         pane_ms=window.pane_ms,
+        size=window.identity.label,
+        timezone=window.identity.timezone or "UTC",
+        week_start=window.identity.week_start,
     )
 
 
@@ -160,10 +163,11 @@ def _privacy(said: PrivacyStatement) -> Privacy:
     )
 
 
-def describe_window(info: WindowInfo) -> WindowState:
+def describe_window(window: WindowSpec, info: WindowInfo) -> WindowState:
     """Return one window of a collection as an answer."""
+    start, end = map(window.format_time, (info.start_ms, info.end_ms))
     return WindowState(
-        window=Window(start=format_time(info.start_ms), end=format_time(info.end_ms)),
+        window=Window(start=start, end=end),
         n=info.n,
         late=info.late,
         final=info.final,
@@ -186,6 +190,8 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
         rejected=sum(sum(one.rejected.values()) for one in partitions),
         lost_offsets=sum(one.lost_offsets for one in partitions),
         format=max((r.head.format for r in served.replicas[:1] if r.head is not None), default=1),
+        size=served.config.window.identity.label,
+        other_sizes=sorted({one.label for r in served.replicas for one in r.other_windows}),
         partitions=partitions,
     )
 

@@ -48,7 +48,6 @@ from ldpstream.agents.state.view import BehindError, add_up, first_kept
 from ldpstream.agents.state.view import answer as snapshot_of
 from ldpstream.estimators.bounds.options import FALLBACK
 from ldpstream.estimators.bounds.pays import MOST
-from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.domains.parse import Domain
 
 VALUES_LIMIT: Final = 100_000
@@ -246,7 +245,7 @@ def kept_windows(served: ServedCollection) -> list[WindowInfo]:
     Raises:
         AnswerError: 503, where a replica is behind another one.
     """
-    kept_ms = first_kept(served.context, served.replicas) * served.context.window.pane_ms
+    kept_ms = served.context.window.start(first_kept(served.context, served.replicas))
     try:
         found = windows(served.context, served.replicas)
     except BehindError as error:
@@ -270,21 +269,23 @@ def check_span(
     for name, time_ms in (("start", start_ms), ("end", end_ms)):
         if not window.earliest_ms <= time_ms <= window.latest_ms:
             raise AnswerError(400, f"{name}: expected a time within the years 1 to 9999")
-        if time_ms % window.pane_ms:
-            below_ms = time_ms - time_ms % window.pane_ms
+        if window.edge(time_ms) is None:
+            below = window.format_time(window.start(window.pane(time_ms)))
             raise AnswerError(
                 400,
-                f"{name}: expected the edge of a pane of {window.pane_ms} ms, such as "
-                f"{format_time(below_ms)}, got {format_time(time_ms)}",
+                f"{name}: expected the edge of a pane of {window.pane_ms} ms, such as {below}, "
+                f"got {window.format_time(time_ms)}",
             )
     if start_ms >= end_ms:
-        raise AnswerError(400, f"end: expected a time after start, got {format_time(end_ms)}")
-    kept_ms = first_kept(served.context, served.replicas) * window.pane_ms
+        raise AnswerError(
+            400, f"end: expected a time after start, got {window.format_time(end_ms)}"
+        )
+    kept_ms = window.start(first_kept(served.context, served.replicas))
     if start_ms < kept_ms:
         raise AnswerError(
             410,
-            f"start: expected {format_time(kept_ms)} or later, because older reports have expired, "
-            f"got {format_time(start_ms)}",
+            f"start: expected {window.format_time(kept_ms)} or later, because older reports have "
+            f"expired, got {window.format_time(start_ms)}",
         )
     return start_ms, end_ms
 
@@ -292,7 +293,7 @@ def check_span(
 def is_final(served: ServedCollection, end_ms: int) -> bool:
     """Return whether all windows up to the edge of a pane are final."""
     head, window = served.replicas[0].head, served.context.window
-    return head is not None and end_ms // window.pane_ms <= window.closing(head.final)
+    return head is not None and window.pane(end_ms) <= window.closing(head.final)
 
 
 def _being_read(served: ServedCollection) -> AnswerError:

@@ -71,10 +71,10 @@ async def _follow(
     response: web.StreamResponse, feeds: Feeds, feed: Feed, after_ms: int | None
 ) -> None:
     """Write until the worker stops, the state breaks, or the reader leaves or is too slow."""
-    hop_ms = feed.served.context.window.hop_ms
+    spec = feed.served.context.window
     last = feed.final - 1 if after_ms is None and feed.final != NEVER else NEVER
     if after_ms is not None:
-        last = after_ms // hop_ms
+        last = spec.pane(after_ms) // spec.hop_panes
     turn = 0
     await _write(response, f"retry: {_RETRY_MS}\n\n".encode())
     while not feeds.closed and not feed.broken:
@@ -82,7 +82,7 @@ async def _follow(
         for window in feed.finals(last):
             content = feed.content(window)
             if content is not None:
-                await _write(response, _event("final", content, window * hop_ms))
+                await _write(response, _event("final", content, spec.span(window)[0]))
             last = window
             if feeds.closed:
                 return

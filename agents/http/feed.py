@@ -126,7 +126,7 @@ class Feed:
         if served.config.publish_every_ms is None:
             return
         found = [w for w in windows(served.context, served.replicas) if not w.final and w.n]
-        newest = {w.start_ms // served.context.window.hop_ms: w for w in found}
+        newest = {w.number: w for w in found}
         newest = dict(list(newest.items())[-PROVISIONAL_WINDOWS:])
         for gone in self._provisional.keys() - newest.keys():
             del self._provisional[gone], self._made_of[gone]

@@ -10,6 +10,7 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from email.utils import formatdate
 from typing import Final
 
 from aiohttp import web
@@ -316,7 +317,14 @@ def _problem(status: int, text: str, *, headers: dict[str, str] | None = None) -
     )
 
 
-async def add_headers(_: web.Request, response: web.StreamResponse) -> None:
-    """Add the headers of every answer, unless a handler has set them."""
+async def add_headers(request: web.Request, response: web.StreamResponse) -> None:
+    """Add the headers of every answer, unless a handler has set them.
+
+    The page tells ages by `Date`, which is the time by which the worker decides.
+    """
+    if PIPELINE in request.app:
+        # Not a default: aiohttp has already set the machine's time.
+        seconds = request.app[PIPELINE].clock.now_ms() / 1000
+        response.headers["Date"] = formatdate(seconds, usegmt=True)
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)

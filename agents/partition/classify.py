@@ -30,7 +30,7 @@ from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import GATHERS, Context
 from ldpstream.agents.state.records import REASONS, Head
 from ldpstream.agents.state.tokens import Numbers, Tokens, again, as_numbers
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.windows import NEVER, WindowSpec
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.one_report import OneReport
@@ -169,7 +169,7 @@ def classify(
     outcome[time_ms > latest_ms + window.future_ms] = REJECTED["future"]
     outcome[time_ms % context.spec.precision_ms != 0] = REJECTED["precision"]
     outcome[(time_ms < window.earliest_ms) | (time_ms > window.latest_ms)] = REJECTED["time"]
-    pane = time_ms // window.pane_ms
+    pane = window.panes_of(time_ms)
     classified = Classified(
         batch, outcome, pane, reports, good, head.clock, time_ms, arrived_ms, witnessed
     )
@@ -185,7 +185,7 @@ def classify(
     else:
         clocks, witnessed = _witness(window.witnesses, batch.message, taken, witnessed)
         clocks = np.maximum(clocks, head.clock)
-    first_open = np.maximum(head.closed, (clocks[:-1] - window.grace_ms) // window.pane_ms)
+    first_open = np.maximum(head.closed, window.panes_of(clocks[:-1] - window.grace_ms))
     outcome[(outcome == COUNTED) & (classified.pane < first_open)] = LATE
     if classified.why is not None:
         classified = _late_again(classified, classified.why)
@@ -303,7 +303,7 @@ class Delays:
         return Delays(*(Buckets(a.counts + b.counts, a.sum_ms + b.sum_ms) for a, b in pairs))
 
     @classmethod
-    def of(cls, classified: Classified, *, pane_ms: int) -> Self:
+    def of(cls, classified: Classified, *, window: WindowSpec) -> Self:
         """Return the delays of a classified batch."""
         batch, outcome, good = classified.batch, classified.outcome, classified.good_count
         if not len(outcome):
@@ -311,7 +311,7 @@ class Delays:
         delay_ms = classified.arrived_ms - batch.time_ms
         taken = outcome <= LATE
         decided = taken | (outcome == REJECTED["future"])
-        late_ms = np.maximum(classified.before - (classified.pane + 1) * pane_ms + 1, 0)
+        late_ms = np.maximum(classified.before - window.starts(classified.pane + 1) + 1, 0)
         return cls(
             lateness=_bucketed(LATENESS_MS, late_ms, np.where(taken, good, 0)),
             delay=_bucketed(DELAY_MS, delay_ms, np.where(decided, good, 0)),

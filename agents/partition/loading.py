@@ -103,7 +103,7 @@ def starting_head(
 def _close_below(window: WindowSpec, head: Head, closed: int) -> Head:
     if closed <= head.closed:
         return head
-    clock = max(head.clock, closed * window.pane_ms + window.grace_ms)
+    clock = max(head.clock, window.start(closed) + window.grace_ms)
     return replace(head, closed=closed, clock=clock)
 
 

@@ -157,7 +157,7 @@ class Partition:
         if gap is not None:
             work = bound_gap(context, work, gap, arrived, now_ms=now_ms)
         work = count(self._cells, work, classified)
-        self._delays += Delays.of(classified, pane_ms=context.window.pane_ms)
+        self._delays += Delays.of(classified, window=context.window)
         self._witnessed = classified.witnessed
         # 4. Move the head in memory past these messages. Only a report that counts says that more
         # may come: what is refused or late could hold open windows for ever, and never fills them.

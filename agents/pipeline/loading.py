@@ -21,7 +21,7 @@ from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import behind
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.windows import NEVER, WindowIdentity
 from ldpstream.mechanisms.base.times import format_duration
 
 _RETRY_SECONDS: Final = 1.0
@@ -181,14 +181,14 @@ class Loader:
 class Rivals:
     """Detects workers with the same id but different windows: each counts only part of the reports.
 
-    Size and hop are in the state's key, so such workers split one source between two states, whose
+    The windows are in the state's key, so such workers split one source between two states, whose
     records they both write into one changelog.
     """
 
     def __init__(self, config: CollectionConfig) -> None:
         self._config = config
-        self._seen: dict[tuple[int, int, int], int] = {}
-        self._moved: dict[tuple[int, int], float] = {}
+        self._seen: dict[tuple[int, WindowIdentity], int] = {}
+        self._moved: dict[WindowIdentity, float] = {}
         self.problem = ""
         """The problem, as text; empty if there is none."""
 
@@ -196,26 +196,35 @@ class Rivals:
         """Look at the replicas; `seconds` is the monotonic clock."""
         for replica in replicas:
             for windows, seq in replica.rivals.items():
-                if self._seen.get((replica.partition, *windows)) != seq:
-                    self._seen[replica.partition, *windows] = seq
+                if self._seen.get((replica.partition, windows)) != seq:
+                    self._seen[replica.partition, windows] = seq
                     if windows not in self._moved:
                         log.error("collection %s: %s", self._config.name, self._describe(windows))
                     self._moved[windows] = seconds
         recent = [w for w, moved in self._moved.items() if seconds - moved < RECENT_SECONDS]
         self.problem = self._describe(recent[0]) if recent else ""
 
-    def _describe(self, windows: tuple[int, int]) -> str:
+    def _describe(self, windows: WindowIdentity) -> str:
         return (
             f"another worker with this id has {differences(self._config, windows)}: each counts "
             "only part of the reports; give all workers the same windows"
         )
 
 
-def differences(config: CollectionConfig, windows: tuple[int, int]) -> str:
-    """Describe how size and hop (ms) differ from the configured ones; empty if they do not."""
-    own = config.window.size_ms, config.window.hop_ms
+def differences(config: CollectionConfig, windows: WindowIdentity) -> str:
+    """Describe how windows differ from the configured ones; empty if they do not."""
+    ours = _settings(config.window.identity)
     return " and ".join(
-        f"window.{name} = {format_duration(theirs)}, here {format_duration(ours)}"
-        for name, theirs, ours in zip(("size", "hop"), windows, own, strict=True)
-        if theirs != ours
+        f"window.{name} = {value}, here {ours[name]}"
+        for name, value in _settings(windows).items()
+        if value != ours[name]
     )
+
+
+def _settings(windows: WindowIdentity) -> dict[str, str]:
+    return {
+        "size": format_duration(windows.size_ms),
+        "hop": format_duration(windows.hop_ms),
+        "timezone": windows.timezone or "UTC",
+        "week_start": windows.week_start or "none",
+    }

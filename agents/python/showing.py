@@ -22,8 +22,8 @@ _PLAN: Final = ("mechanism", "variant", "error", "ratio", "respondents_for_1_per
 def to_frame(document: Document, part: Part = "values") -> "pd.DataFrame":
     """Return a document's entries as a pandas table: labels, share, low, high and the rest.
 
-    Entries of several windows are stacked, with the `start` and `end` of theirs; a plan has a row
-    per mechanism.
+    Entries of several windows are stacked, with the `start`, `end` and `size` of theirs; a plan has
+    a row per mechanism.
 
     Raises:
         ImportError: naming what to install, where pandas is missing.
@@ -34,13 +34,14 @@ def to_frame(document: Document, part: Part = "values") -> "pd.DataFrame":
         return as_frame({name: [getattr(row, name) for row in rows] for name in _PLAN})
     if isinstance(document, EstimateDocument):
         return document.to_frame(part)
-    columns: dict[str, list[Any]] = {"start": [], "end": [], **to_columns((), part)}
+    columns: dict[str, list[Any]] = {"start": [], "end": [], "size": [], **to_columns((), part)}
     for one in document:
         found = one.to_columns(part)
         entries = len(next(iter(found.values())))
         window = one.window
         found["start"] = [None if window is None else window.start] * entries
         found["end"] = [None if window is None else window.end] * entries
+        found["size"] = [one.size] * entries
         for name, values in found.items():
             columns.setdefault(name, []).extend(values)
     return as_frame(columns)

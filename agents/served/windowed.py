@@ -13,7 +13,6 @@ from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import behind, totals
-from ldpstream.mechanisms.base.times import format_time
 
 
 class NotReadyError(LookupError):
@@ -32,34 +31,29 @@ class _Spans(Mapping[int, WindowTotals]):
     replicas: Sequence[Replica]
 
     def __getitem__(self, start_ms: int) -> WindowTotals:
-        if start_ms not in self._starts():
-            raise KeyError(start_ms)
-        return totals(self.context, self.replicas, start_ms, start_ms + self.size_ms)
+        return totals(self.context, self.replicas, start_ms, self._ends()[start_ms])
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._starts())
+        return iter(self._ends())
 
     def __len__(self) -> int:
-        return len(self._starts())
+        return len(self._ends())
 
-    @property
-    def size_ms(self) -> int:
-        """The length of a span."""
-        return self.context.window.pane_ms
-
-    def _starts(self) -> Sequence[int]:
+    def _ends(self) -> Mapping[int, int]:
+        """Return the end of each span that is listed, by its start."""
         if any(replica.head is None for replica in self.replicas) or behind(self.replicas):
             raise NotReadyError("the collection's changelogs have not been read to their ends yet")
         return self._listed()
 
-    def _listed(self) -> Sequence[int]:
+    def _listed(self) -> Mapping[int, int]:
         found = {
             pane
             for replica in self.replicas
             for pane in replica.all_panes()
             if replica.totals(pane).n or replica.totals(pane).late
         }
-        return [pane * self.size_ms for pane in sorted(found)]
+        window = self.context.window
+        return {window.start(pane): window.start(pane + 1) for pane in sorted(found)}
 
 
 class WindowedTable(_Spans):
@@ -70,15 +64,11 @@ class WindowedTable(_Spans):
 
     def __repr__(self) -> str:
         try:
-            counts = ", ".join(f"{format_time(start)}: {one.n:,}" for start, one in self.items())
+            text = self.context.window.format_time
+            counts = ", ".join(f"{text(start)}: {one.n:,}" for start, one in self.items())
         except NotReadyError as error:
             counts = str(error)
         return f"<WindowedTable of reports by window: {counts or 'none'}>"
-
-    @property
-    def size_ms(self) -> int:
-        """The length of a window."""
-        return self.context.window.size_ms
 
     @property
     def panes(self) -> Mapping[int, WindowTotals]:
@@ -87,14 +77,14 @@ class WindowedTable(_Spans):
 
     def timestamp(self, seconds: float) -> WindowTotals:
         """Return the newest window that contains a time, in epoch seconds, even if it is empty."""
-        self._starts()
-        hop_ms = self.context.window.hop_ms
-        start_ms = int(seconds * 1000) // hop_ms * hop_ms
-        return totals(self.context, self.replicas, start_ms, start_ms + self.size_ms)
+        self._ends()
+        window = self.context.window
+        newest = window.pane(int(seconds * 1000)) // window.hop_panes
+        return totals(self.context, self.replicas, *window.span(newest))
 
     def now(self) -> WindowTotals:
         """Return the newest window that contains the present, even if it is empty."""
         return self.timestamp(time.time())
 
-    def _listed(self) -> Sequence[int]:
-        return [info.start_ms for info in windows(self.context, self.replicas)]
+    def _listed(self) -> Mapping[int, int]:
+        return {info.start_ms: info.end_ms for info in windows(self.context, self.replicas)}

@@ -1,7 +1,8 @@
 """The bytes of a changelog: keys, heads and the values of cells, all little-endian.
 
 A key begins with the identity of its state: format version, the spec's fingerprint, the window's
-size and hop (which determine the pane's length) and the chunk's length. Records of another state
+size and hop (which determine the pane's length) and the chunk's length. With a calendar the size is
+negated, and the calendar follows. Records of another state
 are never mixed with ours: they belong to another spec (see `Context.accept`) or to an earlier
 configuration. A record of an unknown format is an error.
 
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.state.context import NEWEST, Context
 from ldpstream.agents.state.records import REASONS, Head, Key, RecordError
-from ldpstream.agents.state.windows import NEVER, Gap, Kind, Name
+from ldpstream.agents.state.windows import NEVER, Gap, Kind, Name, WindowIdentity
 
 VERSION: Final = 1
 VERSION_BYTE: Final = bytes((VERSION,))
@@ -63,10 +64,14 @@ class Totals(NamedTuple):
 
 def state_prefix(context: Context) -> bytes:
     """Return the prefix of all keys of a collection's state."""
-    window = context.window
-    return _STATE.pack(
-        VERSION, context.spec.fingerprint, window.size_ms, window.hop_ms, context.chunk
-    )
+    windows = context.window.identity
+    # Negative, so that no key of windows without a calendar begins like one of these.
+    size_ms = windows.size_ms if windows.timezone is None else -windows.size_ms
+    state = _STATE.pack(VERSION, context.spec.fingerprint, size_ms, windows.hop_ms, context.chunk)
+    if windows.timezone is None:
+        return state
+    name = windows.timezone.encode()
+    return state + bytes((windows.first_day, len(name))) + name
 
 
 def encode_key(prefix: bytes, key: Key) -> bytes:
@@ -98,14 +103,8 @@ def head_prefix(prefix: bytes) -> bytes:
     return prefix + _HEAD_KIND
 
 
-def state_fingerprint(prefix: bytes) -> bytes:
-    """Return the spec's fingerprint in a state's key prefix."""
-    found: bytes = _STATE.unpack(prefix)[1]
-    return found
-
-
-def state_windows(key: bytes) -> tuple[bytes, int, int]:
-    """Return fingerprint, size and hop (ms) from a key or a state's key prefix.
+def split_state(key: bytes) -> tuple[bytes, bytes, WindowIdentity]:
+    """Return a key's state, which all its keys begin with, its spec's fingerprint and its windows.
 
     Raises:
         RecordError: for malformed bytes, or a version unknown here.
@@ -113,7 +112,16 @@ def state_windows(key: bytes) -> tuple[bytes, int, int]:
     if len(key) < _STATE.size or key[0] != VERSION:
         raise RecordError("changelog record with a malformed key")
     _, fingerprint, size_ms, hop_ms, _ = _STATE.unpack_from(key)
-    return fingerprint, size_ms, hop_ms
+    if size_ms >= 0:
+        return key[: _STATE.size], fingerprint, WindowIdentity(size_ms, hop_ms)
+    try:
+        first_day, length = key[_STATE.size : _STATE.size + 2]
+        end = _STATE.size + 2 + length
+        (name,) = struct.unpack(f"{length}s", key[end - length : end])
+        windows = WindowIdentity(-size_ms, hop_ms, name.decode(), first_day)
+    except (ValueError, struct.error) as error:
+        raise RecordError("changelog record with a malformed key") from error
+    return key[:end], fingerprint, windows
 
 
 def encode_head(head: Head) -> bytes:

@@ -26,6 +26,7 @@ class WindowInfo:
     `start_ms` and `end_ms` are epoch ms.
     """
 
+    number: int
     start_ms: int
     end_ms: int
     n: int
@@ -72,6 +73,7 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
         start_ms, end_ms = window.span(number)
         found.append(
             WindowInfo(
+                number,
                 start_ms,
                 end_ms,
                 sums_n[end] - sums_n[first],

@@ -7,18 +7,17 @@ its windows.
 """
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final
 
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import (
     decode_head,
     decode_key,
-    state_fingerprint,
-    state_prefix,
-    state_windows,
+    split_state,
 )
 from ldpstream.agents.state.records import HEAD, Head, RecordError
-from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.state.windows import NEVER, WindowIdentity
 
 _NONE: Final = Head()
 
@@ -32,9 +31,10 @@ class OtherStates:
     def __init__(self, context: Context) -> None:
         specs = context.spec, *context.accept
         self._known = {spec.fingerprint for spec in specs}
-        self._prefix = state_prefix(context)
+        self._own = context.spec.fingerprint
+        self._windows = context.window.identity
         self._heads: dict[bytes, Head] = {}
-        self._rivals: dict[tuple[int, int], int] = {}
+        self._rivals: dict[WindowIdentity, int] = {}
 
     def note(self, key: bytes, value: bytes | None, *, since: bool) -> None:
         """Note a record of another state, in the log's order; unreadable ones are ignored.
@@ -42,8 +42,8 @@ class OtherStates:
         Records that arrive `since` the log's end was first reached come from a later configuration,
         which includes this state, or from a worker that still has another one.
         """
-        state = key[: len(self._prefix)]
         try:
+            state, fingerprint, windows = split_state(key)
             found = decode_key(state, key)
             if value is None or found is None or found.name != HEAD:
                 return
@@ -51,21 +51,25 @@ class OtherStates:
                 self._heads[state] = decode_head(found, value)
         except RecordError:
             return
-        fingerprint, *windows = state_windows(state)
-        own, *own_windows = state_windows(self._prefix)
-        if since and fingerprint == own and windows != own_windows:
-            self._rivals[windows[0], windows[1]] = found.seq
+        if since and fingerprint == self._own and windows != self._windows:
+            self._rivals[windows] = found.seq
 
-    def rivals(self) -> Mapping[tuple[int, int], int]:
-        """Return the last seq, by `(size, hop)`, of states of our spec with other window settings.
+    def rivals(self) -> Mapping[WindowIdentity, int]:
+        """Return the last seq, by windows, of states of our spec with other windows.
 
         Only states that have advanced since the log's end was first reached: the rest are history.
         """
         return self._rivals
 
+    def windows(self) -> AbstractSet[WindowIdentity]:
+        """Return the other windows that our spec has been counted into, now or earlier."""
+        states = [split_state(state) for state in self._heads]
+        found = {windows for _, fingerprint, windows in states if fingerprint == self._own}
+        return (found | self._rivals.keys()) - {self._windows}
+
     def left_behind(self) -> Sequence[bytes]:
         """Return the fingerprints of specs, neither ours nor accepted, that never handed over."""
         states = {
-            state_fingerprint(state) for state, head in self._heads.items() if head.cutover == NEVER
+            split_state(state)[1] for state, head in self._heads.items() if head.cutover == NEVER
         }
         return sorted(states - self._known)

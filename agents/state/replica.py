@@ -15,7 +15,7 @@ from ldpstream.agents.state.evaluation import Evaluation
 from ldpstream.agents.state.parts import Parts, Release, decode_release
 from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.reserves import Rows, decode_reserve
-from ldpstream.agents.state.windows import NEVER, Name
+from ldpstream.agents.state.windows import NEVER, Name, WindowIdentity
 
 DEAD_LIMIT: Final = 40_000
 """With this many records to delete, ingesting pauses: each takes memory until it is deleted, and a
@@ -71,9 +71,14 @@ class Replica(Evaluation):
         return self._others.left_behind()
 
     @property
-    def rivals(self) -> Mapping[tuple[int, int], int]:
-        """Active states of our spec with other windows: `(size, hop)` in ms to their last seq."""
+    def rivals(self) -> Mapping[WindowIdentity, int]:
+        """Active states of our spec with other windows, to their last seq."""
         return self._others.rivals()
+
+    @property
+    def other_windows(self) -> AbstractSet[WindowIdentity]:
+        """The other windows that our spec has been counted into, now or earlier."""
+        return self._others.windows()
 
     @property
     def size_bytes(self) -> int:

@@ -104,10 +104,9 @@ def _verdict(test: Calibration) -> str:
 
 def describe(document: EstimateDocument) -> str:
     """Return one line with a document's collection, window and number of reports."""
-    window = document.window
     parts = [
         document.collection,
-        "all reports" if window is None else f"{window.start} to {window.end}",
+        document.window_text,
         "final" if document.final else "open",
         f"{document.n:,} {'report' if document.n == 1 else 'reports'}",
     ]

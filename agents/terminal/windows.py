@@ -62,6 +62,7 @@ async def _print(
         reader = _Reader(worker, collection, wanted, asked)
         windows = await reader.windows()
         documents = reader.documents(windows)
+        await _name_other_sizes(worker, name, wanted)
         showing = Showing(
             minimum=collection.minimum,
             together="simultaneous" in options,
@@ -85,6 +86,17 @@ async def _print(
     if reader.gone:
         said = f"{reader.gone} of {len(windows)} windows expired before they were read: left out"
         click.echo(f"{name}: {said}", err=True)
+
+
+async def _name_other_sizes(worker: Client, name: str, wanted: Wanted) -> None:
+    """Say on standard error where the windows of other sizes are, which a worker does not have."""
+    status = await worker.status(name, fingerprint=wanted.fingerprint)
+    for size in status.other_sizes:
+        click.echo(
+            f"{name}: windows of {status.size}; those of {size}, from before a change of size, "
+            f"are in the estimates topic: ldpstream finals {name} --size '{size}'",
+            err=True,
+        )
 
 
 @dataclass

@@ -205,7 +205,7 @@ class Driver:
             return self._context.gap_ms
         if all(one.final for one in windows(self._context, self._replicas)):
             return left_ms
-        return window.pane_ms - self.now_ms % window.pane_ms
+        return window.start(window.pane(self.now_ms) + 1) - self.now_ms
 
     def _heads(self, field: str) -> list[Any]:
         return [getattr(r.head, field) for r in self._replicas if r.head is not None]

@@ -1,18 +1,22 @@
 """Durations and times as people write them, in integer milliseconds."""
 
 import re
+from calendar import monthrange
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 from numpy.typing import NDArray
 
-_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
+_UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d|w)")
 _TIME = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9]{2}:[0-9]{2}:[0-9]{2}"
     r"(\.[0-9]{1,9})?([Zz]|[+-][0-9]{2}:[0-9]{2})"
 )
+_SECONDS = slice(17, 19)
+_LEAP = re.compile(r":60(\.[0-9]+)?")
+_DAY_MS = _UNITS_MS["d"]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 LATEST_MS = 253_402_300_799_999
@@ -24,7 +28,7 @@ _SECONDS_TO = 4_102_444_800
 
 
 def parse_duration(text: str) -> int:
-    """Return a duration such as "250ms", "1s", "5m", "1h" or "7d" in milliseconds.
+    """Return a duration such as "250ms", "1s", "5m", "1h", "7d" or "1w" in milliseconds.
 
     Raises:
         ValueError: if the text is not a whole number with one of those units.
@@ -56,7 +60,9 @@ def look_like_seconds(times_ms: int | NDArray[np.int64]) -> bool:
 def parse_time(text: str) -> int:
     """Return an RFC 3339 time (with Z or an offset), or integer epoch milliseconds, as epoch ms.
 
-    Fractions of a millisecond are rounded toward the past. An integer that looks like seconds is
+    Fractions of a millisecond are rounded toward the past. A leap second, 23:59:60 in UTC at the
+    end of a month, is the last millisecond before midnight: it belongs to the day that it ends, and
+    comes after all other moments of that day. An integer that looks like seconds is
     refused; the times of early 1970 that it would mean can be written as RFC 3339.
 
     Raises:
@@ -65,14 +71,19 @@ def parse_time(text: str) -> int:
 
     >>> parse_time("1970-01-01T01:00:00+01:00"), parse_time("1500")
     (0, 1500)
+    >>> parse_time("1990-12-31T23:59:60Z") == parse_time("1990-12-31T23:59:59.999Z")
+    True
     """
-    text = text.strip()
+    text, leap = text.strip(), False
     expected = "an RFC 3339 time with Z or an offset, or epoch milliseconds"
     if re.fullmatch(r"-?[0-9]{1,15}", text):
         time_ms = int(text)
         if look_like_seconds(time_ms):
             raise ValueError(f"{expected} (this looks like seconds)")
     elif _TIME.fullmatch(text):
+        leap = text[_SECONDS] == "60"
+        if leap:
+            text = _LEAP.sub(":59.999", text)
         try:
             moment = datetime.fromisoformat(text.upper().replace(" ", "T"))
         except ValueError as error:
@@ -80,7 +91,7 @@ def parse_time(text: str) -> int:
         time_ms = time_of(moment)
     else:
         raise ValueError(expected)
-    if not EARLIEST_MS <= time_ms <= LATEST_MS:
+    if not EARLIEST_MS <= time_ms <= LATEST_MS or (leap and not _ends_month(time_ms)):
         raise ValueError(expected)
     return time_ms
 
@@ -88,6 +99,13 @@ def parse_time(text: str) -> int:
 def time_of(moment: datetime) -> int:
     """Return a datetime with a zone as epoch milliseconds, rounded toward the past."""
     return (moment - _EPOCH) // _MILLISECOND
+
+
+def _ends_month(time_ms: int) -> bool:
+    """Return whether this is the last millisecond of a month in UTC."""
+    day = _EPOCH + (time_ms // _DAY_MS) * timedelta(days=1)
+    ends = day.day == monthrange(day.year, day.month)[1]
+    return ends and time_ms % _DAY_MS == _DAY_MS - 1
 
 
 def format_time(time_ms: int) -> str:
@@ -114,12 +132,13 @@ def cut(time_ms: int, precision_ms: int) -> int:
 
 
 def format_duration(duration_ms: int) -> str:
-    """Return a duration in its largest whole unit, as `parse_duration` reads it.
+    """Return a duration in its largest whole unit up to days, as `parse_duration` reads it.
 
     >>> format_duration(90_000), format_duration(86_400_000)
     ('90s', '1d')
     """
-    for unit, unit_ms in reversed(_UNITS_MS.items()):
+    for unit in ("d", "h", "m", "s"):
+        unit_ms = _UNITS_MS[unit]
         if duration_ms % unit_ms == 0 and duration_ms:
             return f"{duration_ms // unit_ms}{unit}"
     return f"{duration_ms}ms"

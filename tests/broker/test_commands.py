@@ -205,7 +205,7 @@ def test_the_published_final_is_what_estimate_prints(lab: Lab, tmp_path: Path):
         assert invoke("close", "-c", file, "--until", until, "trips").exit_code == 0
         (final,) = asyncio.run(_until_final(lab))
         assert worker.terminate() == 0
-    assert final == {**expected, "window": final["window"]}
+    assert final == {**expected, "window": final["window"], "size": "10s"}
 
 
 async def _until_final(lab: Lab) -> list[dict[str, object]]:

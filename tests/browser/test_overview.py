@@ -9,7 +9,7 @@ from playwright.async_api import Page, Route, expect
 
 from tests.browser.looking import ask, drawn, open_view, rows
 from tests.browser.showing import TABLES, report
-from tests.stream.serving import Pipeline
+from tests.stream.serving import Pipeline, stopped_clock
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -142,6 +142,7 @@ async def test_cards_tell_what_has_changed_how_fast_is_counted_and_what_is_promi
 
     await page.route("**/modes/estimate?*confidence=*", without_the_first)
     now = "2026-11-21T10:08:10Z"
+    pipeline.clock = stopped_clock(now)
     await page.clock.set_fixed_time(now)
     await open_view(page, url, "modes", "overview")
     windows = (await ask(url, "modes/windows"))["windows"]

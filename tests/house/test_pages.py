@@ -46,6 +46,7 @@ RUN_BY: Final = {
     "clients/javascript/README.md": "tests/javascript/test_readme.py",
     "clients/python/README.md": "tests/house/test_packaging.py",
     "docs/changes.md#Another spec under the same topic": README,
+    "docs/changes.md#Another size of windows": "tests/broker/test_windows.py",
     "docs/changes.md#Another release": "tests/stream/pipeline/test_engine.py",
     "docs/changes.md#More partitions": "tests/stream/pipeline/test_engine.py",
     "docs/http.md#Live updates": "tests/stream/http/test_http_events.py",

@@ -9,9 +9,13 @@ from ldpstream.agents.cli.init import TEMPLATE
 from ldpstream.agents.config import ConfigError, load_config, read_config
 from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.query.queries import Range
+from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.registry.registry import MECHANISMS
 from ldpstream.mechanisms.wire.spec import load_spec
 from tests.property.configs import MINIMAL, read, refusal, with_keys
+
+BERLIN = {"timezone": "Europe/Berlin"}
+KOLKATA = {"timezone": "Asia/Kolkata", "size": "1w"}
 
 
 def test_defaults_are_those_documented():
@@ -235,3 +239,22 @@ def test_quantiles_and_ranges_need_an_order():
         table = with_keys({"domain": domain, "publish.quantiles": [0.5]})
         message = refusal({"collection": {"c": table}})
         assert message.endswith(".publish.quantiles: expected a domain of one ordered dimension")
+
+
+@pytest.mark.parametrize(
+    ("window", "label", "start"),
+    [
+        ({"size": "1d"}, "1d", "2026-10-26T00:00:00Z"),
+        (BERLIN | {"size": "1d"}, "1d, Europe/Berlin", "2026-10-26T00:00:00+01:00"),
+        ({"size": "1w"}, "7d", "2026-10-22T00:00:00Z"),
+        ({"size": "1w", "week_start": "thursday"}, "7d", "2026-10-22T00:00:00Z"),
+        ({"size": "1w", "week_start": "monday"}, "7d from monday, UTC", "2026-10-26T00:00:00Z"),
+        (KOLKATA, "7d from monday, Asia/Kolkata", "2026-10-26T00:00:00+05:30"),
+        (KOLKATA | {"hop": "1d"}, "7d every 1d, Asia/Kolkata", "2026-10-27T00:00:00+05:30"),
+    ],
+)  # fmt: skip
+def test_days_and_weeks_begin_where_people_say(window: dict[str, str], label: str, start: str):
+    tables = {"collection": {"checkins": with_keys({"window": window})}}
+    found = read_config(tables, base=Path(), environment={}).collections["checkins"].window
+    assert found.identity.label == label
+    assert found.format_time(found.start(found.pane(parse_time("2026-10-26T19:00:00Z")))) == start

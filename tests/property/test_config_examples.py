@@ -61,6 +61,8 @@ NEEDED: Final[Mapping[str, Mapping[str, Any]]] = {
         "domain": RECORDS,
         "domain.attributes.smokes.probability": 0.5,
     },
+    "window.timezone": {"window.size": "1d"},
+    "window.week_start": {"window.size": "1w"},
 }
 """What else a collection needs for the example of a key to be valid."""
 

@@ -11,6 +11,8 @@ from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.tables import CollectionTable, PublishTable, WindowTable
 from tests.property.configs import read, refusal, with_keys
 
+BERLIN = {"timezone": "Europe/Berlin"}
+DAYS = BERLIN | {"size": "1d"}
 REFUSED: list[tuple[dict[str, Any], str]] = [
     # Wrong values of one key
     ({"epsilon": 0}, "epsilon: expected a finite number above 0, got 0"),
@@ -73,7 +75,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"publish.ranges": {"r": [[0, 1], [2, 3]]}}, "publish.ranges.r: expected [low, high]"),
     # Unknown keys
     ({"epslion": 1}, "epslion: unknown key (did you mean epsilon?); expected one of mech"),
-    ({"window.length": "1h"}, "window.length: unknown key; expected one of size, hop, grace"),
+    ({"window.length": "1h"}, "window.length: unknown key; expected one of size, hop, timezone"),
     ({"publish.linear": [1]}, "publish.linear: expected a table, got [1]"),
     ({"publish.linear": {"a b": 3}}, 'publish.linear."a b": expected a list of numbers'),
     ({"publish.linear": {"w": [1, "x"]}}, "publish.linear.w: expected a list of numbers, or a tab"),
@@ -98,6 +100,18 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"window.size": "1500ms"}, "precision: expected a divisor of a pane (1500ms), got 1s, t"),
     ({"precision": "2h"}, "precision: expected at most a pane (1h), got 2h"),
     ({"precision": "7s"}, "precision: expected a divisor of a pane (1h), got 7s"),
+    # Days of time zones, and weeks
+    ({"window.timezone": "Berlin"}, "window.timezone: expected a time zone such as"),
+    ({"window": BERLIN}, "window.size: expected whole days, such as \"1d\" or \"7d\", because of"),
+    ({"window": BERLIN | {"size": "90m"}}, "window.size: expected whole days"),
+    ({"window": BERLIN | {"size": "1d", "hop": "1h"}}, "window.hop: expected whole days"),
+    ({"window": {"week_start": "monday"}}, "window.week_start: expected none, or windows that st"),
+    ({"window": {"week_start": "Monday"}}, "window.week_start: expected one of \"monday\", "),
+    ({"window": DAYS, "precision": "2h"}, "precision: expected a divisor of 1h, with which the"),
+    ({"window": DAYS, "one_report": True}, "window.timezone: expected none with one_report"),
+    ({"window": DAYS, "hold": 3}, "window.timezone: expected none with hold"),
+    ({"window": DAYS, "spread": {"reports": 1, "horizon": "7d"}}, "window.timezone: expected non"),
+    ({"window": {"size": "1w", "week_start": "sunday"}, "hold": 3}, "window.week_start: expected"),
     # Keys of other mechanisms, and files to accept
     ({"mechanism": "unary"}, "mechanism: expected one of binary, block-hadamard"),
     ({"prior": 0.5}, "prior: expected no such key with"),

@@ -50,7 +50,7 @@ def test_the_schema_takes_the_budgets_of_permanent_draws(epsilon: object):
         ("precision", "1 second"),
         ("rejected", "drop"),
         ("domain", {"length": 3}),
-        ("window.size", "1w"),
+        ("window.size", "1y"),
         ("mechanism", "hadamard"),
     ],
 )

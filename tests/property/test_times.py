@@ -1,6 +1,6 @@
 """Durations and times as people write them."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from hypothesis import assume, given
@@ -44,6 +44,34 @@ def test_an_offset_is_the_same_moment(time_ms: int, offset_minutes: int):
     local = format_time(time_ms + offset_minutes * 60_000).removesuffix("Z")
     text = f"{local}{sign}{minutes // 60:02}:{minutes % 60:02}"
     assert parse_time(text) == time_ms
+
+
+@given(st.integers(1970, 9998), st.integers(1, 12), st.integers(-1439, 1439))
+def test_a_leap_second_ends_a_month_in_utc(year: int, month: int, offset_minutes: int):
+    midnight = datetime(year + month // 12, month % 12 + 1, 1, tzinfo=UTC)
+    ends_ms = (midnight - EPOCH) // timedelta(milliseconds=1)
+    zone = timezone(timedelta(minutes=offset_minutes))
+    local = (midnight - timedelta(seconds=1)).astimezone(zone).isoformat()
+    for leap in (":60", ":60.25"):
+        text = leap.join([local[:16], local[19:]])
+        assert parse_time(text) == ends_ms - 1
+        assert parse_time(text) > parse_time(local)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2016-12-30T23:59:60Z",
+        "2016-12-31T22:59:60Z",
+        "2016-12-31T23:58:60Z",
+        "2016-12-31T23:59:60+01:00",
+        "2016-12-31T23:59:61Z",
+        "0001-01-01T00:59:60+01:00",
+    ],
+)
+def test_no_other_minute_has_61_seconds(text: str):
+    with pytest.raises(ValueError, match="RFC 3339"):
+        parse_time(text)
 
 
 def test_fractions_of_a_millisecond_are_cut_off():
@@ -90,7 +118,11 @@ def test_durations_are_a_number_and_a_unit(text: str, duration_ms: int):
     assert format_duration(duration_ms) == text
 
 
-@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-1s", "1.5h", "1w", "1S", "1s1s", "٣s"])
+def test_a_week_is_seven_days():
+    assert parse_duration("2w") == parse_duration("14d")
+
+
+@pytest.mark.parametrize("text", ["", "5", "m", "5 m", "-1s", "1.5h", "1y", "1S", "1s1s", "٣s"])
 def test_texts_that_are_not_durations_are_refused(text: str):
     with pytest.raises(ValueError, match="duration"):
         parse_duration(text)

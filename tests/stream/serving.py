@@ -18,6 +18,7 @@ from ldpstream.agents.served.health import BrokerWatch
 from ldpstream.agents.served.served import Wait
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
+from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.wire.frame import encode_frame
 from tests.seeded import SeededEntropy
 
@@ -132,6 +133,12 @@ class Pipeline:
     broker_watch: BrokerWatch = field(default_factory=BrokerWatch)
     failed: bool = False
     clock: WorkerClock = field(default_factory=lambda: WorkerClock(1_000))
+
+
+def stopped_clock(time: str) -> WorkerClock:
+    """Return a worker's clock that always shows this time, RFC 3339."""
+    time_ms = parse_time(time)
+    return WorkerClock(1_000, wall_ms=lambda: time_ms, seconds=lambda: 0.0)
 
 
 def read_city(**changes: object) -> CollectionConfig:

@@ -20,8 +20,11 @@ from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import stored_world
 from tests.stream.simulation.tokens import TokenWorld
+from tests.stream.simulation.uneven import CuriousUnevenWorld, UnevenWorld
 from tests.stream.simulation.upgrade import UpgradeWorld
 from tests.stream.simulation.world import World
+
+_UNEVEN = {"plain": UnevenWorld, "minimum": CuriousUnevenWorld}
 
 
 def simulate(runs: int, first_seed: int, *, make: type[World] = World) -> int:
@@ -47,17 +50,21 @@ def main() -> int:
     parser.add_argument("--groups", action="store_true", help="two groups own everything each")
     parser.add_argument("--several", action="store_true", help="several partitions in every run")
     parser.add_argument("--upgrade", action="store_true", help="workers of two releases")
+    parser.add_argument("--calendar", choices=tuple(_UNEVEN), help="days of uneven lengths")
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if asked.intake or asked.harsh:
         if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
             parser.error("--intake and --harsh take --input topic and --store memory")
         return simulate(asked.runs, asked.first_seed, make=Harsh if asked.harsh else IntakeWorld)
-    if asked.several or asked.groups or asked.upgrade:
+    if asked.several or asked.groups or asked.upgrade or asked.calendar:
         if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
-            parser.error("--several, --groups, --upgrade take --input topic and --store memory")
+            parser.error(
+                "--several, --groups, --upgrade, --calendar take --input topic and --store memory"
+            )
         groups = TwoFormats if asked.upgrade else TwoGroups
         make = groups if asked.groups else UpgradeWorld if asked.upgrade else Partitions
+        make = _UNEVEN.get(asked.calendar, make)
         return simulate(asked.runs, asked.first_seed, make=make)
     if asked.one_report:
         if (asked.input, asked.store) != ("topic", "memory"):

@@ -40,8 +40,9 @@ from ldpstream.agents.kafka.topic_settings import (
     wrong_settings,
 )
 from ldpstream.agents.pipeline.loading import differences
-from ldpstream.agents.state.encoding import state_windows
+from ldpstream.agents.state.encoding import split_state
 from ldpstream.agents.state.records import RecordError
+from ldpstream.agents.state.windows import WindowIdentity
 from ldpstream.agents.stores.choice import why_no_store
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import count
@@ -57,8 +58,7 @@ _PATIENCE_SECONDS: Final = 60.0
 _SESSION_LIMITS: Final = ("group.min.session.timeout.ms", "group.max.session.timeout.ms")
 _MOST_MEMBERS: Final = "group.max.size"
 
-_Windows = tuple[int, int]
-_State = tuple[bytes, int, int]
+_State = tuple[bytes, WindowIdentity]
 """A spec's fingerprint, and size and hop of the windows, ms."""
 
 
@@ -252,22 +252,21 @@ def _partitions(collection: CollectionConfig) -> dict[str, int]:
 
 async def _kept_windows(
     reader: AIOKafkaConsumer, topic: str, partitions: int, spec: CollectionSpec
-) -> Collection[_Windows]:
-    """Return size and hop (ms) of a spec's states written to last; empty for a new topic.
+) -> Collection[WindowIdentity]:
+    """Return the windows of a spec's states written to last; empty for a new topic.
 
     `reader` is started, and has no group.
 
     Raises:
         KafkaError: if the broker does not answer.
     """
-    found: dict[_Windows, int] = {}
+    found: dict[WindowIdentity, int] = {}
     assigned = [TopicPartition(topic, partition) for partition in range(partitions)]
     ends = await end_offsets(reader, assigned)
     for partition, end in ends.items():
         last = await _last_state(reader, partition, end, spec)
         if last is not None:
-            (_, size_ms, hop_ms), dated_ms = last
-            windows = size_ms, hop_ms
+            (_, windows), dated_ms = last
             found[windows] = max(dated_ms, found.get(windows, dated_ms))
     newest_ms = max(found.values(), default=0)
     return [windows for windows, dated_ms in found.items() if newest_ms - dated_ms < _RECENT_MS]
@@ -322,7 +321,7 @@ async def _last_state_between(
 
 def _state_of(key: bytes | None, spec: CollectionSpec | None) -> _State | None:
     try:
-        state = state_windows(key or b"")
+        _, fingerprint, windows = split_state(key or b"")
     except RecordError:
         return None
-    return state if spec is None or state[0] == spec.fingerprint else None
+    return (fingerprint, windows) if spec is None or fingerprint == spec.fingerprint else None

@@ -1,5 +1,7 @@
 // Requests to the worker that served this page, with a token if it requires one.
 
+import { noteDate } from "./shell/clock.js";
+
 /** @typedef {import("./types.js").Span} Span */
 
 const TOKEN_KEY = "ldpstream.token";
@@ -83,7 +85,9 @@ export async function ask(path) {
   const timer = setTimeout(() => stop.abort(), PATIENCE_MS);
   try {
     // Revalidated by its ETag, so the worker does not compute an unchanged answer again.
-    return await read(await fetch(path, { cache: "no-cache", headers, signal: stop.signal }));
+    const answer = await fetch(path, { cache: "no-cache", headers, signal: stop.signal });
+    noteDate(answer);
+    return await read(answer);
   } finally {
     clearTimeout(timer);
   }

@@ -1,7 +1,7 @@
 // The state of the current window: how many reports it has, and whether it is final.
 
 import { element, figure, say } from "./dom.js";
-import { countText, spanText, waitingText } from "./format.js";
+import { countText, spanText, spanTextUtc, waitingText } from "./format.js";
 import { forgetProof, isProved } from "./views/proof.js";
 
 /** @typedef {import("./types.js").Estimate} Estimate */
@@ -64,7 +64,7 @@ export function drawFacts({ collection, window, compared, status }, estimate) {
     : "";
   say(
     element("state-words"),
-    `${spanText(window.window)} UTC${final ? "" : ", still open"}${span}${merged}${about}`,
+    `${spanTextUtc(window.window)}${final ? "" : ", still open"}${span}${merged}${about}`,
   );
   element("proved").hidden = !isProved(collection);
   tile("n", n);
@@ -93,7 +93,7 @@ export function drawFacts({ collection, window, compared, status }, estimate) {
   // Announce only what a reader has to know, not every new number.
   say(
     element("announce"),
-    `Window ${spanText(window.window)} UTC of ${collection.name} is ` +
+    `Window ${spanTextUtc(window.window)} of ${collection.name} is ` +
       `${final ? `final with ${countText(n)} reports` : "open"}${withheld ? ", withheld" : ""}${comparison}.`,
   );
 }

@@ -2,12 +2,16 @@
 
 import { numberOf } from "./axis.js";
 
+import { nowMs } from "./shell/clock.js";
+
 /** @typedef {import("./types.js").Label} Label */
 /** @typedef {import("./types.js").Span} Span */
 /** @typedef {{low: number | null, high: number | null}} Bounded */
 
 export const UNDEFINED = "undefined";
-const DAY_MS = 86_400_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+const OFFSET = /(Z|[+-]\d\d:\d\d)$/;
 const WHOLE = new Intl.NumberFormat("en", { maximumFractionDigits: 0 }); // Slow to create.
 
 /**
@@ -164,20 +168,47 @@ export function confidenceText(confidence) {
   return `${Number((100 * confidence).toPrecision(6))}%`;
 }
 
-/** @param {string} time RFC 3339 in UTC. */
+/** @param {string} time RFC 3339. */
+const isUtc = (time) => time.endsWith("Z");
+
+/** @param {string} time RFC 3339. */
 function partsOf(time) {
-  const [day, clock] = time.replace("Z", "").split("T");
+  const [day, clock] = time.replace(OFFSET, "").split("T");
   return { day, clock: clock.replace(/(?<=^\d\d:\d\d):00$/, "") };
+}
+
+/**
+ * Local days, which have their zone's offset from UTC: "2026-10-25 (25 h)".
+ *
+ * @param {Span} span
+ */
+function daysText({ start, end }) {
+  const [first, after] = [start, end].map((time) => Date.parse(`${partsOf(time).day}T00:00:00Z`));
+  const days = Math.round((after - first) / DAY_MS);
+  const last = new Date(after - DAY_MS).toISOString().slice(0, 10);
+  const text = days > 1 ? `${partsOf(start).day} – ${last}` : partsOf(start).day;
+  const hours = (Date.parse(end) - Date.parse(start)) / HOUR_MS;
+  return hours === 24 * days ? text : `${text} (${numberText(hours)} h)`;
 }
 
 /** @param {Span} span A whole day is 00:00 to 24:00. */
 export function spanText({ start, end }) {
+  if (!isUtc(start)) return daysText({ start, end });
   const from = partsOf(start);
   const to = partsOf(end);
   const midnight = to.clock === "00:00" && Date.parse(end) - Date.parse(start) <= DAY_MS;
   const until = from.day === to.day ? to.clock : midnight ? "24:00" : `${to.day} ${to.clock}`;
   return `${from.day} ${from.clock} – ${until}`;
 }
+
+/** @param {Span} span With the name of the zone, where it is not that of local days. */
+export const spanTextUtc = (span) => `${spanText(span)}${isUtc(span.start) ? " UTC" : ""}`;
+
+/** @param {{size: string, size_ms: number, hop_ms: number}} window Of a collection. */
+export const windowText = ({ size, size_ms, hop_ms }) =>
+  size.includes(", ")
+    ? size
+    : `${durationText(size_ms)}${hop_ms === size_ms ? "" : `, every ${durationText(hop_ms)}`}`;
 
 /** @param {number} ms */
 export function durationText(ms) {
@@ -197,10 +228,11 @@ export function partText(part) {
   return `${Number((100 * part).toPrecision(2))}%`;
 }
 
-/** @param {string} time RFC 3339 in UTC. */
+/** @param {string} time RFC 3339; with an offset from UTC it is that of a local day. */
 export function clockText(time) {
   const { day, clock } = partsOf(time.replace(/\.\d+/, ""));
-  return day === partsOf(new Date().toISOString()).day ? clock : `${day} ${clock}`;
+  if (!isUtc(time)) return day;
+  return day === partsOf(new Date(nowMs()).toISOString()).day ? clock : `${day} ${clock}`;
 }
 
 /** @param {number} ms Since the epoch. */

@@ -3,6 +3,7 @@
 import { ask, collectionPath } from "./api.js";
 import { element, say } from "./dom.js";
 import { ageText, clockText, countText, partText } from "./format.js";
+import { nowMs } from "./shell/clock.js";
 
 /** @typedef {import("./types.js").Collection} Collection */
 /** @typedef {import("./types.js").Status} Status */
@@ -38,7 +39,7 @@ const reachedBy = ({ partitions }) =>
 export function pastOf({ window }, status) {
   const reached = reachedBy(status);
   const usual = Math.max(LIVE_MS, window.size_ms + window.grace_ms);
-  return Number.isFinite(reached) && Date.now() - reached > usual ? reached : null;
+  return Number.isFinite(reached) && nowMs() - reached > usual ? reached : null;
 }
 
 /**

@@ -2,7 +2,7 @@
 // For screen readers, the list of windows says the same, and its buttons reach every window.
 
 import { element, make, say } from "./dom.js";
-import { clockText, countText, spanText } from "./format.js";
+import { clockText, countText, spanTextUtc } from "./format.js";
 
 /** @typedef {import("./types.js").Shown} Shown */
 /** @typedef {import("./types.js").WindowState} WindowState */
@@ -25,7 +25,7 @@ export function drawStrip({ collection, windows, window, compared }) {
     const chosen = one === window ? " shown" : one === compared ? " compared" : "";
     Object.assign(bar, {
       className: `${state}${chosen}`,
-      title: `${spanText(one.window)} UTC: ${countText(one.n)} reports, ${state}`,
+      title: `${spanTextUtc(one.window)}: ${countText(one.n)} reports, ${state}`,
     });
     const { dataset, style } = /** @type {HTMLElement} */ (bar);
     dataset.to = one.window.start;

@@ -60,6 +60,7 @@
 /**
  * @typedef {object} Estimate The estimate document.
  * @property {string} collection
+ * @property {string} [size] Of the collection's windows, where it is one.
  * @property {Span | null} window
  * @property {number} n
  * @property {string} [attribute] Of records: the attribute.
@@ -132,7 +133,7 @@
  * @property {Privacy} privacy
  * @property {string} topic
  * @property {number} precision_ms
- * @property {{size_ms: number, hop_ms: number, grace_ms: number, idle_ms: number | null, pane_ms: number}} window
+ * @property {{size_ms: number, hop_ms: number, grace_ms: number, idle_ms: number | null, pane_ms: number, size: string, timezone: string, week_start: string | null}} window
  * @property {number} minimum
  * @property {number} minimum_block
  * @property {number} confidence
@@ -151,7 +152,7 @@
  */
 
 /** @typedef {{partition: number, owned: boolean, lag: number | null, watermark: string | null, idle: boolean, counted: number, late: number, rejected: Record<string, number>, wait: string | null}} PartitionStatus */
-/** @typedef {{counted: number, late: number, rejected: number, lost_offsets: number, problems: string[], stopped: boolean, ready: boolean, partitions: PartitionStatus[]}} Status */
+/** @typedef {{counted: number, late: number, rejected: number, lost_offsets: number, problems: string[], stopped: boolean, ready: boolean, other_sizes: string[], partitions: PartitionStatus[]}} Status */
 /** @typedef {{window: Span, n: number, late: number, final: boolean, published: boolean}} WindowState */
 
 /**

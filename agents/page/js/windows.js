@@ -85,7 +85,7 @@ function offerCompared(windows, shown) {
  * @param {WindowState} shown
  */
 const beforeOf = (windows, shown) =>
-  windows.findLast((one) => one.final && keyOf(one) < keyOf(shown));
+  windows.findLast((one) => one.final && Date.parse(keyOf(one)) < Date.parse(keyOf(shown)));
 
 /**
  * The window to compare with, if any.

@@ -87,7 +87,7 @@ def test_pandas_and_pyarrow_go_in_and_pandas_comes_out():
     assert sorted(frame.label) == sorted(VALUES)
     assert pa.table(document.to_columns()).num_rows == 4
     several = ldp.to_frame([document, document])
-    assert several.columns[:3].tolist() == ["start", "end", "label"]
+    assert several.columns[:4].tolist() == ["start", "end", "size", "label"]
     assert len(several) == 8
     plan = ldp.to_frame(ldp.plan(MODES, respondents=100, search_seconds=0))
     assert "block-hadamard" in plan.mechanism.tolist()

@@ -91,5 +91,5 @@ def test_other_destinations_are_refused(
         ldp.store_documents(finals, to)
     with closing(sqlite3.connect("other.db")) as connection, connection:
         connection.execute("create table ldpstream_finals (a int)")
-    with pytest.raises(OSError, match=r"the database refused: no such column"):
+    with pytest.raises(ValueError, match="expected the columns of finals in its table"):
         ldp.store_documents(finals, "sqlite:///other.db")

@@ -42,7 +42,7 @@ async def test_collections_are_listed_in_the_order_of_the_configuration(client: 
     assert listed[0]["window"]["idle_ms"] is None
     assert listed[2]["window"] == {
         "size_ms": 120_000, "hop_ms": 60_000, "grace_ms": 60_000, "idle_ms": 30_000,
-        "pane_ms": 60_000,
+        "pane_ms": 60_000, "size": "2m every 1m", "timezone": "UTC", "week_start": None,
     }  # fmt: skip
 
 

@@ -96,5 +96,5 @@ async def test_links_lead_through_all_windows(first: str) -> None:
         assert pages in (3, 4)
         table = await client.get(f"{path}?format=csv&last=2")
         lines = (await table.text()).split("\r\n")
-        assert lines[0] == "start,end,n,late,final,published"
-        assert lines[2] == "2026-11-21T10:06:00Z,2026-11-21T10:07:00Z,20,0,false,false"
+        assert lines[0] == "start,end,n,late,final,published,size"
+        assert lines[2] == "2026-11-21T10:06:00Z,2026-11-21T10:07:00Z,20,0,false,false,1m"

@@ -12,7 +12,14 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import Snapshot, expired, first_kept, reports_by_pane, snapshot
+from ldpstream.agents.state.view import (
+    Snapshot,
+    expired,
+    first_kept,
+    panes_between,
+    reports_by_pane,
+    snapshot,
+)
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.curious import WINDOWS, CuriousWorld, Patched
 from tests.stream.simulation.setting import Setting
@@ -28,11 +35,11 @@ def _whole(
     world: CuriousWorld, replicas: Sequence[Replica], parts: Sequence[Part], asked: range
 ) -> Snapshot:
     """Sum up all panes from the first to the last of some parts, as the replicas have them."""
-    pane_ms = world.context.window.pane_ms
+    start = world.context.window.start
     if not parts:
-        return Snapshot(asked.start * pane_ms, asked.stop * pane_ms, (), 0, 0, 0, withheld=True)
+        return Snapshot(start(asked.start), start(asked.stop), (), 0, 0, 0, withheld=True)
     low, high = min(asked.start, parts[0].first), max(asked.stop, parts[-1].end)
-    return snapshot(world.context, replicas, low * pane_ms, high * pane_ms)
+    return snapshot(world.context, replicas, start(low), start(high))
 
 
 # What is answered.
@@ -79,8 +86,7 @@ class PartsOfWhatIsKept(CuriousWorld):
     def answer(
         self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
     ) -> Snapshot:
-        pane_ms = self.context.window.pane_ms
-        asked = range(start_ms // pane_ms, end_ms // pane_ms)
+        asked = panes_between(self.context, start_ms, end_ms)
         closed = min(head.closed for head in _heads(replicas))
         counted = sorted(reports_by_pane(replicas, expired(replicas), closed).items())
         made = make_parts(self.context.minimum, ((pane, n, n) for pane, n in counted))
@@ -101,8 +107,7 @@ class WhatIsLeft(Patched):
     def answer(
         self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
     ) -> Snapshot:
-        pane_ms = self.context.window.pane_ms
-        asked = range(start_ms // pane_ms, end_ms // pane_ms)
+        asked = panes_between(self.context, start_ms, end_ms)
         return _whole(self, replicas, replicas[0].parts().touching(asked.start, asked.stop), asked)
 
 
@@ -112,8 +117,7 @@ class BehindAnswered(CuriousWorld):
     def answer(
         self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool
     ) -> Snapshot:
-        pane_ms = self.context.window.pane_ms
-        asked = range(start_ms // pane_ms, end_ms // pane_ms)
+        asked = panes_between(self.context, start_ms, end_ms)
         parts = replicas[0].parts().touching(asked.start, asked.stop)
         if parts and min(asked.start, parts[0].first) < first_kept(self.context, replicas):
             parts = []

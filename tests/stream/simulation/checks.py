@@ -23,7 +23,7 @@ from ldpstream.agents.partition.flushes import Copy
 from ldpstream.agents.state.encoding import decode_chunk, decode_late, decode_totals
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.view import behind
+from ldpstream.agents.state.view import behind, panes_between
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.errors import FrameError
 from ldpstream.mechanisms.wire.frame import decode_frame
@@ -143,9 +143,10 @@ class Checks:
         demand(offset <= self.world.official[p].next, "(6) a commit runs ahead")
 
     def publish(self, publication: Publication) -> None:
-        window, rest = divmod(publication.window_start_ms, self.world.context.window.hop_ms)
+        window = self.world.context.window.starting(publication.window_start_ms)
         span = (publication.window_start_ms, publication.window_end_ms)
-        demand(rest == 0 and span == self.world.context.window.span(window), "(2) no window")
+        if window is None or span != self.world.context.window.span(window):
+            raise ViolationError("(2) no window")
         known = self.published.setdefault(window, publication.content)
         demand(known == publication.content, f"(2) finals differ: {known} {publication.content}")
 
@@ -217,7 +218,7 @@ class Checks:
 
     def finish(self) -> None:
         """Check the end of a run: everything final and exact, nothing left over."""
-        world, window = self.world, self.world.context.window
+        world = self.world
         demand(self.done(), "(4) not all windows became final")
         counts = sum(self.counts, Counter())
         late = sum(self.late, Counter())
@@ -225,7 +226,7 @@ class Checks:
         for number, content in self.published.items():
             told = json.loads(content)[:8]
             start_ms, end_ms, statistic, n, late_then, rejected_then, lost, withheld = told
-            panes = range(start_ms // window.pane_ms, end_ms // window.pane_ms)
+            panes = panes_between(world.context, start_ms, end_ms)
             symbols = range(len(statistic))
             want = [sum(counts[pane, symbol] for pane in panes) for symbol in symbols]
             told = f"(1) final {number}: {content!r}, ledger {want}"
@@ -287,11 +288,7 @@ class Checks:
         replicas = [reader.replica for reader in readers]
         demand(not behind(replicas), "(9) a pane is handed over, and not gathered")
         got = windows(world.context, replicas)
-        told = {
-            info.start_ms // window.hop_ms: [info.n, info.late]
-            for info in got
-            if info.n or info.late
-        }
+        told = {info.number: [info.n, info.late] for info in got if info.n or info.late}
         demand(told == want, f"(1) windows listed: {told}, ledger {want}")
         demand(all(info.published for info in got if info.n), "(4) a window is not published")
 

@@ -64,8 +64,8 @@ def _check_pane(
 ) -> None:
     # The counts before small blocks are merged.
     context = replace(checks.world.context, minimum_block=1)
-    pane_ms = context.window.pane_ms
-    told = totals(context, replicas, pane * pane_ms, (pane + 1) * pane_ms)
+    start = context.window.start
+    told = totals(context, replicas, start(pane), start(pane + 1))
     want = [everything.get((pane, s), 0) for s in range(len(told.statistic))]
     got = told.statistic.tolist()
     demand(got == want, f"(9) closed pane {pane}: answered {got}, ledger {want}")
@@ -77,7 +77,7 @@ def _check_windows(
 ) -> None:
     context = checks.world.context
     window = context.window
-    listed = {told.start_ms // window.hop_ms: told.n for told in windows(context, replicas)}
+    listed = {told.number: told.n for told in windows(context, replicas)}
     for number in {number for pane in n for number in window.windows(pane)}:
         panes = window.panes(number)
         if closed.start <= panes.start and panes.stop <= closed.stop:

@@ -184,11 +184,11 @@ class CuriousWorld(World):
         # A worker that is behind lists no windows; it can be asked for spans nevertheless.
         with suppress(AnswerError):
             spans += [(info.start_ms, info.end_ms) for info in kept_windows(served)][-6:]
-        latest = self.now_ms // window.pane_ms + 1
+        latest = window.pane(self.now_ms) + 1
         for _ in range(4):
             first = latest - rng.randint(1, 8)
             end = first + rng.choice([1, 1, 2, 3])
-            spans.append((first * window.pane_ms, end * window.pane_ms))
+            spans.append((window.start(first), window.start(end)))
         for span in spans:
             self.ask_span(served, span)
 

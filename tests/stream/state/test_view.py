@@ -38,13 +38,13 @@ def test_other_spans_are_refused(cluster: Cluster, start_ms: int, end_ms: int):
 
 def test_windows_are_listed_with_what_they_hold(cluster: Cluster):
     assert windows(cluster.context, cluster.replicas) == [
-        WindowInfo(-10, 10, 1, 1, final=True, published=True),
-        WindowInfo(0, 20, 3, 1, final=True, published=True),
-        WindowInfo(10, 30, 2, 0, final=True, published=True),
-        WindowInfo(20, 40, 1, 0, final=False, published=False),
-        WindowInfo(30, 50, 1, 0, final=False, published=False),
-        WindowInfo(40, 60, 1, 0, final=False, published=False),
-        WindowInfo(50, 70, 1, 0, final=False, published=False),
+        WindowInfo(-1, -10, 10, 1, 1, final=True, published=True),
+        WindowInfo(0, 0, 20, 3, 1, final=True, published=True),
+        WindowInfo(1, 10, 30, 2, 0, final=True, published=True),
+        WindowInfo(2, 20, 40, 1, 0, final=False, published=False),
+        WindowInfo(3, 30, 50, 1, 0, final=False, published=False),
+        WindowInfo(4, 40, 60, 1, 0, final=False, published=False),
+        WindowInfo(5, 50, 70, 1, 0, final=False, published=False),
     ]
 
 

@@ -21,6 +21,7 @@ import { FONT, ticksOf, timeText, widthOf } from "./ticks.js";
 /**
  * @typedef {object} Chart
  * @property {number[]} x Seconds, if they are times.
+ * @property {string} [zone] Whose days and hours are drawn; by default UTC.
  * @property {number} [step] Between times; other values are not equally far apart.
  * @property {boolean[]} [final] Other points are hollow, with a dashed whisker.
  * @property {[number, number]} extent Of y.
@@ -165,7 +166,7 @@ function build(host, kept) {
       width: host.clientWidth || 300,
       height,
       /** @param {number} seconds */
-      tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "UTC"),
+      tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), kept.chart.zone ?? "UTC"),
       padding: [
         kept.chart.columns ? 32 : 26,
         /** @param {any} plot */
@@ -204,7 +205,8 @@ function build(host, kept) {
                     (60 * wide) / (high - low) < 2 * APART ? APART : widthOf(["00:00:00"]) + 14,
                   ),
                 /** @param {any} _ @param {number[]} ticks */
-                values: (_, ticks) => ticks.map((tick, at) => timeText(tick, ticks[at - 1])),
+                values: (_, ticks) =>
+                  ticks.map((tick, at) => timeText(tick, ticks[at - 1], kept.chart.zone)),
               }),
         },
         {

@@ -47,15 +47,26 @@ export function ticksOf([low, high], height) {
 }
 
 /**
- * A moment in UTC: the time of day, or the date where a new day begins.
+ * A moment: the time of day, or the date where a new day begins.
  *
  * @param {number} seconds
  * @param {number | undefined} before The tick before it.
+ * @param {string} [zone]
  */
-export function timeText(seconds, before) {
-  const iso = new Date(1000 * seconds).toISOString();
+export function timeText(seconds, before, zone = "UTC") {
+  const iso = isoText(seconds, zone);
   const day =
-    seconds % 86400 === 0 ||
-    (before !== undefined && !new Date(1000 * before).toISOString().startsWith(iso.slice(0, 10)));
+    iso.slice(11, 19) === "00:00:00" ||
+    (before !== undefined && !isoText(before, zone).startsWith(iso.slice(0, 10)));
   return day ? iso.slice(5, 10) : iso.slice(11, seconds % 60 ? 19 : 16);
+}
+
+/**
+ * @param {number} seconds
+ * @param {string} zone
+ */
+function isoText(seconds, zone) {
+  const moment = new Date(1000 * seconds);
+  // Swedes write dates and times as ISO 8601 does.
+  return zone === "UTC" ? moment.toISOString() : moment.toLocaleString("sv", { timeZone: zone });
 }

@@ -2,6 +2,7 @@
 
 import { element, say } from "../dom.js";
 import { ageText, momentText } from "../format.js";
+import { nowMs } from "./clock.js";
 import { isPaused } from "./pause.js";
 
 const LATE_MS = 45_000; // Three of the slower polls.
@@ -10,7 +11,7 @@ let answered = 0;
 let gone = false;
 
 function show() {
-  const age = Date.now() - answered;
+  const age = nowMs() - answered;
   const late = gone || (age > LATE_MS && !isPaused());
   element("age").hidden = !answered;
   element("age").classList.toggle("late", late);
@@ -26,7 +27,7 @@ export function startAge() {
 /** @param {boolean} came Whether an answer was drawn, so that the shown data are current. */
 export function noteAnswer(came) {
   gone = !came;
-  if (came) answered = Date.now();
+  if (came) answered = nowMs();
   show();
 }
 

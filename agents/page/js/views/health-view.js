@@ -4,6 +4,7 @@ import { bar, scaleOf } from "../bars.js";
 import { element, make, say } from "../dom.js";
 import { ageText, clockText, countText, durationText, momentText, spanText } from "../format.js";
 import { nextOf, pastOf, problemWord, waitOf, waitText } from "../health.js";
+import { nowMs } from "../shell/clock.js";
 import { fillTable, number } from "../table.js";
 
 /** @typedef {import("../types.js").PartitionStatus} PartitionStatus */
@@ -39,12 +40,19 @@ async function update(shown) {
   const deleted = status.lost_offsets
     ? ` ${countText(status.lost_offsets)} messages were deleted before they were read.`
     : "";
+  const others = status.other_sizes
+    .map(
+      (size) =>
+        ` Windows of ${size}, from before a change of size, are not shown here:` +
+        ` ldpstream finals ${collection.name} --size '${size}'.`,
+    )
+    .join("");
   say(
     element("health-note"),
     next
       ? `The line is ${momentText(line)} UTC: every partition has to pass it before ` +
-          `${spanText(next.window)} becomes final. Reports of other partitions are counted meanwhile.${deleted}`
-      : `The line is the end of the newest final window, ${momentText(line)} UTC.${deleted}`,
+          `${spanText(next.window)} becomes final. Reports of other partitions are counted meanwhile.${deleted}${others}`
+      : `The line is the end of the newest final window, ${momentText(line)} UTC.${deleted}${others}`,
   );
   drawPartitions(status.partitions, line, wait);
   drawRelease(shown, wait);
@@ -68,10 +76,10 @@ function sumText({ collection, windows, status }, wait) {
   const close = `The next window, ${spanText(next.window)}, becomes final`;
   const past = pastOf(collection, status);
   if (past !== null) {
-    const newest = `the newest is of ${momentText(past)} UTC, ${ageText(Date.now() - past)} ago`;
+    const newest = `the newest is of ${momentText(past)} UTC, ${ageText(nowMs() - past)} ago`;
     return `${close} once reports of ${momentText(next.due)} UTC or later arrive: ${newest}.`;
   }
-  return Date.now() < next.due ? `${close} at ${momentText(next.due)} UTC.` : `${close} now.`;
+  return nowMs() < next.due ? `${close} at ${momentText(next.due)} UTC.` : `${close} now.`;
 }
 
 /**

@@ -2,7 +2,7 @@
 
 import { ask, collectionPath } from "../api.js";
 import { element, figure, make } from "../dom.js";
-import { ageText, countText, durationText, momentText, partText, spanText } from "../format.js";
+import { ageText, countText, momentText, partText, spanText, windowText } from "../format.js";
 import {
   MANY_REJECTED,
   nextOf,
@@ -13,6 +13,7 @@ import {
   waitOf,
   whichText,
 } from "../health.js";
+import { nowMs } from "../shell/clock.js";
 import { spark } from "../spark.js";
 import { fillTable } from "../table.js";
 import { drawChanged, drawPromises, drawWorker, link } from "./cards.js";
@@ -99,7 +100,7 @@ function stateOf({ collection, windows, status }) {
   }
   const past = pastOf(collection, status);
   if (past !== null) {
-    const much = ageText(Date.now() - past);
+    const much = ageText(nowMs() - past);
     return { word: "Behind", much, said: `newest report of ${momentText(past)}` };
   }
   const next = nextOf(collection, windows);
@@ -133,7 +134,7 @@ function draw(all) {
   const rows = all
     .map((known) => ({ ...known, state: stateOf(known) }))
     .sort((a, b) => RANKS.indexOf(b.state.word) - RANKS.indexOf(a.state.word));
-  const today = `${new Date().toISOString().slice(0, 10)} `;
+  const today = `${new Date(nowMs()).toISOString().slice(0, 10)} `;
   const sum = make("p", {}, ...sumOf(rows));
   const shown = element("overview-sum");
   if (shown.innerHTML !== sum.innerHTML) shown.replaceChildren(...sum.childNodes);
@@ -150,13 +151,13 @@ function draw(all) {
     ],
     rows.map(({ collection, windows, status, state, first }) => {
       const final = windows.findLast((one) => one.final);
-      const ended = final ? Date.now() - Date.parse(final.window.end) : 0;
+      const ended = final ? nowMs() - Date.parse(final.window.end) : 0;
       const [shape] = SAID[state.word] ?? ["final"];
       const badge = make("span", { className: `badge ${shape}` }, state.word);
       if (state.much) badge.append(` ${state.much}`);
       const [told] = first.changes;
       const { name, values, window, privacy } = collection;
-      const size = durationText(window.size_ms);
+      const size = windowText(window);
       return [
         stacked([link(name), `${countText(values)} values · ${size}`]),
         stacked([badge, state.word in SAID ? link(name, "health", state.said) : state.said]),

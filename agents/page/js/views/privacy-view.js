@@ -2,7 +2,7 @@
 
 import { ask, estimatePath } from "../api.js";
 import { element, figure, make, say } from "../dom.js";
-import { countText, durationText, tickText } from "../format.js";
+import { countText, durationText, tickText, windowText } from "../format.js";
 import { fillTable } from "../table.js";
 import { drawProof } from "./proof.js";
 import { drawSpent } from "./spent.js";
@@ -53,12 +53,7 @@ export function drawPrivacy(collection) {
   /** @type {[string, string][]} */
   const facts = [
     ["Values", collection.values.toLocaleString("en")],
-    [
-      "Windows",
-      window.hop_ms === window.size_ms
-        ? durationText(window.size_ms)
-        : `${durationText(window.size_ms)}, every ${durationText(window.hop_ms)}`,
-    ],
+    ["Windows", windowText(window)],
     ["Grace for late reports", window.grace_ms ? durationText(window.grace_ms) : "none"],
     ["Precision of times", durationText(collection.precision_ms)],
     ["Topic", collection.topic],

@@ -36,6 +36,7 @@ function recordsOf(windows, estimates, series) {
       const one = estimates[at];
       return {
         collection: one.collection,
+        size: one.size ?? null,
         attribute: one.attribute ?? null,
         ...{ start: window.start, end: window.end, final: one.final, withheld: one.withheld },
         span_start: one.span?.start ?? null,

@@ -26,15 +26,15 @@ export function writer({ share, points }) {
 /**
  * The numbers of the chart, newest first.
  *
- * @param {{windows: import("../types.js").WindowState[], series: Series[]}} drawn
+ * @param {{collection: import("../types.js").Collection, windows: import("../types.js").WindowState[], series: Series[]}} drawn
  */
-export function fillWindows({ windows, series }) {
+export function fillWindows({ collection, windows, series }) {
   const written = series.map((one) => one.points.map(writer(one)));
   say(element("windows-title"), `Table of these ${countText(windows.length)} windows`);
   fillTable(
     /** @type {HTMLTableElement} */ (element("window-rows")),
     [
-      { title: "window (UTC)", kind: "name" },
+      { title: `window (${collection.window.timezone})`, kind: "name" },
       { title: "state" },
       { title: "reports" },
       { title: "late" },

@@ -126,6 +126,7 @@ function panelsOf({ collection, windows, estimates, series }) {
   const shared = {
     x,
     step: collection.window.hop_ms / 1000,
+    zone: collection.window.timezone,
     final: windows.map(({ final }) => final),
     columns: windows.flatMap((one, at) => columnOf(one, estimates[at])),
   };
@@ -160,7 +161,7 @@ function panelsOf({ collection, windows, estimates, series }) {
     lines: [],
     bars: windows.map(({ n }) => n),
     height: REPORTS,
-    xTitle: "start of the window (UTC)",
+    xTitle: `start of the window (${collection.window.timezone})`,
     yTitle: "reports",
     yText: (value) => tickText(value, ""),
   });

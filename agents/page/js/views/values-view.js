@@ -6,7 +6,7 @@ import { chosen } from "../choices.js";
 import { element, say } from "../dom.js";
 import { changedText, changesOf, leaderText } from "./changes.js";
 import { fillEntries, fillMeans, fillQuantiles } from "../entries.js";
-import { countText, labelText, spanText } from "../format.js";
+import { countText, labelText, spanTextUtc } from "../format.js";
 import { drawPriors } from "../priors.js";
 import { fillMerged, standingText } from "./merged.js";
 
@@ -87,7 +87,7 @@ function draw(estimate, collection, changes, compared) {
     `${boundsText(estimate, `for all ${all} together`)} Estimates are unbiased and not clipped, ` +
       "so they can be below 0 or, where values are in blocks, above the exact share of their block." +
       (changes && compared
-        ? ` Changes since ${spanText(compared.window)} UTC are in points, and its bounds grey; ` +
+        ? ` Changes since ${spanTextUtc(compared.window)} are in points, and its bounds grey; ` +
           "those of the changes hold for all values together too. “No difference shown” is no proof that there is none."
         : ""),
   );
