@@ -6,6 +6,7 @@ validation holds `base` and `environment`.
 
 import ipaddress
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -29,12 +30,13 @@ from ldpstream.agents.query.errors import REFUSED, refused
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
+_PORT: Final = re.compile(r"[0-9]{1,5}")
 _SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
 
 
 def is_port(text: str) -> bool:
     """Return whether a text is a port number."""
-    return text.isascii() and text.isdigit() and int(text) < 65_536
+    return _PORT.fullmatch(text) is not None and int(text) < 65_536
 
 
 def _address(value: str) -> str:

@@ -7,8 +7,10 @@ import click
 
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
 from ldpstream.agents.config.collection import nominal_warnings
+from ldpstream.agents.config.serving import is_port
 from ldpstream.agents.config.worker import Shard
 from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.agents.terminal.numbers import Whole
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.words import Words
 
@@ -38,7 +40,7 @@ def number_option(
     """Add an option for a whole number between two limits, both included; `text` is its help."""
     return click.option(
         flag,
-        type=click.IntRange(least, most),
+        type=Whole(least, most),
         default=default,
         show_default=True,
         metavar=metavar,
@@ -84,7 +86,7 @@ def verbose_option(command: Command) -> Command:
 
 def _address(text: str) -> str:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 0xFFFF:
+    if not host or not is_port(port):
         raise ValueError(f"expected HOST:PORT, such as 127.0.0.1:6067, got {text}")
     return text
 

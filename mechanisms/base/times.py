@@ -7,6 +7,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import numbers_of
+
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d)")
 _TIME = re.compile(
@@ -77,12 +79,17 @@ def parse_time(text: str) -> int:
             moment = datetime.fromisoformat(text.upper().replace(" ", "T"))
         except ValueError as error:
             raise ValueError(expected) from error
-        time_ms = (moment - _EPOCH) // _MILLISECOND
+        time_ms = time_of(moment)
     else:
         raise ValueError(expected)
     if not EARLIEST_MS <= time_ms <= LATEST_MS:
         raise ValueError(expected)
     return time_ms
+
+
+def time_of(moment: datetime) -> int:
+    """Return a datetime with a zone as epoch milliseconds, rounded toward the past."""
+    return (moment - _EPOCH) // _MILLISECOND
 
 
 def format_time(time_ms: int) -> str:
@@ -126,9 +133,10 @@ def read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[n
     Raises:
         ValueError: if they are not n integers within the years 1 to 9999, or look like seconds.
     """
-    times = np.asarray(times_ms)
+    times = numbers_of(times_ms)
     if (
-        times.shape != (n,)
+        times is None
+        or times.shape != (n,)
         or times.dtype.kind not in "iu"
         or not ((times >= EARLIEST_MS) & (times <= LATEST_MS)).all()
     ):

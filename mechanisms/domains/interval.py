@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices, numbers_of, unmasked
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import number_text, parse_real, real_number
 from ldpstream.mechanisms.base.errors import SpecError
@@ -73,14 +73,11 @@ class Interval(Domain):
         """
         dimensions = len(self.bins)
         n = len(labels)
-        array: NDArray[Any] | None
-        try:
-            array = np.asarray(labels)
-        except ValueError:
-            array = None
+        array = numbers_of(labels)
         shape = (n,) if dimensions == 1 else (n, dimensions)
-        if array is None or array.dtype.kind not in "iuf" or array.shape != shape:
-            array = np.array([self._point(label) for label in labels], dtype=np.float64)
+        if array is None or array.shape != shape:
+            rows = unmasked(labels)
+            array = np.array([self._point(label) for label in rows], dtype=np.float64)
         points = array.astype(np.float64).reshape(n, dimensions)
         low, high = np.array(self.bounds).T
         inside = np.all((points >= low) & (points <= high), axis=1)

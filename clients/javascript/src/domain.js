@@ -46,15 +46,17 @@ export function sizeOf({ shape }) {
   return shape.reduce((product, extent) => product * extent, 1);
 }
 
+// Labels are found in any of Unicode's spellings of them, and no two may differ in nothing else.
 function labels(values) {
-  const numbers = new Map(values.map((value, i) => [String(value), i]));
+  const numbers = new Map(values.map((value, i) => [String(value).normalize(), i]));
+  if (numbers.size < values.length) throw new SpecError("domain.values", "values that look different");
   const expected = `one of the ${values.length} labels of the domain`;
   return {
     shape: [values.length],
     expected,
     find(label) {
       const whole = typeof label === "string" || Number.isSafeInteger(label);
-      return whole ? (numbers.get(String(label)) ?? null) : null;
+      return whole ? (numbers.get(String(label).normalize()) ?? null) : null;
     },
     index: indexAll,
   };
