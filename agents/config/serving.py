@@ -6,7 +6,6 @@ validation holds `base` and `environment`.
 
 import ipaddress
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, TypeAlias
@@ -25,23 +24,18 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, core_schema
 
 from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.hosts import is_host, is_port
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
 from ldpstream.agents.query.errors import REFUSED, refused
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-_PORT: Final = re.compile(r"[0-9]{1,5}")
 _SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
-
-
-def is_port(text: str) -> bool:
-    """Return whether a text is a port number."""
-    return _PORT.fullmatch(text) is not None and int(text) < 65_536
 
 
 def _address(value: str) -> str:
     host, colon, port = value.rpartition(":")
-    if not (host and colon and is_port(port)):
+    if not (colon and is_host(host) and is_port(port)):
         raise refused('an address such as "127.0.0.1:6066"', value)
     return value
 

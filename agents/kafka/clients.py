@@ -25,8 +25,10 @@ from ldpstream.agents.config.client_options import (
     protocol,
     settled,
 )
+from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
 from ldpstream.agents.kafka.fetches import BoundedConsumer
 from ldpstream.agents.kafka.unpacking import batch_bytes
+from ldpstream.agents.query.errors import expected
 
 __all__ = [
     "ClientOptionError",
@@ -167,6 +169,8 @@ def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
         ClientOptionError: like all functions here.
     """
     known = settled(options)
+    if not are_brokers(bootstrap):
+        raise ClientOptionError(f"kafka.bootstrap: {expected(BROKERS_EXPECTED, bootstrap)}")
     return {
         "bootstrap_servers": [host.strip() for host in bootstrap.split(",")],
         "ssl_context": tls_context(known),

@@ -7,7 +7,7 @@ import click
 
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
 from ldpstream.agents.config.collection import nominal_warnings
-from ldpstream.agents.config.serving import is_port
+from ldpstream.agents.config.hosts import is_host, is_port
 from ldpstream.agents.config.worker import Shard
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.numbers import Whole
@@ -86,7 +86,7 @@ def verbose_option(command: Command) -> Command:
 
 def _address(text: str) -> str:
     host, _, port = text.rpartition(":")
-    if not host or not is_port(port):
+    if not (is_host(host) and is_port(port)):
         raise ValueError(f"expected HOST:PORT, such as 127.0.0.1:6067, got {text}")
     return text
 

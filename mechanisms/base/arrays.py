@@ -26,7 +26,7 @@ def unmasked(given: Any) -> Any:
     if not np.ma.is_masked(given):
         return np.asarray(given)
     if given.dtype.kind in "fM":
-        return given.filled(np.nan if given.dtype.kind == "f" else np.datetime64("NaT"))
+        return np.ma.filled(given, np.nan if given.dtype.kind == "f" else np.datetime64("NaT"))
     return given.astype(object).filled(None).tolist()
 
 
