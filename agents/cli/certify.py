@@ -8,7 +8,13 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.privacy.central import DELTA, central
 from ldpstream.agents.privacy.certificate import certify_collection
 from ldpstream.agents.privacy.over_time import charges
-from ldpstream.agents.terminal.common import config_option, load, load_collection, warn_of_nominal
+from ldpstream.agents.terminal.common import (
+    config_option,
+    load,
+    load_collection,
+    print_data,
+    warn_of_nominal,
+)
 from ldpstream.agents.terminal.errors import FAILED
 from ldpstream.agents.terminal.numbers import Real, Whole
 from ldpstream.mechanisms.base.canonical import Json
@@ -71,7 +77,7 @@ def certify(
             certificate["windows"] = _windows(one, windows)
     passed = all(certificate["pass"] for certificate in certificates)
     document = {"pass": passed, "collections": certificates}
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    print_data(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     if not passed:
         context.exit(FAILED)
 

@@ -122,5 +122,8 @@ def init(file: Path, *, embedded: bool) -> None:
     except FileExistsError:
         raise Refused(f"{file} already exists: choose another name, or remove it") from None
     except OSError as error:
+        # On a full disk it exists by now, and would keep the next try from writing it.
+        if file.is_file():
+            file.unlink()
         raise Refused(f"{file}: cannot write it: {error.strerror}") from error
     click.echo(f"wrote {file}; next: ldpstream check -c {file}", err=True)

@@ -1,5 +1,6 @@
 """What several commands share: options, the configuration and its collections, refusals."""
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
@@ -162,6 +163,13 @@ def refuse_words(collection: CollectionConfig) -> None:
             f"collection.{collection.name}.domain.words: expected send --ledger, which takes part "
             "in one round"
         )
+
+
+def print_data(data: bytes | str) -> None:
+    """Print what programs read, JSON or CSV, in UTF-8, whatever the terminal's encoding is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data if isinstance(data, bytes) else f"{data}\n".encode())
+    sys.stdout.buffer.flush()
 
 
 def count(number: int, what: str) -> str:
