@@ -15,7 +15,7 @@ TEMPLATE: Final = """\
 [kafka]
 bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP overrides
 # enable_idempotence = false    # only for `ldpstream devbroker`, which has no idempotence
-# Other keys are passed to the Kafka clients (TLS, logins, permissions: docs/kafka.md):
+# Other keys are passed to the Kafka clients (TLS, logins):
 # security_protocol = "SASL_SSL"
 # sasl_mechanism = "SCRAM-SHA-512"
 # sasl_plain_username = "ldpstream"
@@ -25,11 +25,11 @@ bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP
 [worker]
 id = "ldpstream"                # consumer group, and prefix of the worker's own topics
 http = "127.0.0.1:6066"         # page, API and /metrics; any other address needs a token:
-# token = { env = "LDPSTREAM_READ_TOKEN" }    # or { file = "PATH" }; HTTPS: docs/http.md
+# token = { env = "LDPSTREAM_READ_TOKEN" }    # or { file = "PATH" }
 store = "memory"                # or "rocksdb" in data; only a cache of the changelog topic
 data = "./data"                 # directory for the worker's files
 
-[gateway]                       # `ldpstream gateway`: uploads over HTTP, docs/gateway.md
+[gateway]                       # `ldpstream gateway`: uploads over HTTP
 http = "127.0.0.1:8080"
 origins = []                    # web pages that may upload, such as "https://survey.example"
 
@@ -72,7 +72,7 @@ partitions = 4                  # of the topics that ldpstream creates
 retention = "7d"                # of the topics that ldpstream creates
 precision = "1s"                # event times are cut to this on the device
 minimum = 100                   # no combination of answers is about fewer reports; 0: no promise
-# minimum_block = 20            # the same for blocks that reports disclose: docs/minimum.md
+# minimum_block = 20            # the same for blocks that reports disclose
 # "frames": workers read what `ldpstream pack -c FILE` packs, many messages into one, for devices
 # that send single reports at a high rate. While no packer runs, they read the topic itself.
 input = "topic"
@@ -95,7 +95,7 @@ estimand = "respondents"        # or "population": respondents are a sample of a
 # reports, and wider; anytime: holds at every moment of a window at once, for numbers that are
 # watched, narrowest at `sharpest` reports; anytime-exact: the same, proved for every number of
 # reports; profile, profile-exact: by likelihood, for l1-geometric in one dimension with a small
-# epsilon; also normal (wrong for rare values) and bernstein (see docs/guides/bounds.md).
+# epsilon; also normal (wrong for rare values) and bernstein.
 method = "padded"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages

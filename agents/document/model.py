@@ -25,6 +25,7 @@ from ldpstream.agents.document.entries import (
 )
 from ldpstream.agents.query.options import Projection
 from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.mechanisms.base.texts import count
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -132,7 +133,7 @@ class EstimateDocument(Part):
     central: CentralLoss | None = Field(
         default=None,
         description='Only in finals with `publish.every = "off"`, if it is less than what one '
-        "report loses by itself (docs/guides/policy.md)",
+        "report loses by itself",
     )
     merged: MergedBlocks | None = Field(
         default=None,
@@ -215,7 +216,9 @@ class EstimateDocument(Part):
         """Draw the entries with their bounds, and return the axes; ImportError as in `to_frame`."""
         columns, drawn = self.to_columns(part), axes or new_axes()
         window = "all reports" if self.window is None else self.window.start
-        draw_entries(columns, drawn, title=f"{self.collection}, {window}: {self.n:,} reports")
+        draw_entries(
+            columns, drawn, title=f"{self.collection}, {window}: {count(self.n, 'report')}"
+        )
         return drawn
 
 

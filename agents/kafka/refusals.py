@@ -81,7 +81,7 @@ def describe_error(error: Exception, kafka: KafkaConfig) -> str:
     if isinstance(error, _PERMISSION):
         return (
             f"the broker at {kafka.bootstrap} does not permit it: {_one_line(error)}; "
-            "docs/kafka.md lists the permissions needed"
+            "`ldpstream check` lists what is missing"
         )
     if isinstance(error, MessageSizeTooLargeError):
         return (

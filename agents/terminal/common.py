@@ -13,6 +13,7 @@ from ldpstream.agents.config.worker import Shard
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.numbers import Whole
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.texts import count as count
 from ldpstream.mechanisms.domains.words import Words
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -74,7 +75,7 @@ def shard_option(command: Command) -> Command:
         envvar=_SHARD_VARIABLE,
         show_envvar=True,
         metavar="I/N",
-        help="Run only the collections whose names fall to shard I of N (docs/scale.md).",
+        help="Run only the collections whose names fall to shard I of N.",
     )(command)
 
 
@@ -170,13 +171,6 @@ def print_data(data: bytes | str) -> None:
     sys.stdout.flush()
     sys.stdout.buffer.write(data if isinstance(data, bytes) else f"{data}\n".encode())
     sys.stdout.buffer.flush()
-
-
-def count(number: int, what: str) -> str:
-    """Return a number of things: `1 broker`, `3 brokers`, `2 prefixes`."""
-    if number != 1:
-        what += "es" if what.endswith("x") else "s"
-    return f"{number} {what}"
 
 
 def confirm(question: str) -> None:

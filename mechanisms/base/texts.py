@@ -1,4 +1,4 @@
-"""Texts that people cannot tell apart: Unicode has several spellings of one accented letter."""
+"""What people see of a text, where Unicode has several spellings; and numbers of things."""
 
 from unicodedata import is_normalized, normalize
 
@@ -18,3 +18,14 @@ def canonical_text(text: str) -> str:
 def seen_text(text: str) -> str:
     """Return what people see of a text: also without spaces at its ends and repeated ones."""
     return " ".join(canonical_text(text).split())
+
+
+def count(number: int, what: str) -> str:
+    """Return a number of things, with commas.
+
+    >>> count(1, "broker"), count(1200, "broker"), count(2, "prefix")
+    ('1 broker', '1,200 brokers', '2 prefixes')
+    """
+    if number != 1:
+        what += "es" if what.endswith("x") else "s"
+    return f"{number:,} {what}"

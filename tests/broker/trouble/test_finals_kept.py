@@ -28,7 +28,11 @@ def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path:
     first, second = driver.finals
     provisional = second.model_copy(update={"final": False, "n": 7})
     again = first.model_copy(update={"n": 301})
-    messages = [one.to_json() for one in (first, provisional, second, again)]
+    # Of another size, before the configuration changed: it begins where the first one does.
+    assert first.window is not None
+    shorter = first.window.model_copy(update={"end": "2026-11-21T10:30:00Z"})
+    earlier = first.model_copy(update={"window": shorter, "n": 200})
+    messages = [one.to_json() for one in (first, provisional, second, again, earlier)]
 
     async def produce() -> None:
         await lab.create(topic, partitions=1)
@@ -40,11 +44,27 @@ def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path:
     printed = invoke(*asked)
     assert printed.exit_code == 0
     assert printed.stderr == f"{topic}: offset 2: not an estimate, skipped\n"
-    assert [json.loads(line)["n"] for line in printed.stdout.splitlines()] == [300, 300, 301]
+    assert [json.loads(line)["n"] for line in printed.stdout.splitlines()] == [300, 300, 301, 200]
     for _ in range(2):
         kept = invoke(*asked, "--to", str(tmp_path / "f.parquet"))
         assert (kept.exit_code, kept.stdout) == (0, "")
-        assert kept.stderr.endswith("2 final windows stored\n")
+        assert kept.stderr.endswith("3 final windows stored\n")
         rows = pq.read_table(tmp_path / "f.parquet").to_pylist()
-        assert [row["n"] for row in rows if row["entry"] == 0] == [301, 300]
-        assert len(rows) == len(first.distribution) + len(second.distribution)
+        assert [row["n"] for row in rows if row["entry"] == 0] == [200, 301, 300]
+        assert len(rows) == 2 * len(first.distribution) + len(second.distribution)
+    (tmp_path / "folder.parquet").mkdir()
+    (tmp_path / "full.parquet.new").symlink_to("/dev/full")
+    for name, why in {
+        "none/f.parquet": "No such file or directory",
+        "folder.parquet": "expected a file, got a folder",
+        "full.parquet": "No space left on device",
+    }.items():
+        stopped = invoke(*asked, "--to", str(tmp_path / name))
+        *_, said = stopped.stderr.splitlines()
+        assert (stopped.exit_code, stopped.stdout) == (2, "")
+        assert said.startswith("--to: ")
+        assert name in said
+        assert why in said
+    stopped = invoke(*asked, "--to", f"sqlite:///{tmp_path}/none/f.db")
+    assert stopped.exit_code == 2
+    assert "--to: the database refused: " in stopped.stderr
