@@ -139,18 +139,18 @@ class _Header:
     places: Sequence[int]
     width: int
 
-    def pick(self, rows: Sequence[Row], given: _Input) -> tuple[list[Row], _Input, dict[int, str]]:
+    def pick(self, rows: Sequence[Row]) -> tuple[list[Row], dict[int, str]]:
         """Return these columns of the rows, and which rows are no rows of this table.
 
         Cells of a row that is too long or too short may stand under other columns' names.
         """
         expected = f"{count(self.width, 'cell')}, one for each column that the first line names"
         ragged = {place: expected for place, row in enumerate(rows) if len(row) != self.width}
-        picked = [
+        picked: list[Row] = [
             [] if place in ragged else [row[column] for column in self.places]
             for place, row in enumerate(rows)
         ]
-        return picked, given, ragged
+        return picked, ragged
 
 
 class _Lines(Protocol):
@@ -221,7 +221,8 @@ def _read_rows(
         if lines.line_num - given.line != len(rows):
             what = "expected one value per line, without line breaks inside"
             raise Refused(f"{given.bad.name}: {what}")
-        parsed = _parse(rows, given) if header is None else _parse(*header.pick(rows, given))
+        picked, ragged = (rows, _NONE) if header is None else header.pick(rows)
+        parsed = _parse(picked, given, ragged)
         given.line = lines.line_num
         if given.bad.count == 0 or given.reading.skip_bad:
             yield parsed
@@ -253,7 +254,7 @@ def _find_columns(header: Row, columns: Sequence[str], name: str) -> _Header:
     return _Header([cells.index(canonical_text(column)) for column in columns], len(cells))
 
 
-def _parse(rows: Sequence[Row], given: _Input, ragged: Mapping[int, str] = _NONE) -> Values:
+def _parse(rows: Sequence[Row], given: _Input, ragged: Mapping[int, str]) -> Values:
     """Return the values of the good rows after the last line, and note the bad ones.
 
     `ragged` are bad rows that are known already, by their places.

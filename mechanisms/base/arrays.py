@@ -27,7 +27,7 @@ def unmasked(given: Any) -> Any:
         return np.asarray(given)
     if given.dtype.kind in "fM":
         return np.ma.filled(given, np.nan if given.dtype.kind == "f" else np.datetime64("NaT"))
-    return given.astype(object).filled(None).tolist()
+    return np.ma.filled(given.astype(object), None).tolist()
 
 
 def numbers_of(given: Any) -> NDArray[Any] | None:
