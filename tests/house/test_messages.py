@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from ldpstream.mechanisms.base.texts import count
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = sorted(
     file for room in ("agents", "mechanisms", "estimators") for file in (ROOT / room).rglob("*.py")
@@ -46,3 +49,21 @@ def test_no_message_cites_a_page_that_an_installation_lacks(room: str):
         if "docs/" in text or "README" in text
     ]
     assert cited == []
+
+
+@pytest.mark.parametrize(
+    ("blocks", "said"),
+    [
+        ([["a"], ["b", "c"]], "for 1 value alone in its block"),
+        ([["a"], ["b"], ["c", "d"]], "for 2 values alone in their blocks"),
+    ],
+)
+def test_one_thing_is_named_in_the_singular(blocks: list[list[str]], said: str):
+    values = [value for block in blocks for value in block]
+    table = {"mechanism": "block-hadamard", "epsilon": 1.0}
+    spec = CollectionSpec.from_mapping(
+        "modes", {**table, "domain": {"values": values, "blocks": blocks}}, base=Path()
+    )
+    assert any(said in one for one in spec.disclosed())
+    assert count(1, "report") == "1 report"
+    assert count(2_000, "report") == "2,000 reports"
