@@ -37,8 +37,10 @@ def numbers_of(given: Any) -> NDArray[Any] | None:
     """
     given = unmasked(given)
     if not isinstance(given, np.ndarray):
-        rows = [row for row in given if isinstance(row, list | tuple)]
-        kinds = {type(entry) for entry in (chain.from_iterable(rows) if rows else given)}
+        kinds = set(map(type, given))
+        if any(issubclass(kind, list | tuple) for kind in kinds):
+            rows = (row for row in given if isinstance(row, list | tuple))
+            kinds = set(map(type, chain.from_iterable(rows)))
         if not kinds.isdisjoint(_NO_NUMBERS):
             return None
     try:

@@ -10,9 +10,8 @@ import re
 from fractions import Fraction
 from typing import Final
 
-_WHOLE: Final = re.compile(r"[+-]?[0-9]{1,18}")
-# A longer exponent would give an exact number with that many digits.
-_DECIMAL: Final = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_TOO_LARGE: Final = 10**18
+_LONG_EXPONENT: Final = re.compile(r"[eE][+-]?[0-9]{4}")
 _LONGEST: Final = 1_000
 EXPECTED: Final = "a number such as 12, -0.5 or 1e3"
 
@@ -26,9 +25,13 @@ def read_whole(text: str) -> int:
     >>> read_whole("+12"), read_whole("-3")
     (12, -3)
     """
-    if _WHOLE.fullmatch(text) is None:
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError("a whole number") from None
+    if _is_pythons(text) or abs(number) >= _TOO_LARGE:
         raise ValueError("a whole number")
-    return int(text)
+    return number
 
 
 def read_number(text: str) -> float:
@@ -41,10 +44,11 @@ def read_number(text: str) -> float:
     >>> read_number("0.3"), read_number("-.5e2")
     (0.3, -50.0)
     """
-    if len(text) > _LONGEST or _DECIMAL.fullmatch(text) is None:
-        raise ValueError(EXPECTED)
-    number = float(text)
-    if math.isinf(number):
+    try:
+        number = float(text)
+    except ValueError:
+        raise ValueError(EXPECTED) from None
+    if _is_pythons(text) or not math.isfinite(number):
         raise ValueError(EXPECTED)
     return number
 
@@ -53,13 +57,21 @@ def read_decimal(text: str) -> Fraction:
     """Return exactly the number that `read_number` rounds to a double.
 
     Raises:
-        ValueError: as `read_number`.
+        ValueError: as `read_number`; also for exponents of more than three digits.
 
     >>> read_decimal("0.3"), read_decimal("1e3")
     (Fraction(3, 10), Fraction(1000, 1))
     """
     read_number(text)
+    # An exact number has as many digits as its exponent says.
+    if len(text) > _LONGEST or _LONG_EXPONENT.search(text):
+        raise ValueError(EXPECTED)
     return Fraction(text)
+
+
+def _is_pythons(text: str) -> bool:
+    """Return whether a text that Python reads as a number is one for Python alone."""
+    return "_" in text or not text.isascii() or text != text.strip()
 
 
 def trimmed(cell: str) -> str:
