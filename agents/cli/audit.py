@@ -13,7 +13,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.terminal.common import config_option, load_collection, number_option
+from ldpstream.agents.terminal.common import (
+    config_option,
+    load_collection,
+    number_option,
+    print_data,
+)
 from ldpstream.agents.terminal.errors import FAILED, Refused
 from ldpstream.agents.terminal.reports import read_reports
 from ldpstream.estimators.audit import realised_losses
@@ -61,7 +66,7 @@ def audit(
         first, second = _counted(spec, draw, draws)
     bounds = realised_losses(first, second, significance=_SIGNIFICANCE)
     document = _document(collection, bounds, draws)
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    print_data(json.dumps(document, indent=2, ensure_ascii=False))
     if not document["pass"]:
         context.exit(FAILED)
 

@@ -8,8 +8,15 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.privacy.central import DELTA, central
 from ldpstream.agents.privacy.certificate import certify_collection
 from ldpstream.agents.privacy.over_time import charges
-from ldpstream.agents.terminal.common import config_option, load, load_collection, warn_of_nominal
+from ldpstream.agents.terminal.common import (
+    config_option,
+    load,
+    load_collection,
+    print_data,
+    warn_of_nominal,
+)
 from ldpstream.agents.terminal.errors import FAILED
+from ldpstream.agents.terminal.numbers import Real, Whole
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
@@ -21,20 +28,20 @@ from ldpstream.mechanisms.policies.composition import largest_loss
 @click.argument("name", required=False)
 @click.option(
     "--published",
-    type=click.IntRange(min=1),
+    type=Whole(min=1),
     metavar="N",
     help="Also bound what a report loses in published documents of at least N reports.",
 )
 @click.option(
     "--delta",
-    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    type=Real(0.0, 1.0, min_open=True, max_open=True),
     default=DELTA,
     show_default=True,
     help="With --published: the probability with which that bound may fail.",
 )
 @click.option(
     "--windows",
-    type=click.IntRange(1, MAX_SPREAD_WINDOWS),
+    type=Whole(1, MAX_SPREAD_WINDOWS),
     metavar="T",
     help="Also bound what all reports of a device lose together in any T consecutive windows.",
 )
@@ -70,7 +77,7 @@ def certify(
             certificate["windows"] = _windows(one, windows)
     passed = all(certificate["pass"] for certificate in certificates)
     document = {"pass": passed, "collections": certificates}
-    click.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
+    print_data(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False))
     if not passed:
         context.exit(FAILED)
 

@@ -4,6 +4,8 @@ from typing import Final
 
 import click
 
+from ldpstream.agents.terminal.numbers import Real, Whole
+
 _DEFAULT_RATE: Final = 10_000
 _LARGEST_SEED: Final = (1 << 63) - 1
 
@@ -11,19 +13,19 @@ _LARGEST_SEED: Final = (1 << 63) - 1
 @click.command()
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True, max=86_400),
+    type=Real(min=0, min_open=True, max=86_400),
     metavar="N",
     help="End after this many seconds of reports; otherwise Ctrl-C ends it.",
 )
 @click.option(
     "--port",
-    type=click.IntRange(0, 65_535),
+    type=Whole(0, 65_535),
     metavar="PORT",
     help="Port of the page and the API; 0 takes any free one. Default: 6066 if free.",
 )
 @click.option(
     "--rate",
-    type=click.IntRange(100, 200_000),
+    type=Whole(100, 200_000),
     default=_DEFAULT_RATE,
     show_default=True,
     metavar="N",
@@ -31,7 +33,7 @@ _LARGEST_SEED: Final = (1 << 63) - 1
 )
 @click.option(
     "--seed",
-    type=click.IntRange(0, _LARGEST_SEED),
+    type=Whole(0, _LARGEST_SEED),
     default=1,
     show_default=True,
     metavar="N",

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from ldpstream.agents.terminal.errors import Failed
+from ldpstream.agents.terminal.numbers import Whole
 
 _LOOK_SECONDS: Final = 0.5
 
@@ -15,7 +16,7 @@ _LOOK_SECONDS: Final = 0.5
 @click.command()
 @click.option(
     "--port",
-    type=click.IntRange(1, 65_535),
+    type=Whole(1, 65_535),
     default=9092,
     show_default=True,
     metavar="PORT",

@@ -1,7 +1,7 @@
 """`ldpstream finals`: store the documents of final windows in a file or a database."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Final
 
 import click
@@ -14,7 +14,7 @@ from ldpstream.agents.document.sinks import check_target, store_documents
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.common import config_option, count, load_collection
+from ldpstream.agents.terminal.common import config_option, count, load_collection, print_data
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.mechanisms.base.times import format_duration, parse_time
 
@@ -88,12 +88,21 @@ async def _take(
             documents = [one for one in found_finals if _size(one) == wanted]
             if to is None:
                 for document in documents:
-                    click.echo(document.to_json())
+                    print_data(document.to_json() + b"\n")
             else:
                 # In a thread: a database may take longer than a broker waits for its reader.
-                await asyncio.to_thread(store_documents, documents, to)
+                await asyncio.to_thread(_store, documents, to)
             windows |= {(one.fingerprint, one.window) for one in documents}
     return len(windows)
+
+
+def _store(documents: Sequence[EstimateDocument], to: str) -> None:
+    try:
+        store_documents(documents, to)
+    except OSError as error:
+        # Not the URL of a database, which may hold a password.
+        what = "" if "://" in to else f"cannot write {to}: "
+        raise Refused(f"--to: {what}{error.strerror or error}") from error
 
 
 async def _finals(

@@ -18,7 +18,7 @@ def gateway(context: click.Context, config_file: str, *, http: str | None, verbo
 
     An upload is acknowledged once the broker has it, and counts once however often it is repeated
     with the same key. Prints `ready URL` once it serves. On SIGTERM or Ctrl-C it finishes accepted
-    uploads and exits. Settings: [gateway] of the configuration; docs/gateway.md.
+    uploads and exits. Settings: [gateway] of the configuration.
     """
     config = load(config_file)
     if http is not None:

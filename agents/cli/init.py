@@ -15,7 +15,7 @@ TEMPLATE: Final = """\
 [kafka]
 bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP overrides
 # enable_idempotence = false    # only for `ldpstream devbroker`, which has no idempotence
-# Other keys are passed to the Kafka clients (TLS, logins, permissions: docs/kafka.md):
+# Other keys are passed to the Kafka clients (TLS, logins):
 # security_protocol = "SASL_SSL"
 # sasl_mechanism = "SCRAM-SHA-512"
 # sasl_plain_username = "ldpstream"
@@ -25,11 +25,11 @@ bootstrap = "127.0.0.1:9092"    # several with commas; LDPSTREAM_KAFKA_BOOTSTRAP
 [worker]
 id = "ldpstream"                # consumer group, and prefix of the worker's own topics
 http = "127.0.0.1:6066"         # page, API and /metrics; any other address needs a token:
-# token = { env = "LDPSTREAM_READ_TOKEN" }    # or { file = "PATH" }; HTTPS: docs/http.md
+# token = { env = "LDPSTREAM_READ_TOKEN" }    # or { file = "PATH" }
 store = "memory"                # or "rocksdb" in data; only a cache of the changelog topic
 data = "./data"                 # directory for the worker's files
 
-[gateway]                       # `ldpstream gateway`: uploads over HTTP, docs/gateway.md
+[gateway]                       # `ldpstream gateway`: uploads over HTTP
 http = "127.0.0.1:8080"
 origins = []                    # web pages that may upload, such as "https://survey.example"
 
@@ -95,7 +95,7 @@ estimand = "respondents"        # or "population": respondents are a sample of a
 # reports, and wider; anytime: holds at every moment of a window at once, for numbers that are
 # watched, narrowest at `sharpest` reports; anytime-exact: the same, whatever the noise, and wider;
 # profile, profile-exact: by likelihood, for l1-geometric in one dimension with a small
-# epsilon; also normal (wrong for rare values) and bernstein (see docs/guides/bounds.md).
+# epsilon; also normal (wrong for rare values) and bernstein.
 method = "padded"
 sharpest = 10000
 rejected = "copy"               # or "count": do not copy rejected messages
@@ -122,5 +122,8 @@ def init(file: Path, *, embedded: bool) -> None:
     except FileExistsError:
         raise Refused(f"{file} already exists: choose another name, or remove it") from None
     except OSError as error:
+        # On a full disk it exists by now, and would keep the next try from writing it.
+        if file.is_file():
+            file.unlink()
         raise Refused(f"{file}: cannot write it: {error.strerror}") from error
     click.echo(f"wrote {file}; next: ldpstream check -c {file}", err=True)

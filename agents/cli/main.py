@@ -1,6 +1,7 @@
 """The `ldpstream` command: find the subcommand, and turn refusals into messages."""
 
 import errno
+import io
 import os
 import sys
 from importlib import import_module
@@ -13,6 +14,9 @@ from ldpstream import __version__
 from ldpstream.agents.terminal.errors import FAILED, REFUSED
 
 INTERRUPTED: Final = 130
+_OF_WRITING: Final = frozenset(
+    {errno.EAGAIN, errno.EBADF, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOSPC, errno.EPIPE}
+)
 
 COMMANDS: Final = {
     "init": "Write a commented configuration.",
@@ -68,6 +72,12 @@ class Commands(click.Group):
     def main(self, *args: Any, **extra: Any) -> Never:
         """Run a command and exit: 0, 1 for a failed check, 2 for wrong use or input."""
         extra["standalone_mode"] = False
+        if sys.stdout is None:
+            click.echo("cannot write to standard output: it is closed", err=True)
+            sys.exit(REFUSED)
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            # A label that the terminal cannot print must not end a command.
+            sys.stdout.reconfigure(errors="replace")
         try:
             code = super().main(*args, **{"prog_name": "ldpstream", **extra})
         except click.UsageError as error:
@@ -97,10 +107,12 @@ def _refuse_usage(error: click.UsageError) -> int:
 def _failed_io(error: OSError) -> int:
     """Say which file failed, and how.
 
-    An error without a file name is about standard output: no other file is used without its name.
+    Where other files are written, their errors get their names. So an error of writing without a
+    file name is about standard output.
     """
-    if error.filename is not None:
-        click.echo(f"cannot use {error.filename}: {error.strerror or error}", err=True)
+    if error.filename is not None or error.errno not in _OF_WRITING:
+        used = "" if error.filename is None else f"cannot use {error.filename}: "
+        click.echo(f"{used}{error.strerror or error}", err=True)
         return REFUSED
     # Python flushes standard output at exit, which would fail again.
     target = _output_name()

@@ -8,6 +8,7 @@ import click
 
 from ldpstream.agents.terminal.common import config_option, load_collection
 from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.numbers import Real, Whole
 from ldpstream.estimators.planning.choices import (
     LIMIT_SECONDS,
     SEARCH_SECONDS,
@@ -28,7 +29,7 @@ _UNIFORM: Final = "uniform"
 @config_option
 @click.option(
     "--respondents",
-    type=click.IntRange(1, _MOST_RESPONDENTS),
+    type=Whole(1, _MOST_RESPONDENTS),
     required=True,
     metavar="N",
     help="Expected number of reports.",
@@ -47,7 +48,7 @@ _UNIFORM: Final = "uniform"
 )
 @click.option(
     "--limit",
-    type=click.FloatRange(0.0, min_open=True),
+    type=Real(0.0, min_open=True),
     default=LIMIT_SECONDS,
     show_default=True,
     metavar="SECONDS",
@@ -55,14 +56,14 @@ _UNIFORM: Final = "uniform"
 )
 @click.option(
     "--search",
-    type=click.FloatRange(0.0),
+    type=Real(0.0),
     metavar="SECONDS",
     help="How long to search for the best channel of any kind; 0: not at all. "
     f"By default {SEARCH_SECONDS:g} up to {SEARCHED_VALUES} values, 0 beyond.",
 )
 @click.option(
     "--width",
-    type=click.FloatRange(0.0, min_open=True),
+    type=Real(0.0, min_open=True),
     metavar="W",
     help="Say how many respondents bounds of this width (high - low) need: 0.02 is +- 1%.",
 )
@@ -73,7 +74,7 @@ _UNIFORM: Final = "uniform"
 )
 @click.option(
     "--windows",
-    type=click.IntRange(2, MAX_SPREAD_WINDOWS),
+    type=Whole(2, MAX_SPREAD_WINDOWS),
     metavar="W",
     help="With --budget: compare reports in every one of W windows with those in some.",
 )

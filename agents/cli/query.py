@@ -5,12 +5,13 @@ from typing import Any
 import click
 
 from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.terminal.numbers import Whole
 from ldpstream.agents.terminal.options import Form, asked_texts, form_options, query_options
 from ldpstream.agents.terminal.tokens import knock, token_options
 
 
 @click.command()
-@click.option("--last", type=click.IntRange(1), metavar="N", help="The N newest windows.")
+@click.option("--last", type=Whole(1), metavar="N", help="The N newest windows.")
 @click.option("--from", "start", metavar="TIME", help="Windows that start at TIME or later.")
 @click.option("--to", "end", metavar="TIME", help="Windows that end at TIME or earlier.")
 @click.option("--all", "every", is_flag=True, help="All windows that the worker keeps.")

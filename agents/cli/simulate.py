@@ -21,6 +21,7 @@ from ldpstream.agents.terminal.common import (
     number_option,
     refuse_words,
 )
+from ldpstream.agents.terminal.numbers import Real, Whole
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.exact.entropy import SystemEntropy
 from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
@@ -34,11 +35,11 @@ _TICK_SECONDS: Final = 0.1
 @number_option("--batch", 1, LARGEST_BATCH, default=100, text="Most reports per message.")
 @click.option(
     "--seconds",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Real(min=0, min_open=True),
     metavar="N",
     help="End after this many seconds; otherwise run until Ctrl-C or SIGTERM.",
 )
-@click.option("--seed", type=click.IntRange(0), default=1, show_default=True, metavar="N")
+@click.option("--seed", type=Whole(0), default=1, show_default=True, metavar="N")
 @click.argument("name")
 def simulate(
     config_file: str, name: str, *, rate: int, batch: int, seconds: float | None, seed: int

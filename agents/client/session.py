@@ -17,6 +17,7 @@ from ldpstream.agents.client.transport import (
     Transport,
     parse,
 )
+from ldpstream.agents.config.hosts import is_url
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,
@@ -173,7 +174,7 @@ async def connect(
     Raises:
         AddressError: where the URL is not one of HTTP.
     """
-    if not url.startswith(("http://", "https://")):
+    if not is_url(url):
         raise no_address(url)
     headers = {} if token is None else {"Authorization": f"Bearer {token}"}
     async with aiohttp.ClientSession(headers=headers) as session:

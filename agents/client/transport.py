@@ -18,6 +18,7 @@ from ldpstream.agents.client.errors import (
 )
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import Problem
+from ldpstream.mechanisms.base.numbers import read_whole
 
 Parameters: TypeAlias = Sequence[tuple[str, str]]
 Model = TypeVar("Model", bound=BaseModel)
@@ -78,7 +79,7 @@ class EventReader:
         # A comment, or a kind of event that this version does not know.
         if kind not in ("final", "provisional"):
             return None
-        last_id = int(fields[b"id"][-1]) if b"id" in fields else None
+        last_id = read_whole(fields[b"id"][-1].decode("ascii")) if b"id" in fields else None
         if last_id is not None:
             self.last_id = last_id
         document = EstimateDocument.model_validate_json(b"\n".join(fields.get(b"data", [])))

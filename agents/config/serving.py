@@ -24,6 +24,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError, core_schema
 
 from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.hosts import is_host, is_port
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
 from ldpstream.agents.query.errors import REFUSED, refused
 
@@ -32,14 +33,9 @@ Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 _SOURCES: Final = '{ env = "NAME" } or { file = "PATH" }'
 
 
-def is_port(text: str) -> bool:
-    """Return whether a text is a port number."""
-    return text.isascii() and text.isdigit() and int(text) < 65_536
-
-
 def _address(value: str) -> str:
     host, colon, port = value.rpartition(":")
-    if not (host and colon and is_port(port)):
+    if not (colon and is_host(host) and is_port(port)):
         raise refused('an address such as "127.0.0.1:6066"', value)
     return value
 

@@ -27,7 +27,8 @@ from ldpstream.agents.config.durations import (
 )
 from ldpstream.agents.config.examples import DOMAIN_SCHEMA, EXAMPLES
 from ldpstream.agents.config.gateway import GatewayConfig
-from ldpstream.agents.config.serving import Table, is_port
+from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
+from ldpstream.agents.config.serving import Table
 from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.query.errors import refused
 from ldpstream.agents.query.options import KEYS, SETTINGS
@@ -46,10 +47,8 @@ _WITNESSES_LIMIT: Final = 1_000
 
 def _brokers(value: str) -> str:
     """Refuse anything but a list of `host` or `host:port`; without a port it is 9092."""
-    for broker in value.split(","):
-        host, colon, port = broker.strip().rpartition(":")
-        if not (is_port(port) if colon else port) or (colon and not host) or "/" in broker:
-            raise refused('host:port, several with commas, such as "127.0.0.1:9092"', value)
+    if not are_brokers(value):
+        raise refused(BROKERS_EXPECTED, value)
     return value
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Field
 
+from ldpstream.agents.config.hosts import is_url
 from ldpstream.agents.config.serving import PlacedFile, ServingTable
 from ldpstream.agents.query.errors import refused
 
@@ -68,7 +69,7 @@ def is_group(group_id: str, worker_id: str) -> bool:
 
 def is_advertised(text: str) -> bool:
     """Return whether a text is the address of a worker: scheme, host and port, no path."""
-    return _ADVERTISED.fullmatch(text) is not None
+    return _ADVERTISED.fullmatch(text) is not None and is_url(text)
 
 
 def _name(value: str) -> str:

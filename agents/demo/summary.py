@@ -12,6 +12,7 @@ from ldpstream.agents.demo.view import Comparison, compare, comparison_table
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.terminal.tables import reasons_text
+from ldpstream.mechanisms.base.texts import count
 
 WINDOWS_CHECKED: Final = 1_000
 
@@ -67,7 +68,7 @@ class Summary:
 def print_summary(summary: Summary, console: Console) -> None:
     """Print the summary; what is wrong is bold and red."""
     sent, status = summary.sent, summary.status
-    _say(console, "sent", f"{sent.total:,} reports")
+    _say(console, "sent", f"{count(sent.total, 'report')}")
     _say(console, "counted", f"{status.counted:,}")
     late = f"{status.late:,}; the devices sent {sent.late:,} too late on purpose"
     _say(console, "late", late)
@@ -95,7 +96,7 @@ def print_summary(summary: Summary, console: Console) -> None:
     _say(console, "bounds", coverage(summary.comparisons, _confidence(summary)))
     if summary.top is not None and summary.top.window is not None:
         window = summary.top.window
-        caption = f"top places of {window.start} to {window.end}, {summary.top.n:,} reports"
+        caption = f"top places of {window.start} to {window.end}, {count(summary.top.n, 'report')}"
         comparisons = compare(summary.top, sent, summary.places)
         console.print(comparison_table(comparisons, caption))
 

@@ -19,6 +19,7 @@ from ldpstream.agents.document import EstimateDocument, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.terminal.labels import label_text
 from ldpstream.agents.terminal.tables import percent
+from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.base.times import parse_time
 
 _SCALE_COLUMNS: Final = 17
@@ -99,9 +100,8 @@ def live_view(
     document = moment.document
     if document is not None and document.window is not None:
         state = "final" if document.final else "open"
-        caption = (
-            f"{document.window.start} to {document.window.end} ({state}), {document.n:,} reports"
-        )
+        reports = count(document.n, "report")
+        caption = f"{document.window.start} to {document.window.end} ({state}), {reports}"
         lines.append(comparison_table(comparisons, caption))
     lines.append(Text(_progress_line(moment, seconds)))
     lines.append(Text(f"live page: {moment.url}   end: Ctrl-C", style="bold"))

@@ -14,6 +14,7 @@ from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.record_time import now_ms, record_time_ms
 from ldpstream.agents.kafka.rounds import read_rounds
 from ldpstream.agents.kafka.traces import span
+from ldpstream.mechanisms.domains.fitting import move_inside
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger, SkippedError
 from ldpstream.mechanisms.wire.one_report import Tokens
@@ -111,17 +112,22 @@ class Sender:
         *,
         times_ms: Sequence[int] | NDArray[np.int64] | None = None,
         secret: bytes | None = None,
+        clamp: bool = False,
     ) -> None:
         """Randomise n >= 1 labels, and return when the broker has their frame.
 
         `times_ms` are epoch milliseconds, one for each label, by default now. Where the collection
-        has `one_report`, give one label, and the device's `secret`.
+        has `one_report`, give one label, and the device's `secret`. `clamp` moves numbers outside
+        the domain to its nearest end, as `ldpstream send --clamp` does.
 
         Raises:
+            ValueError: for `clamp`, if values are not numbers alone.
             ValueOutsideDomainError: naming the position of the first bad label, never the label.
             KafkaError: where the frame may not have arrived. Another call draws again; to avoid
                 that keep the frame (`spec.frame`, then `produce`), or use a ledger.
         """
+        if clamp:
+            labels = move_inside(self.spec.domain, labels)
         await self.produce(self.spec.frame(labels, times_ms=times_ms, secret=secret))
 
     async def send_reports(
@@ -146,17 +152,22 @@ class Sender:
         for error in filter(None, sent):
             raise error
 
-    async def send_once(self, label: Any, *, ledger: Ledger, time_ms: int | None = None) -> bool:
+    async def send_once(
+        self, label: Any, *, ledger: Ledger, time_ms: int | None = None, clamp: bool = False
+    ) -> bool:
         """Send the ledger's report for the window of a time, by default now.
 
         Return False, and send nothing, if it has arrived before, or if the ledger spreads its
         budget over other windows. After an error or a crash the next call sends the same bytes.
+        `clamp` is as in `send`.
 
         Raises:
             BudgetError: where the rest of the period's budget is too small.
             KafkaError: where it may not have arrived.
         """
         asked_ms = now_ms() if time_ms is None else time_ms
+        if clamp:
+            (label,) = move_inside(self.spec.domain, [label])
         try:
             release = ledger.release(self.spec, label, time_ms=asked_ms)
         except SkippedError:

@@ -36,10 +36,7 @@ Forged = Annotated[
 
 Bound = Annotated[
     Form | None,
-    Field(
-        description="How low and high were made (docs/guides/bounds.md); known: without error; "
-        "null if undefined"
-    ),
+    Field(description="How low and high were made; known: without error; null if undefined"),
 ]
 
 

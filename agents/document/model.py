@@ -27,6 +27,7 @@ from ldpstream.agents.document.entries import (
 from ldpstream.agents.query.options import Projection
 from ldpstream.agents.state.context import WaitingKey
 from ldpstream.estimators.bounds.options import Estimand, Method
+from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.base.times import parse_time
 
 if TYPE_CHECKING:
@@ -161,7 +162,7 @@ class EstimateDocument(Part):
     central: CentralLoss | None = Field(
         default=None,
         description='Only in finals with `publish.every = "off"`, if it is less than what one '
-        "report loses by itself (docs/guides/policy.md)",
+        "report loses by itself",
     )
     merged: MergedBlocks | None = Field(
         default=None,
@@ -259,7 +260,9 @@ class EstimateDocument(Part):
         """Draw the entries with their bounds, and return the axes; ImportError as in `to_frame`."""
         columns, drawn = self.to_columns(part), axes or new_axes()
         window = "all reports" if self.window is None else self.window.start
-        draw_entries(columns, drawn, title=f"{self.collection}, {window}: {self.n:,} reports")
+        draw_entries(
+            columns, drawn, title=f"{self.collection}, {window}: {count(self.n, 'report')}"
+        )
         return drawn
 
 

@@ -94,6 +94,8 @@ def _write_parquet(to: str, rows: Sequence[Row]) -> None:
     types = {name: _TYPES.get(name, ("string",))[0] for name in COLUMNS}
     schema = pa.schema([(name, pa.type_for_alias(of)) for name, of in types.items()])
     kept: list[Row] = []
+    if Path(to).is_dir():
+        raise ValueError(f"{to}: expected a file, got a folder")
     if Path(to).exists():
         try:
             found = parquet.read_table(to)
@@ -107,7 +109,11 @@ def _write_parquet(to: str, rows: Sequence[Row]) -> None:
     ordered = sorted([*kept, *rows], key=lambda row: tuple(row[name] for name in _KEY))
     # Renamed at the end, so that readers see the whole old file or the whole new one.
     unfinished = f"{to}.new"
-    parquet.write_table(pa.Table.from_pylist(ordered, schema), unfinished)
+    try:
+        parquet.write_table(pa.Table.from_pylist(ordered, schema), unfinished)
+    except OSError:
+        Path(unfinished).unlink(missing_ok=True)
+        raise
     Path(unfinished).replace(to)
 
 

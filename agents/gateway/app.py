@@ -250,7 +250,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
         allowed = ", ".join(sorted(error.allowed_methods))
         return _problem(error.status, f"expected one of {allowed}", headers={"Allow": allowed})
     except web.HTTPNotFound as error:
-        return _problem(error.status, "unknown path: see docs/gateway.md")
+        return _problem(error.status, f"unknown path: reports go to {_UPLOADS}")
     except web.HTTPException as error:
         return _problem(error.status, error.reason)
 

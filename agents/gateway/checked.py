@@ -59,7 +59,7 @@ def check_upload(collections: Sequence[CollectionConfig], body: bytes) -> Checke
         spec = config.spec
         frame = decode_frame(body, fingerprint=spec.fingerprint, report_bytes=spec.report_bytes)
     except FrameError as error:
-        detail = "expected one frame of whole reports (docs/wire.md)"
+        detail = "expected one frame of whole reports, as the clients make them"
         raise UploadRefusedError(400, "undecodable", detail) from error
     window, times_ms = config.window, frame.times_ms
     if np.any((times_ms < window.earliest_ms) | (times_ms > window.latest_ms)):

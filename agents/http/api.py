@@ -42,11 +42,11 @@ from ldpstream.agents.served.shards import Elsewhere
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo
 from ldpstream.agents.state.windows import Name
+from ldpstream.mechanisms.base.numbers import read_whole
 
 DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)
 """Held while what a policy means is worked out."""
 _WINDOW_COLUMNS: Final = ("start", "end", "n", "late", "final", "published", "size")
-_DIGITS: Final = 9
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,10 @@ def _read_number(query: MultiMapping[str], name: str) -> int:
     text = query.get(name)
     if text is None:
         return WINDOWS_DEFAULT
-    number = int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else 0
+    try:
+        number = read_whole(text)
+    except ValueError:
+        number = 0
     if not 1 <= number <= WINDOWS_LIMIT:
         raise AnswerError(
             400, f"{name}: expected a whole number in 1..{WINDOWS_LIMIT}, got {text[:40]!r}"

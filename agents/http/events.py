@@ -13,6 +13,7 @@ from aiohttp import web
 from ldpstream.agents.http.feed import FEEDS, Feed, Feeds, TooManyReadersError
 from ldpstream.agents.http.requests import METRICS, AnswerError, read_time, readable_collection
 from ldpstream.agents.state.windows import NEVER
+from ldpstream.mechanisms.base.numbers import read_whole
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
 HEARTBEAT_SECONDS: Final = 15.0
@@ -40,12 +41,13 @@ def _read_after(request: web.Request) -> int | None:
     given = request.headers.get(_ID)
     if not given:
         return read_time(request.query, "after")
-    digits = given.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 15):
-        raise AnswerError(400, f"{_ID}: expected the id of an event, epoch milliseconds")
-    if not EARLIEST_MS <= int(given) <= LATEST_MS:
+    try:
+        after_ms = read_whole(given)
+    except ValueError:
+        raise AnswerError(400, f"{_ID}: expected the id of an event, epoch milliseconds") from None
+    if not EARLIEST_MS <= after_ms <= LATEST_MS:
         raise AnswerError(400, f"{_ID}: expected a time within the years 1 to 9999")
-    return int(given)
+    return after_ms
 
 
 async def _stream(

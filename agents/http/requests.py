@@ -33,6 +33,7 @@ from ldpstream.agents.served.served import ServedCollection, ServedPipeline
 from ldpstream.agents.served.shards import Shards
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
+from ldpstream.mechanisms.base.numbers import read_number
 from ldpstream.mechanisms.base.times import parse_time
 
 BODY_BYTES: Final = 4 << 20
@@ -284,7 +285,7 @@ def wanted_format(request: web.Request) -> Format:
 
 def _quality(parameter: str) -> float:
     try:
-        return min(max(float(parameter.removeprefix("q=")), 0.0), 1.0)
+        return min(max(read_number(parameter.removeprefix("q=")), 0.0), 1.0)
     except ValueError:
         return 0.0
 

@@ -25,9 +25,11 @@ from ldpstream.agents.config.client_options import (
     protocol,
     settled,
 )
+from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
 from ldpstream.agents.kafka.errors import name_errors
 from ldpstream.agents.kafka.fetches import BoundedConsumer
 from ldpstream.agents.kafka.unpacking import batch_bytes
+from ldpstream.agents.query.errors import expected
 
 __all__ = [
     "ClientOptionError",
@@ -175,6 +177,8 @@ def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
         ClientOptionError: like all functions here.
     """
     known = settled(options)
+    if not are_brokers(bootstrap):
+        raise ClientOptionError(f"kafka.bootstrap: {expected(BROKERS_EXPECTED, bootstrap)}")
     # Every client is made here, and its errors are to have their names.
     name_errors()
     return {

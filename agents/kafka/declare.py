@@ -16,6 +16,7 @@ from aiokafka.errors import (
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.metadata import TopicState, describe
 from ldpstream.agents.kafka.topic_settings import uncompacted
+from ldpstream.mechanisms.base.texts import count
 
 # Small segments, so that compaction (which spares the newest segment) keeps a changelog short: it
 # is read in full at every start. The broker sets its timestamps, which checks the workers' clocks.
@@ -215,8 +216,9 @@ def lacking_partitions(partitions: int, collection: CollectionConfig) -> str | N
     if rule is None or rule.partitions <= partitions:
         return None
     return (
-        f"topic {collection.topics.source} has {partitions} partitions, but one_report sends to "
-        f"collection.{collection.name}.partitions, {rule.partitions}: make it the topic's"
+        f"topic {collection.topics.source} has {count(partitions, 'partition')}, but "
+        f"one_report sends to collection.{collection.name}.partitions, {rule.partitions}: make it "
+        "the topic's"
     )
 
 
@@ -225,7 +227,7 @@ def _check_source(partitions: int, collection: CollectionConfig) -> None:
     if partitions == wanted:
         return
     topic, key = collection.topics.source, f"collection.{collection.name}.partitions"
-    another = "" if collection.spec.one_report is None else " (another spec: docs/changes.md)"
+    another = "" if collection.spec.one_report is None else " (another spec)"
     what_to_do = f"set {key} = {partitions}{another}"
     if partitions < wanted:
         # A broker with auto.create.topics.enable makes a topic for whoever sends to it first.
@@ -240,9 +242,10 @@ def _check_source(partitions: int, collection: CollectionConfig) -> None:
 def _check_fewer(partitions: int, collection: CollectionConfig) -> None:
     if partitions > collection.partitions:
         raise TopicError(
-            f"topic {collection.topics.source} has {collection.partitions} partitions, but the "
-            f"state in {collection.topics.changelog} is of {partitions}: a topic cannot lose "
-            f"partitions, so this is another one; `ldpstream reset {collection.name}` starts over"
+            f"topic {collection.topics.source} has {count(collection.partitions, 'partition')}, "
+            f"but the state in {collection.topics.changelog} is of {partitions}: a topic cannot "
+            f"lose partitions, so this is another one; `ldpstream reset {collection.name}` starts "
+            "over"
         )
 
 

@@ -80,7 +80,7 @@ async def warn_of_compression(client: AIOKafkaAdminClient, name: str) -> str | N
     other = await _other_than(client, name, "compression.type", "uncompressed")
     return other and (
         f"{other} lets a device send a batch of kilobytes that unpacks to gigabytes: expected "
-        "uncompressed (docs/kafka.md)"
+        "uncompressed"
     )
 
 
@@ -89,7 +89,7 @@ async def warn_of_timestamps(client: AIOKafkaAdminClient, changelog: str) -> str
     other = await _other_than(client, changelog, *_BROKER_TIMES)
     return other and (
         f"{other}: nobody notices a worker whose clock is wrong, and what it takes in may be late "
-        "or rejected: expected LogAppendTime (docs/operations.md, Clocks)"
+        "or rejected: expected LogAppendTime"
     )
 
 

@@ -167,8 +167,7 @@ class Loader:
             self._warn(
                 f"collection {name}: its changelog also holds the state of another spec, "
                 f"{fingerprint.hex()}: reports of that one are rejected, and its open windows are "
-                f"not published, unless its file is named under collection.{name}.accept "
-                "(docs/changes.md)"
+                f"not published, unless its file is named under collection.{name}.accept"
             )
 
     def _warn(self, text: str) -> None:

@@ -17,7 +17,8 @@ from ldpstream.estimators.planning.workload import (
     uniform_shares,
     zipf_shares,
 )
-from ldpstream.mechanisms.base.arrays import Floats
+from ldpstream.mechanisms.base.arrays import Floats, numbers_of
+from ldpstream.mechanisms.base.numbers import read_number
 from ldpstream.mechanisms.domains.parse import Domain
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.policies.metric import MetricPolicy
@@ -131,23 +132,24 @@ def read_prior(prior: str | Sequence[float], domain: Domain) -> tuple[Floats, st
         PriorError: naming the file, the line and what was expected.
     """
     if not isinstance(prior, str):
-        given = np.asarray(prior, dtype=np.float64)
-        if given.shape != (domain.size,):
+        given = numbers_of(prior)
+        if given is None or given.shape != (domain.size,):
             raise PriorError(f"prior: expected {domain.size:,} counts, one for each value")
-        return _counted(given, "prior"), "the given counts"
+        return _counted(given.astype(np.float64), "prior"), "the given counts"
     if prior == UNIFORM:
         return uniform_shares(domain.size), "uniform"
     if prior == ZIPF:
         each = " in each dimension" * (len(domain.shape) > 1)
         return zipf_shares(domain.shape), f"Zipf({ZIPF_EXPONENT}){each}, in the domain's order"
     try:
-        lines = Path(prior).read_text(encoding="utf-8-sig").split()
+        text = Path(prior).read_text(encoding="utf-8-sig")
     except OSError as error:
         raise PriorError(
             f"--prior: expected uniform, zipf or a readable file, got {prior}: {error.strerror}"
         ) from error
     except UnicodeDecodeError as error:
         raise PriorError(f"{prior}: expected UTF-8, one count per line") from error
+    lines = [line for line in map(str.strip, text.splitlines()) if line]
     if len(lines) != domain.size:
         raise PriorError(
             f"{prior}: expected {domain.size:,} counts, one for each value, got {len(lines):,}"
@@ -155,7 +157,7 @@ def read_prior(prior: str | Sequence[float], domain: Domain) -> tuple[Floats, st
     counts = np.empty(domain.size)
     for place, line in enumerate(lines):
         try:
-            counts[place] = float(line)
+            counts[place] = read_number(line)
         except ValueError:
             raise PriorError(f"{prior}: count {place + 1}: expected a finite number >= 0") from None
     return _counted(counts, prior), f"the counts of {prior}"

@@ -15,6 +15,7 @@ from ldpstream.agents.plan.life import plan_life, show_life
 from ldpstream.agents.plan.model import LifePart
 from ldpstream.agents.plan.run import NothingComparedError, Planned, make_plan
 from ldpstream.agents.plan.table import show_plan
+from ldpstream.agents.terminal.common import print_data
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.labels import Labels
 from ldpstream.agents.terminal.tables import table_console
@@ -73,7 +74,7 @@ def run_plan(collection: CollectionConfig, wanted: Wanted) -> None:
     if plot is not None:
         _draw(plan, swept, plot)
     if wanted.as_json:
-        click.echo(document.to_json())
+        print_data(document.to_json())
     else:
         domain = collection.spec.domain
         show_plan(
@@ -111,7 +112,7 @@ def _plan_records(collection: CollectionConfig, wanted: Wanted) -> None:
             raise Refused(f"{option}: expected --attribute NAME as well, one of {known}")
     plan = plan_attributes(collection, wanted.respondents)
     if wanted.as_json:
-        click.echo(plan.to_json())
+        print_data(plan.to_json())
     else:
         show_attributes(plan, table_console())
 

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.arrays import Integers, unmasked
 from ldpstream.mechanisms.base.times import parse_time, read_times, time_of
 from ldpstream.mechanisms.domains.attributes import Attributes, Columns
 from ldpstream.mechanisms.domains.base import Domain
@@ -35,6 +35,9 @@ def to_labels(given: Any, domain: Domain) -> Labels:
         return given
     if isinstance(domain, Attributes):
         return _records(given, domain)
+    given = unmasked(given)
+    if isinstance(given, list):
+        return given
     array = _array(given)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -83,13 +86,23 @@ def _whole(array: NDArray[Any]) -> Labels:
 def to_times_ms(given: Any, n: int) -> Integers:
     """Return n times as epoch milliseconds, int64 `(n,)`.
 
-    They may be RFC 3339 texts, datetimes with a zone, `datetime64` (in UTC), or milliseconds.
+    They may be RFC 3339 texts, datetimes with a zone, a column of times with a zone, milliseconds,
+    or numpy's `datetime64`, which has no zone and counts from 1970 in UTC.
 
     Raises:
         ValueError: naming the position of an invalid time; or if there is not one per value.
     """
+    given = unmasked(given)
     array = np.asarray(given, dtype=object) if isinstance(given, list | tuple) else _array(given)
     if array.dtype.kind == "M":
+        if not (isinstance(given, np.ndarray) or _has_zone(given)):
+            raise ValueError("times: expected a column of times with a zone, such as UTC, got none")
+        # Years do not overflow, whatever the unit; milliseconds may.
+        years = array.astype("datetime64[Y]").astype(np.int64) + 1970
+        far = np.flatnonzero((years < 1) | (years > 9999))
+        if len(far):
+            what = "expected a time within the years 1 to 9999"
+            raise ValueError(f"time at position {far[0]}: {what}")
         return read_times(array.astype("datetime64[ms]").astype(np.int64), n)
     if array.dtype.kind in "iu":
         return read_times(array, n)
@@ -102,11 +115,18 @@ def to_times_ms(given: Any, n: int) -> Integers:
     return read_times(found, n)
 
 
+def _has_zone(column: Any) -> bool:
+    """Return whether a column of pandas, pyarrow or polars says in which zone its times are."""
+    kind = getattr(column, "type", None) or getattr(column, "dtype", None)
+    kind = getattr(kind, "pyarrow_dtype", kind)
+    return bool(getattr(kind, "tz", None) or getattr(kind, "time_zone", None))
+
+
 def _time_ms(one: object) -> int:
-    if isinstance(one, datetime):
+    if isinstance(one, datetime) and one == one:  # pandas' NaT is a datetime, too
         if one.tzinfo is None:
             raise ValueError("a datetime with a zone")
         return time_of(one)
-    if isinstance(one, int | np.integer) and not isinstance(one, bool):
-        return int(one)
+    if isinstance(one, float) and one.is_integer():  # whole numbers beside missing ones
+        return parse_time(str(int(one)))
     return parse_time(str(one))

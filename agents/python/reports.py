@@ -19,7 +19,8 @@ from ldpstream.agents.terminal.reports import read_reports as read_lines
 from ldpstream.agents.terminal.reports import write_reports as write_lines
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
-from ldpstream.mechanisms.domains.fitting import Number, fit, has_ends, nearest
+from ldpstream.mechanisms.base.texts import count
+from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest_label
 from ldpstream.mechanisms.exact.entropy import Entropy, SystemEntropy
 from ldpstream.mechanisms.interface.mechanism import Reports
 
@@ -67,7 +68,7 @@ class ReportSet:
         )
 
     def __repr__(self) -> str:
-        return f"<{len(self):,} reports of {self.collection.name}>"
+        return f"<{count(len(self), 'report')} of {self.collection.name}>"
 
     def to_lines(self) -> bytes:
         """Return the reports as lines, as `ldpstream privatize` writes them."""
@@ -118,7 +119,7 @@ def privatize(
         labels,
         place=partial(domain.place, entropy=source),
         check=domain.check,
-        move=partial(_move, collection) if clamp else None,
+        move=partial(nearest_label, domain) if clamp else None,
     )
     if found.bad and not skip_bad:
         raise ValueOutsideDomainError(*next(iter(found.bad.items())))
@@ -129,12 +130,6 @@ def privatize(
         skipped=len(found.bad),
         clamped=found.moved,
     )
-
-
-def _move(collection: CollectionConfig, label: Any) -> Number | list[Number] | None:
-    row = label if isinstance(label, list | tuple | np.ndarray) else [label]
-    point = nearest(collection.spec.domain, list(row))
-    return point[0] if point is not None and len(point) == 1 else point
 
 
 def read_reports(collection: CollectionConfig, path: str | Path) -> ReportSet:

@@ -18,6 +18,8 @@ from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.base.numbers import read_number, trimmed
+from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.domains.axis import Axis, decimal_of
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain, Interval, RoundedInterval
@@ -158,7 +160,7 @@ def parse_range(text: str, domain: Domain) -> Range:
     if any(len(pair) != 2 for pair in pairs):
         raise QueryError("range", f"LO..HI, one per dimension, separated by commas, got {text!r}")
     try:
-        ends = [tuple(map(float, pair)) for pair in pairs]
+        ends = [tuple(read_number(trimmed(end)) for end in pair) for pair in pairs]
     except ValueError:
         raise QueryError("range", f"LO..HI with numbers, got {text!r}") from None
     return make_range(text, ends, domain)
@@ -264,7 +266,7 @@ def parse_linear(text: str, domain: Domain, position: int) -> Linear:
     match = _NAMED.fullmatch(text)
     assert match is not None, "the pattern takes every text"
     try:
-        weights = [float(part) for part in match[2].split(",")]
+        weights = [read_number(trimmed(part)) for part in match[2].split(",")]
     except ValueError:
         raise QueryError("linear", "[NAME:]W,W,... with a number for each value") from None
     return make_linear(match[1] or f"linear-{position}", weights, domain)
@@ -309,7 +311,7 @@ def _index(label: str, domain: Domain, word: str) -> int:
     except ValueOutsideDomainError:
         index = -1
     # Devices may write a number in several ways; here only the canonical one is a name.
-    if index < 0 or str(domain.label(index)) != label:
+    if index < 0 or canonical_text(str(domain.label(index))) != canonical_text(label):
         raise QueryError(word, f"labels of the domain, got {label[:40]!r}")
     return index
 

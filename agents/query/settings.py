@@ -21,12 +21,11 @@ from pydantic_core.core_schema import no_info_before_validator_function
 
 from ldpstream.agents.query.errors import QueryError, refused
 from ldpstream.mechanisms.base.canonical import Json
+from ldpstream.mechanisms.base.numbers import read_number, read_whole
 from ldpstream.mechanisms.domains.parse import Domain
 
 Resolve = Callable[[Any, Domain], Any]
 """Turns a value into that of the options; raises QueryError if it does not fit the domain."""
-
-_DIGITS: Final = 18  # of a whole number: reading very long ones is slow
 
 
 def as_it_is(value: Any, _: Domain) -> Any:
@@ -149,7 +148,7 @@ def each_named(make: Callable[[str, Any, Domain], Any]) -> Resolve:
 
 
 def _read_unit(text: str) -> float:
-    return _open_unit(float(text))
+    return _open_unit(read_number(text))
 
 
 def _open_unit(number: float) -> float:
@@ -161,9 +160,9 @@ def _open_unit(number: float) -> float:
 def _read_top(text: str) -> int | str:
     if text == "all":
         return text
-    if not (text.isascii() and text.isdigit() and len(text) <= _DIGITS):
+    if not text.isdigit():
         raise ValueError(text)
-    return int(text)
+    return read_whole(text)
 
 
 FLAG: Final = Text(

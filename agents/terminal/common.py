@@ -1,5 +1,6 @@
 """What several commands share: options, the configuration and its collections, refusals."""
 
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeVar
 
@@ -7,9 +8,12 @@ import click
 
 from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
 from ldpstream.agents.config.collection import nominal_warnings
+from ldpstream.agents.config.hosts import is_host, is_port
 from ldpstream.agents.config.worker import Shard
 from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.agents.terminal.numbers import Whole
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.texts import count as count
 from ldpstream.mechanisms.domains.words import Words
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -38,7 +42,7 @@ def number_option(
     """Add an option for a whole number between two limits, both included; `text` is its help."""
     return click.option(
         flag,
-        type=click.IntRange(least, most),
+        type=Whole(least, most),
         default=default,
         show_default=True,
         metavar=metavar,
@@ -71,7 +75,7 @@ def shard_option(command: Command) -> Command:
         envvar=_SHARD_VARIABLE,
         show_envvar=True,
         metavar="I/N",
-        help="Run only the collections whose names fall to shard I of N (docs/scale.md).",
+        help="Run only the collections whose names fall to shard I of N.",
     )(command)
 
 
@@ -84,7 +88,7 @@ def verbose_option(command: Command) -> Command:
 
 def _address(text: str) -> str:
     host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or int(port) > 0xFFFF:
+    if not (is_host(host) and is_port(port)):
         raise ValueError(f"expected HOST:PORT, such as 127.0.0.1:6067, got {text}")
     return text
 
@@ -162,11 +166,11 @@ def refuse_words(collection: CollectionConfig) -> None:
         )
 
 
-def count(number: int, what: str) -> str:
-    """Return a number of things: `1 broker`, `3 brokers`, `2 prefixes`."""
-    if number != 1:
-        what += "es" if what.endswith("x") else "s"
-    return f"{number} {what}"
+def print_data(data: bytes | str) -> None:
+    """Print what programs read, JSON or CSV, in UTF-8, whatever the terminal's encoding is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data if isinstance(data, bytes) else f"{data}\n".encode())
+    sys.stdout.buffer.flush()
 
 
 def confirm(question: str) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import click
 from pydantic import JsonValue
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -18,6 +17,7 @@ from ldpstream.agents.document import (
     ValueEstimate,
 )
 from ldpstream.agents.document.flat import document_csv
+from ldpstream.agents.terminal.common import print_data
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.labels import Labels
 from ldpstream.agents.terminal.options import Form
@@ -69,9 +69,9 @@ def marks_of(console: Console) -> Marks:
 def print_document(document: EstimateDocument, form: Form, showing: Showing) -> None:
     """Print one document in the form that was asked for."""
     if form == "json":
-        click.echo(document.to_json())
+        print_data(document.to_json() + b"\n")
     elif form == "csv":
-        click.echo(document_csv(document), nl=False)
+        print_data(document_csv(document))
     else:
         show = show_plot if form == "plot" else show_document
         show(document, table_console(), showing)

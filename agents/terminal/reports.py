@@ -117,7 +117,7 @@ def _parse(
 def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
     """Return a line's payload and time; ValueError says what was expected."""
     try:
-        fields = json.loads(text)
+        fields = json.loads(text, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise ValueError("a JSON object as privatize writes it") from None
     needed = {"collection", "fingerprint", "report"}
@@ -140,6 +140,14 @@ def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
     if "time" not in fields:
         return report, None
     return report, parse_time(str(fields["time"]))
+
+
+def _once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Return an object's fields; ValueError where a key is repeated: JSON would take the last."""
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ValueError("a repeated key")
+    return fields
 
 
 def _mixed(name: str, line: int) -> Refused:

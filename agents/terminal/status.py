@@ -9,6 +9,7 @@ from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus
 from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import reasons_text
+from ldpstream.mechanisms.base.texts import count
 
 COLUMNS = ("partition", "owned", "next", "end", "lag", "watermark", "counted", "late", "rejected")
 
@@ -54,7 +55,7 @@ def show(answer: CollectionStatus, console: Console) -> None:
     if reasons:
         console.print(f"rejected: {reasons}", markup=False)
     if answer.lost_offsets:
-        console.print(f"lost: {answer.lost_offsets:,} offsets deleted before they were read")
+        console.print(f"lost: {count(answer.lost_offsets, 'offset')} deleted before being read")
     if answer.open_windows is not None:
         console.print(f"open windows: {answer.open_windows:,} with reports are not published yet")
     for one in answer.partitions:

@@ -16,6 +16,7 @@ from ldpstream.agents.document.flat import runs_text
 from ldpstream.agents.document.model import LostMessages, MergedBlocks, WaitingReports
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.labels import PLAIN, Labels, label_text
+from ldpstream.mechanisms.base.texts import count
 
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
@@ -108,7 +109,7 @@ def describe(document: EstimateDocument) -> str:
         document.collection,
         document.window_text,
         "final" if document.final else "open",
-        f"{document.n:,} {'report' if document.n == 1 else 'reports'}",
+        count(document.n, "report"),
     ]
     if document.attribute is not None:
         parts[0] += f", {document.attribute}"
@@ -152,16 +153,18 @@ def _show_what_is_missing(document: EstimateDocument, console: Console, showing:
 def describe_lost(lost: LostMessages) -> str:
     """Return one line that says how much of a document's span was deleted by retention."""
     partitions = ", ".join(map(str, lost.partitions))
+    of = "partition" if len(lost.partitions) == 1 else "partitions"
     return (
-        f"incomplete: up to {lost.offsets:,} messages of partitions {partitions} were deleted "
-        "before they were read"
+        f"incomplete: up to {count(lost.offsets, 'message')} of {of} {partitions} deleted before "
+        "they were read"
     )
 
 
 def describe_merged(merged: MergedBlocks) -> str:
     """Return one line that names the blocks published only together."""
+    reports = count(merged.count, "report")
     return (
-        f"merged by minimum_block: {_blocks_text(merged)}, together {merged.count:,} reports; "
+        f"merged by minimum_block: {_blocks_text(merged)}, together {reports}; "
         "estimates about a part of them are undefined"
     )
 
@@ -196,9 +199,9 @@ def reasons_text(answer: CollectionStatus) -> str:
     """Return the number of rejected messages by reason, over all partitions; empty if none."""
     sums: dict[str, int] = {}
     for partition in answer.partitions:
-        for reason, count in partition.rejected.items():
-            sums[reason] = sums.get(reason, 0) + count
-    return ", ".join(f"{reason} {count:,}" for reason, count in sorted(sums.items()))
+        for reason, number in partition.rejected.items():
+            sums[reason] = sums.get(reason, 0) + number
+    return ", ".join(f"{reason} {number:,}" for reason, number in sorted(sums.items()))
 
 
 def percent(share: float | None) -> str:

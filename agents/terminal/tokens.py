@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from ldpstream.agents.client.errors import no_address, nobody_answers
+from ldpstream.agents.config.hosts import is_url
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, SecretError
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.gathered import gathered
@@ -60,13 +61,11 @@ def knock(url: str) -> None:
         Refused: where the URL is not one of HTTP, in the client's own words.
         Failed: where nothing accepts connections, in the same words.
     """
+    if not is_url(url):
+        raise Refused(str(no_address(url)))
+    parts = urlsplit(url)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
-        parts = urlsplit(url)
-        host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
-        if not host or parts.scheme not in {"http", "https"}:
-            raise Refused(str(no_address(url)))
-        socket.create_connection((host, port), timeout=_CONNECT_SECONDS).close()
-    except ValueError as error:  # an invalid port or host name
-        raise Refused(str(no_address(url))) from error
+        socket.create_connection((parts.hostname, port), timeout=_CONNECT_SECONDS).close()
     except OSError as error:
         raise Failed(str(nobody_answers(url.rstrip("/")))) from error

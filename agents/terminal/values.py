@@ -8,7 +8,7 @@ never its text: values are private.
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -18,9 +18,11 @@ import click
 import numpy as np
 
 from ldpstream.agents.terminal.columnar import ColumnarRows, begins_table
+from ldpstream.agents.terminal.common import count
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.reading import Reading
 from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest
 from ldpstream.mechanisms.domains.parse import Domain
@@ -28,6 +30,7 @@ from ldpstream.mechanisms.exact.entropy import SystemEntropy
 
 Row = Sequence[str]
 
+_NONE: Final[Mapping[int, str]] = {}
 _NAMED_LINES: Final = 3
 _ENOUGH_LINES: Final = 10_000
 """After this many bad lines the rest of a file is not read: each costs some 30 us."""
@@ -129,6 +132,27 @@ class _Input:
             click.echo(f"{bad.name}: moved {values} to the nearest end of the domain", err=True)
 
 
+@dataclass(frozen=True)
+class _Header:
+    """The places of the columns to read, among all `width` columns that the first line names."""
+
+    places: Sequence[int]
+    width: int
+
+    def pick(self, rows: Sequence[Row]) -> tuple[list[Row], dict[int, str]]:
+        """Return these columns of the rows, and which rows are no rows of this table.
+
+        Cells of a row that is too long or too short may stand under other columns' names.
+        """
+        expected = f"{count(self.width, 'cell')}, one for each column that the first line names"
+        ragged = {place: expected for place, row in enumerate(rows) if len(row) != self.width}
+        picked: list[Row] = [
+            [] if place in ragged else [row[column] for column in self.places]
+            for place, row in enumerate(rows)
+        ]
+        return picked, ragged
+
+
 class _Lines(Protocol):
     """Rows, and how many lines were read for them so far."""
 
@@ -176,11 +200,11 @@ def _read_csv(stream: io.BufferedReader, given: _Input, *, chunk: int) -> Iterat
     text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
     lines = csv.reader(text, strict=True)
     try:
-        places = None
+        header = None
         if columns:
-            places = _find_columns(next(lines, []), columns, name)
+            header = _find_columns(next(lines, []), columns, name)
             given.line = lines.line_num
-        yield from _read_rows(lines, given, chunk=chunk, places=places)
+        yield from _read_rows(lines, given, chunk=chunk, header=header)
     except csv.Error as error:
         raise Refused(f"{name}: line {lines.line_num}: expected CSV: {error}") from None
     except UnicodeDecodeError:
@@ -190,14 +214,15 @@ def _read_csv(stream: io.BufferedReader, given: _Input, *, chunk: int) -> Iterat
 
 
 def _read_rows(
-    lines: _Lines, given: _Input, *, chunk: int, places: Sequence[int] | None = None
+    lines: _Lines, given: _Input, *, chunk: int, header: _Header | None = None
 ) -> Iterator[Values]:
-    """Read the remaining lines; `places` are the columns to read, if not all."""
+    """Read the remaining lines; a `header` says which columns to read, if not all."""
     while rows := list(islice(lines, chunk)):
         if lines.line_num - given.line != len(rows):
             what = "expected one value per line, without line breaks inside"
             raise Refused(f"{given.bad.name}: {what}")
-        parsed = _parse(rows if places is None else _pick(rows, places), given)
+        picked, ragged = (rows, _NONE) if header is None else header.pick(rows)
+        parsed = _parse(picked, given, ragged)
         given.line = lines.line_num
         if given.bad.count == 0 or given.reading.skip_bad:
             yield parsed
@@ -216,29 +241,26 @@ def unreadable(name: str, error: OSError) -> Refused:
     return Refused(f"{name}: cannot read it: {error.strerror or error}")
 
 
-def _find_columns(header: Row, columns: Sequence[str], name: str) -> list[int]:
+def _find_columns(header: Row, columns: Sequence[str], name: str) -> _Header:
     """Return the columns' places. The first line may be a value, so the refusal never quotes it.
 
     Raises:
         Refused: where the first line does not name each of them once.
     """
-    cells = [cell.strip() for cell in header]
+    cells = [canonical_text(cell.strip()) for cell in header]
     for column in columns:
-        if cells.count(column) != 1:
+        if cells.count(canonical_text(column)) != 1:
             raise Refused(f"{name}: line 1: expected column names with {column!r} once among them")
-    return [cells.index(column) for column in columns]
+    return _Header([cells.index(canonical_text(column)) for column in columns], len(cells))
 
 
-def _pick(rows: Iterable[Row], places: Sequence[int]) -> list[Row]:
-    """Return these columns of the rows; a row that is too short becomes empty, hence bad."""
-    last = max(places)
-    return [[row[place] for place in places] if last < len(row) else [] for row in rows]
+def _parse(rows: Sequence[Row], given: _Input, ragged: Mapping[int, str]) -> Values:
+    """Return the values of the good rows after the last line, and note the bad ones.
 
-
-def _parse(rows: Sequence[Row], given: _Input) -> Values:
-    """Return the values of the good rows after the last line, and note the bad ones."""
+    `ragged` are bad rows that are known already, by their places.
+    """
     given.bad.read += len(rows)
-    bad: dict[int, str] = {}
+    bad = dict(ragged)
     after, times_ms = "", None
     if given.reading.times:
         after = " after the time"
@@ -276,7 +298,7 @@ def _parse_times(texts: Sequence[str], reading: Reading, bad: dict[int, str]) ->
         try:
             times_ms[position] = parse_time(text)
         except ValueError as error:
-            bad[position] = f"{error} in the first column"
+            bad.setdefault(position, f"{error} in the first column")
     if reading.near is not None:
         for position, expected in reading.near.far(times_ms).items():
             bad.setdefault(position, expected)

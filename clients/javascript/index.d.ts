@@ -85,8 +85,11 @@ export declare class Collection {
   /** One charge of a ledger, exactly: for a report, or with `hold` for an epoch's permanent draw. */
   chargedLoss(): { numerator: bigint; denominator: bigint };
 
-  /** Randomises labels into reports; throws a `ValueOutsideDomainError` that never repeats a label. */
-  privatize(labels: readonly Label[], options?: { entropy?: Entropy }): Uint8Array[];
+  /**
+   * Randomises labels into reports; throws a `ValueOutsideDomainError` that never repeats a label.
+   * Here and below, `clamp` moves numbers outside the domain to its nearest end.
+   */
+  privatize(labels: readonly Label[], options?: { entropy?: Entropy; clamp?: boolean }): Uint8Array[];
 
   /**
    * Randomises labels into one frame. `timesMs` are epoch milliseconds, one for each label, by
@@ -99,6 +102,7 @@ export declare class Collection {
       timesMs?: readonly number[];
       entropy?: Entropy;
       tokens?: readonly Uint8Array[];
+      clamp?: boolean;
     },
   ): Uint8Array;
 
@@ -202,7 +206,7 @@ export declare class Ledger {
   release(
     collection: Collection,
     label: Label,
-    options?: { timeMs?: number; entropy?: Entropy },
+    options?: { timeMs?: number; entropy?: Entropy; clamp?: boolean },
   ): Promise<Release>;
   /** The stored report of the window of a time, or null. */
   kept(collection: Collection, options?: { timeMs?: number }): Promise<Release | null>;

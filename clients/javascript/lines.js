@@ -12,9 +12,12 @@ const { collection: name, fingerprint, canonical } = document;
 const { domain } = JSON.parse(canonical);
 const head = JSON.stringify({ collection: name, fingerprint }).slice(0, -1);
 
+// What the server reads as a number; Number takes an empty text for 0, and hexadecimal digits.
+const DECIMAL = /^[ \t]*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?[ \t]*$/;
+
 function label(line) {
   if (domain.values !== undefined) return line;
-  const columns = line.split(",").map(Number);
+  const columns = line.split(",").map((cell) => (DECIMAL.test(cell) ? Number(cell) : NaN));
   return columns.length === 1 ? columns[0] : columns;
 }
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import Any, TypeVar
+from itertools import chain
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,41 @@ Integers = NDArray[np.int64]
 Indices = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _Record = TypeVar("_Record")
+_NO_NUMBERS: Final = frozenset({bool, np.bool_, type(np.ma.masked)})
+
+
+def unmasked(given: Any) -> Any:
+    """Return a masked array with NaN, NaT or None, which every domain refuses, where it is masked.
+
+    numpy itself drops the mask, and with it would take what the array holds there for a value.
+    """
+    if not isinstance(given, np.ma.MaskedArray):
+        return given
+    if not np.ma.is_masked(given):
+        return np.asarray(given)
+    if given.dtype.kind in "fM":
+        return np.ma.filled(given, np.nan if given.dtype.kind == "f" else np.datetime64("NaT"))
+    return np.ma.filled(given.astype(object), None).tolist()
+
+
+def numbers_of(given: Any) -> NDArray[Any] | None:
+    """Return numbers, or rows of equally many, as an array of integers or floats; else None.
+
+    A list with booleans is no list of numbers, though numpy would make numbers of them.
+    """
+    given = unmasked(given)
+    if not isinstance(given, np.ndarray):
+        kinds = set(map(type, given))
+        if any(issubclass(kind, list | tuple) for kind in kinds):
+            rows = (row for row in given if isinstance(row, list | tuple))
+            kinds = set(map(type, chain.from_iterable(rows)))
+        if not kinds.isdisjoint(_NO_NUMBERS):
+            return None
+    try:
+        array = np.asarray(given)
+    except ValueError:
+        return None  # rows of different lengths
+    return array if array.dtype.kind in "iuf" else None
 
 
 def arrays_of(record: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from typing import TypeGuard
 import numpy as np
 
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.numbers import read_decimal, read_number, read_whole, trimmed
 from ldpstream.mechanisms.exact.dyadic import budget
 
 _LONGEST_NUMBER = 40
@@ -72,11 +73,19 @@ def real_number(value: object) -> float:
 
 
 def parse_real(text: str) -> float:
-    """Return the number that a text spells, or NaN (which no domain contains) if it spells none."""
+    """Return the number that a cell spells, or NaN (which no domain contains) if it spells none."""
     try:
-        return float(text)
+        return read_number(trimmed(text))
     except ValueError:
         return math.nan
+
+
+def parse_whole(text: str) -> int:
+    """Return the whole number that a cell spells, or -1 (which no domain contains)."""
+    try:
+        return read_whole(trimmed(text))
+    except ValueError:
+        return -1
 
 
 def read_epsilon(value: object, path: str, *, infinite: bool = False) -> float:
@@ -113,23 +122,23 @@ def read_budget(value: object, path: str, *, infinite: bool = True) -> Fraction 
     expected = f"a budget of at least 0{' or inf' if infinite else ''}, got {describe(value)}"
     if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
         raise SpecError(path, expected)
-    if isinstance(value, str) and len(value) > _LONGEST_NUMBER:
+    text = trimmed(value) if isinstance(value, str) else None
+    if text is not None and len(text) > _LONGEST_NUMBER:
         raise SpecError(path, expected)
     try:
-        number = float(value)
+        number = float(value) if text is None else math.inf if text == "inf" else read_number(text)
     except (ValueError, OverflowError):
         raise SpecError(path, expected) from None
     if math.isnan(number) or number < 0 or (isinstance(value, Fraction) and value < 0):
         raise SpecError(path, expected)
     if math.isinf(number):
-        overflows = isinstance(value, str) and any(c.isdigit() for c in value)
-        if overflows or not infinite:
+        if not infinite:
             raise SpecError(path, expected)
         return None
     if isinstance(value, Fraction):
         return value
-    if isinstance(value, str) and number > 0:
-        return min(budget(number), Fraction(value.strip()))
+    if text is not None and number > 0:
+        return min(budget(number), read_decimal(text))
     return budget(number)
 
 

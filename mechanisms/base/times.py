@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import numbers_of
+
 _UNITS_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _DURATION = re.compile(r"([0-9]{1,12})(ms|s|m|h|d|w)")
 _TIME = re.compile(
@@ -150,9 +152,10 @@ def read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[n
     Raises:
         ValueError: if they are not n integers within the years 1 to 9999, or look like seconds.
     """
-    times = np.asarray(times_ms)
+    times = numbers_of(times_ms)
     if (
-        times.shape != (n,)
+        times is None
+        or times.shape != (n,)
         or times.dtype.kind not in "iu"
         or not ((times >= EARLIEST_MS) & (times <= LATEST_MS)).all()
     ):

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Indices, unmasked
 from ldpstream.mechanisms.base.checks import parse_real, real_number
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.base import Domain
@@ -82,6 +82,33 @@ def find_bad(n: int, check: Callable[[int, int], object]) -> dict[int, str]:
         else:
             start, step = end, 2 * step
     return bad
+
+
+def move_inside(domain: Domain, labels: Sequence[Any] | NDArray[Any]) -> list[Any]:
+    """Return labels with numbers outside the domain moved to its nearest end.
+
+    What is no number stays as it is, for the domain to refuse.
+
+    Raises:
+        ValueError: for a domain that is not of numbers alone.
+    """
+    if not has_ends(domain):
+        raise ValueError("clamp: expected a collection with only numbers")
+    moved = []
+    for label in unmasked(labels):
+        point = nearest_label(domain, label)
+        moved.append(label if point is None else point)
+    return moved
+
+
+def nearest_label(domain: Domain, label: Any) -> Number | list[Number] | None:
+    """Return the label of a domain that is nearest to a number, or to a row of them.
+
+    None where `nearest` has none.
+    """
+    row = label if isinstance(label, list | tuple | np.ndarray) else [label]
+    point = nearest(domain, list(row))
+    return point[0] if point is not None and len(point) == 1 else point
 
 
 def has_ends(domain: Domain) -> bool:

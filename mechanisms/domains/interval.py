@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Floats, Indices
+from ldpstream.mechanisms.base.arrays import Floats, Indices, unmasked
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.base.errors import SpecError
@@ -76,7 +76,7 @@ class Interval(Domain):
         Raises:
             ValueOutsideDomainError: naming the position of the first number outside.
         """
-        return self._inside(read_labels(labels, len(self.bins)))
+        return self._inside(read_labels(unmasked(labels), len(self.bins)))
 
     def parse(self, rows: Sequence[Sequence[str]]) -> list[Numbers]:
         """Return the numbers of each column of rows of text; raises as `read` does."""

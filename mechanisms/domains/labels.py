@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Indices, unmasked
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole, parse_real, read_rows
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.texts import canonical_text, seen_text
 from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain, check_size
 from ldpstream.mechanisms.domains.blocks import Blocks, named_blocks
 
@@ -46,20 +47,26 @@ _HEADERS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Labels(Domain):
-    """Named values: texts or integers, no two of which are written the same way."""
+    """Named values: texts or integers, no two of which look the same.
+
+    Labels are found in any of Unicode's spellings of them (`canonical_text`).
+    """
 
     values: tuple[str | int, ...]
     ordered: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_size(len(self.values), "values")
-        seen: set[str] = set()
+        looks: dict[str, int] = {}
         for place, value in enumerate(self.values):
             if not (isinstance(value, str) or is_whole(value)) or value == "":
                 raise SpecError(f"values[{place}]", f"a text or an integer, got {describe(value)}")
-            if str(value) in seen:
-                raise SpecError(f"values[{place}]", f"each value once, got {describe(value)} again")
-            seen.add(str(value))
+            other = looks.setdefault(seen_text(str(value)), place)
+            if other != place:
+                same = str(self.values[other]) == str(value)
+                alike = "" if same else f", which looks like values[{other}]"
+                what = f"each value once, got {describe(value)} again{alike}"
+                raise SpecError(f"values[{place}]", what)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -72,7 +79,7 @@ class Labels(Domain):
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        return {str(value): i for i, value in enumerate(self.values)}
+        return {canonical_text(str(value)): i for i, value in enumerate(self.values)}
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         """Return the indices of labels; an integer label may also come as its text.
@@ -83,7 +90,8 @@ class Labels(Domain):
         """
         if isinstance(labels, str):
             raise TypeError("expected a sequence of labels, got a single text")
-        listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
+        given = unmasked(labels)
+        listed = given.tolist() if isinstance(given, np.ndarray) else given
         return self._find([v if isinstance(v, str) else _integer_text(v) for v in listed])
 
     def parse_columns(self, rows: Sequence[Sequence[str]]) -> Indices:
@@ -92,8 +100,11 @@ class Labels(Domain):
     def _find(self, texts: list[str]) -> Indices:
         found = [self._numbers.get(text, -1) for text in texts]
         indices = np.array(found, dtype=np.int64)
-        if np.any(indices < 0):
-            raise self.outside(int(np.argmax(indices < 0)))
+        for place in np.flatnonzero(indices < 0).tolist():
+            number = self._numbers.get(canonical_text(texts[place]))
+            if number is None:
+                raise self.outside(place)
+            indices[place] = number
         return indices
 
     def label(self, index: int) -> Json:
@@ -126,28 +137,29 @@ def read_labels(
     rows = read_rows(given, base)
     if header:
         next(rows, None)
-    places: dict[str, str] = {}
+    labels: list[str] = []
+    lines: dict[str, str] = {}
     names: list[str] = []
     for where, row in rows:
         if len(row) > 2 or not all(row):
             raise SpecError(where, "a label, or a label and a block")
         label, *block = row
-        if label in places:
-            line = places[label].removeprefix("file ")
+        line = lines.setdefault(seen_text(label), where.removeprefix("file "))
+        if line != where.removeprefix("file "):
             raise SpecError(where, f"each label once, got that of {line} again")
-        if places and bool(block) != bool(names):
+        if labels and bool(block) != bool(names):
             raise SpecError(where, "a block on every line or on none")
-        if len(places) == MAX_VALUES:
+        if len(labels) == MAX_VALUES:
             raise SpecError("file", f"at most {MAX_VALUES} labels")
-        places[label] = where
-        names.extend(block)
-    if len(places) < 2:
-        raise SpecError("file", f"at least two labels, one a line, got {len(places)}")
-    if header is None and (why := _like_a_header(str(given), list(places), names)):
+        labels.append(label)
+        names.extend(map(canonical_text, block))
+    if len(labels) < 2:
+        raise SpecError("file", f"at least two labels, one a line, got {len(labels)}")
+    if header is None and (why := _like_a_header(str(given), labels, names)):
         raise SpecError(
             "header", f"true or false, got none: the file's first line may be no label: {why}"
         )
-    return Labels(tuple(places)), named_blocks(names) if names else None
+    return Labels(tuple(labels)), named_blocks(names) if names else None
 
 
 def _like_a_header(file: str, labels: list[str], blocks: list[str]) -> str | None:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Indices, numbers_of, unmasked
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import describe, is_whole
+from ldpstream.mechanisms.base.checks import describe, is_whole, parse_whole
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain, check_extents, check_size
 
@@ -29,14 +29,11 @@ class Lattice(Domain):
 
     def index(self, labels: Sequence[Any] | NDArray[Any]) -> Indices:
         """Return the row-major indices of coordinates: `(n,)`, or `(n, D)` in D > 1 dimensions."""
-        try:
-            array = np.asarray(labels)
-        except ValueError:
-            array = np.empty(0)  # rows of different lengths
+        array = numbers_of(labels)
         shape = (len(labels),) if len(self.shape) == 1 else (len(labels), len(self.shape))
-        if array.dtype.kind not in "iu" or array.shape != shape:
-            rows = [[v] for v in labels] if len(self.shape) == 1 else labels
-            array = self._coordinates(rows)
+        if array is None or array.dtype.kind == "f" or array.shape != shape:
+            rows = unmasked(labels)
+            array = self._coordinates([[v] for v in rows] if len(self.shape) == 1 else rows)
         array = array.reshape(len(labels), len(self.shape))
         extents = np.array(self.shape, dtype=np.int64)
         inside = np.all((array >= 0) & (array < extents), axis=1)
@@ -68,7 +65,7 @@ class Lattice(Domain):
         table = np.full((len(rows), dimensions), -1, dtype=np.int64)
         for position, row in enumerate(rows):
             if len(row) == dimensions:
-                table[position] = [_digits(text) for text in row]
+                table[position] = [parse_whole(text) for text in row]
         return self.index(table if dimensions > 1 else table[:, 0])
 
     def label(self, index: int) -> Json:
@@ -83,12 +80,6 @@ class Lattice(Domain):
             return labels
         coordinates: list[Json] = np.stack(np.unravel_index(indices, self.shape), axis=1).tolist()
         return coordinates
-
-
-def _digits(text: str) -> int:
-    """Return the integer that a text spells, or -1 if no domain contains it."""
-    digits = text.strip()
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else -1
 
 
 @dataclass(frozen=True)

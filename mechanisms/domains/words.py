@@ -14,10 +14,11 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Indices, unmasked
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.texts import canonical_text
 from ldpstream.mechanisms.domains.base import MAX_VALUES
 from ldpstream.mechanisms.domains.lattice import Lattice
 from ldpstream.mechanisms.exact.entropy import Entropy
@@ -191,7 +192,7 @@ class Words(Lattice):
         prefixes = {prefix: place for place, prefix in enumerate(asked.prefixes)}
         length, extension = self.lengths[asked.number], self.extension(asked.number)
         found = np.full(len(labels), self.other, dtype=np.int64)
-        for position, label in enumerate(labels):
+        for position, label in enumerate(unmasked(labels)):
             word = _bytes_of(label)
             if word is None or 0 in word:
                 raise self.outside(position)
@@ -214,10 +215,13 @@ class Words(Lattice):
 
 
 def _bytes_of(label: object) -> bytes | None:
-    """Return a word in UTF-8; None for what cannot be encoded, such as a lone surrogate."""
+    """Return a word in UTF-8; None for what cannot be encoded, such as a lone surrogate.
+
+    Texts are spelled in NFC first, so that a word is one word however it is typed.
+    """
     if isinstance(label, str):
         try:
-            return label.encode()
+            return canonical_text(label).encode()
         except UnicodeEncodeError:
             return None
     return label if isinstance(label, bytes) else None

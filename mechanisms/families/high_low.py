@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
 from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
@@ -209,6 +210,5 @@ class HighLow(SymbolMechanism):
         if not exposed:
             return []
         often = (2 * self.threshold - WORD) / WORD
-        return [
-            f"the value itself, with probability {often:.4g}, for {exposed} values not sensitive"
-        ]
+        values = count(exposed, "value")
+        return [f"the value itself, with probability {often:.4g}, for {values} not sensitive"]

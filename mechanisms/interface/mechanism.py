@@ -19,6 +19,7 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.mechanisms.base.arrays import unmasked
 from ldpstream.mechanisms.base.canonical import Json as Json
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.channels.blanket import Blanket, blankets_by_enumeration
@@ -198,7 +199,7 @@ class Mechanism(ABC):
         Raises:
             ValueOutsideDomainError: naming the position of the first bad value.
         """
-        array = np.asarray(values)
+        array = np.asarray(unmasked(values))
         expected = f"an integer in 0..{self.size - 1}"
         if array.size == 0:
             return np.zeros(0, dtype=np.int64)

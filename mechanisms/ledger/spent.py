@@ -1,16 +1,14 @@
 """What a ledger has spent, window by window, and the reading of budgets."""
 
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.numbers import read_decimal
 from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.store import LedgerStore
-
-_LONG_EXPONENT = re.compile(r"[eE][+-]?[0-9_]{4}")
 
 
 @dataclass(frozen=True)
@@ -60,10 +58,9 @@ def read_budget(given: Fraction | float | str) -> Fraction:
     >>> read_budget(0.3), read_budget("1/3")
     (Fraction(3, 10), Fraction(1, 3))
     """
-    text = str(given)
+    numerator, fraction, denominator = str(given).partition("/")
     try:
-        # A longer exponent would give a number with that many digits.
-        number = Fraction(0) if _LONG_EXPONENT.search(text) else Fraction(text)
+        number = read_decimal(numerator) / (read_decimal(denominator) if fraction else 1)
     except (ValueError, ZeroDivisionError):
         number = Fraction(0)
     if number <= 0:

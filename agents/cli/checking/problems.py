@@ -148,8 +148,8 @@ async def _check_collection(
     if source in found and not await dates_arrivals(admin, source):
         click.echo(
             f"{source}: note: senders set its timestamps (message.timestamp.type=CreateTime): a "
-            "worker that catches up estimates arrival times from most senders' clocks "
-            "(docs/internals/architecture.md, Windows)"
+            "worker that catches up estimates arrival times from most senders' clocks; "
+            "with LogAppendTime the broker sets them"
         )
     if changelog in found and (unsafe := await warn_of_timestamps(admin, changelog)) is not None:
         click.echo(f"{changelog}: warning: {unsafe}")
@@ -225,7 +225,7 @@ async def _check_windows(
                 click.echo(
                     f"{name}: note: the state in {topic} is of another spec, {other.hex()}: a "
                     "worker rejects its reports and does not publish its open windows, unless its "
-                    f"file is named under collection.{name}.accept (docs/changes.md)"
+                    f"file is named under collection.{name}.accept"
                 )
             kept = await _kept_windows(reader, topic, partitions, collection.spec)
             for differ in filter(None, (differences(collection, windows) for windows in kept)):

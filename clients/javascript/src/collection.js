@@ -1,6 +1,6 @@
 // A collection as its devices see it, read from a device document (docs/wire.md).
 
-import { readDomain, sizeOf } from "./domain.js";
+import { moveInside, readDomain, sizeOf } from "./domain.js";
 import { SystemEntropy } from "./entropy.js";
 import { SpecError } from "./errors.js";
 import { parseExactly } from "./exact_json.js";
@@ -96,14 +96,17 @@ export class Collection {
   }
 
   // With hold, draws the permanent report of an epoch whose first value is this label.
-  drawPermanent(label, { entropy = new SystemEntropy() } = {}) {
-    return this.hold.permanent.privatize(this.#domain.index([label], entropy), entropy)[0];
+  drawPermanent(label, { entropy = new SystemEntropy(), clamp = false } = {}) {
+    const inside = clamp ? moveInside(this.#domain, [label]) : [label];
+    return this.hold.permanent.privatize(this.#domain.index(inside, entropy), entropy)[0];
   }
 
-  // Randomises labels into reports, one Uint8Array of `reportBytes` each.
-  privatize(labels, { entropy = new SystemEntropy() } = {}) {
+  // Randomises labels into reports, one Uint8Array of `reportBytes` each. `clamp` moves numbers outside
+  // the domain to its nearest end.
+  privatize(labels, { entropy = new SystemEntropy(), clamp = false } = {}) {
     checkArray(labels);
-    return this.#mechanism.privatize(this.#domain.index(labels, entropy), entropy);
+    const inside = clamp ? moveInside(this.#domain, labels) : labels;
+    return this.#mechanism.privatize(this.#domain.index(inside, entropy), entropy);
   }
 
   // With one_report, the token of this device's report in the window of a time.
@@ -116,12 +119,12 @@ export class Collection {
   // Randomises labels into one frame. `timesMs` are epoch milliseconds, one for each label, by default
   // now; they are cut to the precision. With one_report there is a token for each label, all of one
   // partition.
-  frame(labels, { timesMs, entropy, tokens } = {}) {
+  frame(labels, { timesMs, entropy, tokens, clamp } = {}) {
     checkArray(labels);
     const now = Date.now();
     const times = timesMs ?? labels.map(() => now);
     this.#checkTokens(labels, tokens);
-    return this.frameReports(this.privatize(labels, { entropy }), times, tokens);
+    return this.frameReports(this.privatize(labels, { entropy, clamp }), times, tokens);
   }
 
   // Frames reports that `privatize` made, with their times and, with one_report, their tokens.

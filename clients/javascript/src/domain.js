@@ -48,9 +48,11 @@ export function sizeOf({ shape }) {
   return shape.reduce((product, extent) => product * extent, 1);
 }
 
-// Integers are known by their digits: those that no number holds are given as BigInts or texts.
+// Labels are found in any of Unicode's spellings of them, and no two may differ in nothing else. Integers
+// are known by their digits: those that no number holds are given as BigInts or texts.
 function labels(values) {
-  const numbers = new Map(values.map((value, i) => [String(value), i]));
+  const numbers = new Map(values.map((value, i) => [String(value).normalize(), i]));
+  if (numbers.size < values.length) throw new SpecError("domain.values", "values that look different");
   const large = [...numbers.keys()].some((text) => WHOLE.test(text) && !Number.isSafeInteger(Number(text)));
   const hint = large ? " (integers of 2^53 or more as BigInt or text)" : "";
   const expected = `one of the ${values.length} labels of the domain${hint}`;
@@ -59,7 +61,7 @@ function labels(values) {
     expected,
     find(label) {
       const whole = ["string", "bigint"].includes(typeof label) || Number.isSafeInteger(label);
-      return whole ? (numbers.get(String(label)) ?? null) : null;
+      return whole ? (numbers.get(String(label).normalize()) ?? null) : null;
     },
     index: indexAll,
   };

@@ -89,7 +89,7 @@ export class Ledger {
 
   // Resolves to the report of the window of a time, in a frame with the key of its upload: the stored
   // one, whatever the label, or a fresh one, which is stored before it is returned.
-  async release(collection, label, { timeMs = Date.now(), entropy } = {}) {
+  async release(collection, label, { timeMs = Date.now(), entropy, clamp } = {}) {
     const { cutMs, startMs } = this.#window(collection, timeMs);
     const { fingerprint } = collection;
     return this.#alone(async () => {
@@ -102,7 +102,7 @@ export class Ledger {
       this.#checkRound(collection, startMs);
       this.#charge(state, collection, startMs);
       const tokens = await tokensOf(state, collection, cutMs);
-      const report = await this.#draw(state, collection, startMs, { label, entropy });
+      const report = await this.#draw(state, collection, startMs, { label, entropy, clamp });
       const frame = toText(collection.frameReports([report], [cutMs], tokens));
       const window = { fingerprint, startMs, frame, key: uploadKey(), sent: false };
       state.windows.push(window);
@@ -113,15 +113,15 @@ export class Ledger {
 
   // Draws the report of a window. With hold it follows from the permanent report of its epoch, which is
   // drawn for the first label of the epoch.
-  async #draw(state, collection, startMs, { label, entropy = new SystemEntropy() }) {
-    if (collection.hold === null) return collection.privatize([label], { entropy })[0];
+  async #draw(state, collection, startMs, { label, entropy = new SystemEntropy(), clamp }) {
+    if (collection.hold === null) return collection.privatize([label], { entropy, clamp })[0];
     let epoch = epochWith(state, collection, startMs);
     if (epoch === undefined) {
       state.secret ??= toText(deviceSecret());
       const terms = { windows: collection.hold.windows, windowMs: this.#known(collection).windowMs };
       const { fingerprint } = collection;
       const span = await epochOf(toBytes(state.secret), fingerprint, startMs, terms);
-      const report = toText(collection.drawPermanent(label, { entropy }));
+      const report = toText(collection.drawPermanent(label, { entropy, clamp }));
       epoch = { fingerprint, ...span, report };
       state.held = [...(state.held ?? []), epoch];
     }

@@ -44,10 +44,11 @@ function lengthsOf(bits, kept, rounds) {
   return [...ahead, bits];
 }
 
-// Lone surrogates are refused, because different ones would be encoded alike.
+// Lone surrogates are refused, because different ones would be encoded alike. A word is spelled in NFC
+// first, so that it is one word however it is typed.
 function bytesOf(label) {
   if (typeof label !== "string" || /[\0\p{Surrogate}]/u.test(label)) return null;
-  return new TextEncoder().encode(label);
+  return new TextEncoder().encode(label.normalize());
 }
 
 function readRound(document, { fingerprint, kept, lengths, rounds }) {

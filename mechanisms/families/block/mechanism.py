@@ -13,6 +13,7 @@ from typing import Self
 
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.channels.blanket import Blanket, any_channel
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
@@ -106,7 +107,8 @@ class BlockMechanism(Mechanism):
         phrases = [f"the value's block, one of {self.blocks.count}"]
         alone = int((self.blocks.sizes == 1).sum())
         if alone:
-            phrases.append(f"the value itself, for {alone} values alone in their block")
+            whose = "alone in its block" if alone == 1 else "alone in their blocks"
+            phrases.append(f"the value itself, for {count(alone, 'value')} {whose}")
         return phrases
 
 

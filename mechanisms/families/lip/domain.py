@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Indices, unmasked
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import (
     check_keys,
@@ -145,7 +145,8 @@ class PriorDomain(Domain):
         """
         if isinstance(labels, str):
             raise TypeError("expected a sequence of labels, got a single text")
-        listed = labels.tolist() if isinstance(labels, np.ndarray) else labels
+        given = unmasked(labels)
+        listed = given.tolist() if isinstance(given, np.ndarray) else given
         rows: list[Sequence[Any]] = [
             row if isinstance(row, list | tuple) and row else [None] for row in listed
         ]

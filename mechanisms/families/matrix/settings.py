@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ldpstream.mechanisms.base.checks import check_keys, describe, read_rows
 from ldpstream.mechanisms.base.errors import SpecError, within
+from ldpstream.mechanisms.base.numbers import read_number, trimmed
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.families.matrix.strategy import (
     MAX_VALUES,
@@ -126,7 +127,7 @@ def _read_scales(settings: Settings) -> tuple[float, ...] | None:
 def _read_text(row: list[str], path: str) -> float:
     try:
         (text,) = row
-        return _read_scale(float(text), path)
+        return _read_scale(read_number(trimmed(text)), path)
     except ValueError as error:
         if isinstance(error, SpecError):
             raise

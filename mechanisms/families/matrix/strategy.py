@@ -22,6 +22,7 @@ from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import read_rows
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.numbers import read_whole, trimmed
 from ldpstream.mechanisms.interface.mechanism import MAX_TABLE_BYTES
 
 Entries = NDArray[np.int32]
@@ -166,10 +167,13 @@ def read_strategy(given: object, base: Path, *, size: int) -> Strategy:
 
 
 def _integer(text: str, where: str) -> int:
-    digits = text.strip().removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 7):
+    try:
+        entry = read_whole(trimmed(text))
+    except ValueError:
+        entry = _LARGEST_ENTRY + 1
+    if abs(entry) > _LARGEST_ENTRY:
         raise SpecError(where, f"an integer of at most {_LARGEST_ENTRY} in size")
-    return int(text)
+    return entry
 
 
 def strategy_tables(strategy: Strategy) -> dict[str, Json]:

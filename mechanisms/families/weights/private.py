@@ -14,9 +14,9 @@ from typing import Any, ClassVar, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.arrays import Indices
+from ldpstream.mechanisms.base.arrays import Indices, unmasked
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
+from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole, parse_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
 from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain
 from ldpstream.mechanisms.exact.entropy import Entropy
@@ -95,7 +95,7 @@ class WeightedDomain(Domain):
 
     def _split(self, labels: Sequence[Any] | NDArray[Any]) -> tuple[Any, Indices]:
         """Return the values' labels up to the first bad weight, and these weights."""
-        columns = len(self.values.shape)
+        columns, labels = len(self.values.shape), unmasked(labels)
         if isinstance(labels, np.ndarray) and labels.ndim == 2 and labels.shape[1] == columns + 1:
             weights = self._weights(labels[:, -1].tolist())
             values = labels[: len(weights), :-1]
@@ -125,8 +125,7 @@ class WeightedDomain(Domain):
 def _whole(entry: object) -> int:
     """Return a weight, or -1 if it is not a whole number."""
     if isinstance(entry, str):
-        text = entry.strip()
-        return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else -1
+        return parse_whole(entry)
     if isinstance(entry, float | np.floating) and float(entry).is_integer():
         return int(entry)
     return int(entry) if is_whole(entry) or isinstance(entry, np.integer) else -1

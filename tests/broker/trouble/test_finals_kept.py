@@ -28,7 +28,11 @@ def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path:
     first, second = driver.finals
     provisional = second.model_copy(update={"final": False, "n": 7})
     again = first.model_copy(update={"n": 301})
-    messages = [one.to_json() for one in (first, provisional, second, again)]
+    # Of another size, before the configuration changed: it begins where the first one does.
+    assert first.window is not None
+    shorter = first.window.model_copy(update={"end": "2026-11-21T10:30:00Z"})
+    earlier = first.model_copy(update={"window": shorter, "n": 200, "size": "30m"})
+    messages = [one.to_json() for one in (first, provisional, second, again, earlier)]
 
     async def produce() -> None:
         await lab.create(topic, partitions=1)
@@ -37,7 +41,10 @@ def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path:
                 await producer.send_and_wait(topic, message, partition=0)
 
     asyncio.run(produce())
-    left_out = f"trips: left out the windows of 1h that {topic} also has: --size '1h' takes them\n"
+    left_out = "".join(
+        f"trips: left out the windows of {size} that {topic} also has: --size '{size}' takes them\n"
+        for size in ("1h", "30m")
+    )
     skipped = f"{topic}: offset 2: not an estimate, skipped\n"
     printed = invoke(*asked)
     assert (printed.exit_code, printed.stdout, printed.stderr) == (0, "", skipped + left_out)
@@ -52,3 +59,19 @@ def test_finals_of_a_topic_are_kept_once_and_the_last_counts(lab: Lab, tmp_path:
         rows = pq.read_table(tmp_path / "f.parquet").to_pylist()
         assert [row["n"] for row in rows if row["entry"] == 0] == [301, 300]
         assert len(rows) == len(first.distribution) + len(second.distribution)
+    (tmp_path / "folder.parquet").mkdir()
+    (tmp_path / "full.parquet.new").symlink_to("/dev/full")
+    for name, why in {
+        "none/f.parquet": "No such file or directory",
+        "folder.parquet": "expected a file, got a folder",
+        "full.parquet": "No space left on device",
+    }.items():
+        stopped = invoke(*asked, "--to", str(tmp_path / name))
+        *_, said = stopped.stderr.splitlines()
+        assert (stopped.exit_code, stopped.stdout) == (2, "")
+        assert said.startswith("--to: ")
+        assert name in said
+        assert why in said
+    stopped = invoke(*asked, "--to", f"sqlite:///{tmp_path}/none/f.db")
+    assert stopped.exit_code == 2
+    assert "--to: the database refused: " in stopped.stderr

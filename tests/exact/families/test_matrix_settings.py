@@ -199,7 +199,7 @@ IMPOSSIBLE: dict[str, tuple[dict[str, Any], str, str]] = {
     "text": ({"strategy": {"file": "text.csv"}}, "strategy.file line 1 column 4", "an integer"),
     "fraction": ({"strategy": {"file": "fraction.csv"}}, "strategy.file line 1 column 4", "an int"),
     "huge": ({"strategy": {"file": "huge.csv"}}, "strategy.file line 1 column 4", "at most 10485"),
-    "larger": ({"strategy": {"file": "larger.csv"}}, "strategy", "integers of at most 1048576"),
+    "larger": ({"strategy": {"file": "larger.csv"}}, "strategy.file line 1 column 4", "at most 1"),
     "no answer": ({"strategy": {"file": "singular.csv"}}, "strategy", "independent rows as val"),
     "wide scales": ({"scales": {"file": "wide.csv"}}, "scales.file line 1", "one finite number"),
     "word scales": ({"scales": {"file": "word.csv"}}, "scales.file line 1", "one finite number"),

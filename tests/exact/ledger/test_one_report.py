@@ -160,7 +160,7 @@ def test_an_accepted_spec_keeps_its_partitions_over_the_topic_of_the_new_one(tmp
 def test_a_topic_of_other_partitions_is_refused_by_name(tmp_path: Path):
     tables = {"collection": {"modes": TABLE, "ruled": TABLE | {"one_report": True}}}
     config = read_config(tables, base=tmp_path, environment={})
-    for name, hint in (("modes", "5$"), ("ruled", r"5 \(another spec: docs/")):
+    for name, hint in (("modes", "5$"), ("ruled", r"5 \(another spec\)")):
         key = rf"collection\.{name}\.partitions"
         with pytest.raises(TopicError, match=rf"{key} is 4: set {key} = {hint}"):
             check_source(5, config.collections[name])

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import ldpstream as ldp
+from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
 from tests.stream.modes import AGES, GRID, MODES, VALUES, draw
 from tests.stream.serving import START_MS
 
@@ -91,6 +92,97 @@ def test_pandas_and_pyarrow_go_in_and_pandas_comes_out():
     assert len(several) == 8
     plan = ldp.to_frame(ldp.plan(MODES, respondents=100, search_seconds=0))
     assert "block-hadamard" in plan.mechanism.tolist()
+
+
+@pytest.mark.parametrize(
+    ("collection", "given"),
+    [
+        (AGES, np.ma.array([1.0, 2.0], mask=[0, 1])),
+        (AGES, np.ma.array([1, 2], mask=[0, 1])),
+        (AGES, [1.0, np.ma.masked]),
+        (AGES, [1.0, True]),
+        (MODES, np.ma.array(["bus", "car"], mask=[0, 1])),
+        (MODES, np.ma.array(["bus", "car"], dtype=object, mask=[0, 1])),
+        (GRID, np.ma.array([[0, 1], [2, 3]], mask=[[0, 0], [0, 1]])),
+        (GRID, [[0, 1], [2, True]]),
+    ],
+)
+def test_what_is_missing_or_no_number_is_refused(collection: Any, given: Any):
+    domain = collection.spec.domain
+    for refuse in (
+        lambda: ldp.privatize(collection, given),
+        lambda: domain.index(given),
+        lambda: collection.spec.frame(given, times_ms=[START_MS] * 2),
+    ):
+        with pytest.raises(ValueOutsideDomainError) as found:
+            refuse()
+        assert found.value.position == 1
+    assert len(draw(collection, given[:1])) == 1
+
+
+def test_masked_attributes_times_and_priors_are_refused():
+    people = ldp.define_collection(
+        "people",
+        mechanism="randomized-response",
+        epsilon=1.0,
+        domain={"attributes": {"age": {"size": 9}, "mode": {"values": ["bus", "car"]}}},
+    )
+    ages = np.ma.array([1, 2], mask=[0, 1])
+    with pytest.raises(ValueOutsideDomainError, match="position 1"):
+        ldp.privatize(GRID, np.ma.array([[0.0, 1.0], [2.0, 3.0]], mask=[[0, 0], [1, 0]]))
+    with pytest.raises(ValueOutsideDomainError, match="position 1: expected as age an integer"):
+        ldp.privatize(people, {"age": ages, "mode": ["bus", "car"]})
+    times = np.ma.array([START_MS] * 2, mask=[0, 1])
+    with pytest.raises(ValueError, match="time at position 1"):
+        ldp.privatize(MODES, ["bus", "car"], times=times)
+    with pytest.raises(ValueError, match="expected one time for each label"):
+        MODES.spec.frame(["bus", "car"], times_ms=times)
+    for prior in (np.ma.array([1.0] * 4, mask=[0, 0, 0, 1]), ["1_0"] * 4, [True] * 4):
+        with pytest.raises(ValueError, match="prior: "):
+            ldp.plan(MODES, respondents=9, prior=prior, search_seconds=0)
+
+
+@pytest.mark.parametrize("collection", [AGES, MODES])
+def test_missing_cells_of_pandas_and_pyarrow_are_refused(collection: Any):
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    values = ["bus", None] if collection is MODES else [1, None]
+    kind = "string" if collection is MODES else "Int64"
+    for given in (pd.array(values, dtype=kind), pd.Series(values), pa.array(values)):
+        with pytest.raises(ValueOutsideDomainError) as found:
+            ldp.privatize(collection, given)
+        assert found.value.position == 1
+        assert draw(collection, given, skip_bad=True).skipped == 1
+
+
+def test_columns_of_times_need_a_zone():
+    pd, pa = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    zoned = pd.Series(pd.to_datetime(["2026-11-21T10:00:00Z"] * 2))
+    naive = zoned.dt.tz_localize(None)
+    arrow = pd.ArrowDtype(pa.timestamp("us"))
+    for given in (zoned, zoned.dt.tz_convert("Asia/Tokyo"), pa.array(zoned)):
+        assert draw(MODES, ["bus"] * 2, times=given).times_ms.tolist() == [START_MS] * 2
+    for given in (naive, pd.DatetimeIndex(naive), pa.array(naive), naive.astype(arrow)):
+        with pytest.raises(ValueError, match="expected a column of times with a zone"):
+            ldp.privatize(MODES, ["bus"] * 2, times=given)
+    with pytest.raises(ValueError, match="time at position 0: expected a datetime with a zone"):
+        ldp.privatize(MODES, ["bus"] * 2, times=list(naive))
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        np.array([1 << 62, 0], dtype="datetime64[s]"),
+        np.array([9_000, 0], dtype="datetime64[Y]"),
+        np.array(["NaT", "2026-11-21"], dtype="datetime64[ns]"),
+        np.ma.array(np.array([0, 1], dtype="datetime64[ns]"), mask=[1, 0]),
+        [10**30, START_MS],
+        np.array([10**19, START_MS], dtype=np.uint64),
+    ],
+)
+def test_times_do_not_overflow(times: Any):
+    message = r"time at position 0: expected|expected one time for each"
+    with pytest.raises(ValueError, match=message):
+        ldp.privatize(MODES, ["bus"] * 2, times=times)
 
 
 def test_times_come_in_any_form_and_are_kept_where_all_have_one():

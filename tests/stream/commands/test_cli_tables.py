@@ -18,7 +18,8 @@ from ldpstream.agents.terminal.reading import Reading
 from ldpstream.agents.terminal.values import read_values
 from tests.stream.cli import configured, invoke, refused
 
-WHEN = datetime(2026, 11, 21, 10, 0, 0, 999_999, UTC).replace(tzinfo=None)
+WHEN = datetime(2026, 11, 21, 10, 0, 0, 999_999, UTC)
+FAR = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
 CERTAIN = """
 [collection.c]
 mechanism = "randomized-response"
@@ -51,6 +52,7 @@ def arrow_stream(table: pa.Table) -> bytes:
     return out.getvalue()
 
 
+NONE = (parquet, "s")
 FORMS = [parquet, arrow_file, arrow_stream]
 Form = Callable[[pa.Table], bytes]
 
@@ -105,7 +107,8 @@ def test_bad_rows_are_counted_over_chunks(file: str, tmp_path: Path, form: Form)
         (pa.array(["2"]).dictionary_encode(), 2),
         (pa.array([True]), 3),
         (pa.array([WHEN]), 4),
-        (pa.array([WHEN.replace(tzinfo=UTC)], pa.timestamp("us", "Europe/Berlin")), 4),
+        (pa.array([WHEN], pa.timestamp("us", "Europe/Berlin")), 4),
+        (pa.array([WHEN], pa.timestamp("us", "UTC")).dictionary_encode(), 4),
     ],
 )
 def test_cells_are_read_as_text(file: str, tmp_path: Path, cells: Any, index: int):
@@ -134,6 +137,58 @@ def test_times_are_a_column_too(file: str, tmp_path: Path):
         "2026-11-21T10:00:00Z"
     ]
     assert "line 2: expected an RFC 3339 time" in found.stderr
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_times_without_a_zone_are_refused(file: str, tmp_path: Path, form: Form, unit: str):
+    at = pa.array([WHEN.replace(tzinfo=None, microsecond=0)], pa.timestamp(unit))
+    path = keep(tmp_path, form(pa.table({"mode": ["1"], "at": at})))
+    command = ["privatize", "-c", file, "--times", "--replay", "--columns", "at,mode", "c", path]
+    said = refused(invoke(*command))
+    assert said == (
+        f"{path}: column 'at': expected times with a zone, such as UTC, got times without one"
+    )
+
+
+@pytest.mark.parametrize(
+    ("form", "unit"),
+    # Parquet has no seconds.
+    [(form, unit) for form in FORMS for unit in ("s", "ms", "us", "ns") if (form, unit) != NONE],
+)
+def test_extreme_and_missing_times_are_bad_lines(file: str, tmp_path: Path, form: Form, unit: str):
+    ends = pa.array([-(1 << 63), (1 << 63) - 1, None, 10**9], pa.timestamp(unit, "UTC"))
+    path = keep(tmp_path, form(pa.table({"mode": ["1"] * 4, "at": ends})))
+    command = ["privatize", "-c", file, "--times", "--replay", "--skip-bad", "--columns", "at,mode"]
+    found = invoke(*command, "c", path)
+    times = [json.loads(line)["time"] for line in found.stdout.splitlines()]
+    # Nanoseconds end within the years 1 to 9999: there is nothing extreme about them.
+    extreme = ["1677-09-21T00:12:43Z", "2262-04-11T23:47:16Z"] if unit == "ns" else []
+    plain = {"s": "2001-09-09T01:46:40Z", "ms": "1970-01-12T13:46:40Z"}
+    assert times == [*extreme, plain.get(unit, times[-1])]
+    assert "as bad: line" in found.stderr
+
+
+def test_an_old_parquet_time_does_not_change_its_year(file: str, tmp_path: Path):
+    """INT96 has no zone; pyarrow turns its year 9999 into 1816."""
+    table = pa.table({"mode": ["1"], "at": pa.array([FAR], pa.timestamp("us", "UTC"))})
+    out = io.BytesIO()
+    pq.write_table(table, out, use_deprecated_int96_timestamps=True)
+    command = ["privatize", "-c", file, "--times", "--replay", "--columns", "at,mode", "c"]
+    said = refused(invoke(*command, keep(tmp_path, out.getvalue())))
+    assert "column 'at': expected times with a zone" in said
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_name_may_be_repeated_where_nobody_asks_for_it(file: str, tmp_path: Path, form: Form):
+    names = ["mode", "a", "a"]
+    table = pa.table([pa.array(["1"]), pa.array([1]), pa.array([2])], names=names)
+    path = keep(tmp_path, form(table))
+    command = ["privatize", "-c", file]
+    assert invoke(*command, "--columns", "mode", "c", path).exit_code == 0
+    assert "expected a column 'a', once" in refused(invoke(*command, "--columns", "a", "c", path))
+    path = keep(tmp_path, form(table.select([1, 2])))
+    assert invoke(*command, "g", path).exit_code == 0
 
 
 @pytest.mark.parametrize(
