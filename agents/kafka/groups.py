@@ -11,12 +11,14 @@ evenly, and so are all topics together: three workers of one collection with fou
 1 and 1; with six collections of one partition they own two each. Only what evenness requires moves.
 """
 
+import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.errors import KafkaError, UnknownMemberIdError
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
@@ -41,15 +43,31 @@ async def worker_groups(admin: AIOKafkaAdminClient, worker_id: str) -> list[str]
     return [worker_id, *sorted(found - {worker_id})]
 
 
-async def count_members(admin: AIOKafkaAdminClient, group_id: str) -> int:
-    """Return how many members a group has, 0 if the broker does not say."""
+async def count_members(
+    admin: AIOKafkaAdminClient, group_id: str, *, topic: str | None = None
+) -> int:
+    """Return how many members a group has, 0 if the broker does not say.
+
+    With a `topic` only those that read it. A member whose topics are not known may read any.
+    """
     try:
         responses = await admin.describe_consumer_groups([group_id])
     except KafkaError:
         return 0
     groups = [group for response in responses for group in response.to_object()["groups"]]
     # The embedded broker also lists members that have left, and all members without a host.
-    return sum(bool(member["client_host"]) for group in groups for member in group["members"])
+    found = [m for group in groups for m in group["members"] if m["client_host"]]
+    return sum(topic is None or _may_read(member["member_metadata"], topic) for member in found)
+
+
+def _may_read(metadata: bytes, topic: str) -> bool:
+    """Return whether a member's metadata names a topic; the broker has none while members join."""
+    if not metadata:
+        return True
+    try:
+        return topic in ConsumerProtocolMemberMetadata.decode(metadata).subscription
+    except (ValueError, struct.error):
+        return True
 
 
 async def count_workers(admin: AIOKafkaAdminClient, worker_id: str) -> int:
