@@ -13,6 +13,7 @@ from ldpstream.agents.kafka.metadata import describe
 from tests.broker.asking import until_counted
 from tests.broker.conftest import on_kafka
 from tests.brokers import Broker, broker
+from tests.configuring import collection
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
 from tests.pages import Block, Place, agrees, blocks
@@ -114,7 +115,8 @@ async def test_a_back_up_made_while_workers_count_is_restored_exactly(lab: Lab) 
 
 
 async def test_a_back_up_under_load_loses_and_doubles_nothing(running: Broker, tmp_path: Path):
-    lab = Lab(running, tmp_path, window='size = "1s", ' + LIVE)
+    seconds = collection(partitions=4, window=LIVE, extra="", size="1s")
+    lab = Lab(running, tmp_path, collections={"trips": seconds})
     place = place_of(lab)
     (back_up,), (restore,) = commands("Back up"), commands("Restore")
     with lab.worker() as one, lab.worker() as two:
