@@ -47,7 +47,9 @@ def backup(config_file: str, name: str, file: Path) -> None:
     """
     config, collection = load_collection(config_file, name)
     try:
-        description, size = broker.run(_backup(config, collection, file), config.kafka, config_file)
+        description, size, left_out = broker.run(
+            _backup(config, collection, file), config.kafka, config_file
+        )
     except OSError as error:
         raise Refused(f"{file}: {error.strerror or error}") from error
     states = count(len(description.states), "state")
@@ -61,28 +63,39 @@ def backup(config_file: str, name: str, file: Path) -> None:
         click.echo(f"all of {source} counted by then, with {running} still counting")
     else:
         click.echo(f"all of {source} counted, and no worker runs: it can move to another cluster")
+    for fingerprint in left_out:
+        click.echo(
+            f"left out: the state of another spec, {fingerprint.hex()}, which is not under "
+            f"collection.{name}.accept",
+            err=True,
+        )
 
 
 async def _backup(
     config: Config, collection: CollectionConfig, file: Path
-) -> tuple[Description, int]:
+) -> tuple[Description, int, Sequence[bytes]]:
     topics = collection.topics
     async with broker.admin(config.kafka) as admin:
         found = await describe(admin, [topics.source, topics.changelog])
         for topic in (topics.source, topics.changelog):
             if topic not in found:
                 raise Failed(f"topic {topic} does not exist: {collection.name} has no state")
-        # Before the state is read: one that starts later has read what others have written.
+            if (there := found[topic].partitions) != collection.partitions:
+                raise Failed(
+                    f"topic {topic} has {there} partitions, but collection.{collection.name}."
+                    f"partitions is {collection.partitions}: expected those of the workers"
+                )
         running = await count_workers_of(admin, config, collection)
         async with broker.reader(config.kafka) as reader:
-            states = await _read_states(reader, collection, running=running)
+            states, left_out = await _read_states(reader, collection, running=running)
+        # One that has started meanwhile counts on.
+        running = max(running, await count_workers_of(admin, config, collection))
         async with broker.reader(config.kafka) as reader:
             source = [TopicPartition(topics.source, p) for p in range(collection.partitions)]
             ends = await end_offsets(reader, source)
         description = _describe(collection, states, found[topics.source], ends, running)
-    return description, await asyncio.to_thread(
-        write_backup, file, description, _records(states, collection.partitions)
-    )
+    records = _records(states, collection.partitions)
+    return description, await asyncio.to_thread(write_backup, file, description, records), left_out
 
 
 async def count_workers_of(
@@ -130,8 +143,11 @@ class _SharedLog:
 
 async def _read_states(
     reader: AIOKafkaConsumer, collection: CollectionConfig, *, running: int
-) -> list[_State]:
-    """Read the changelog until what was read of its partitions fits together."""
+) -> tuple[list[_State], Sequence[bytes]]:
+    """Read the changelog until what was read of its partitions fits together.
+
+    Returns the collection's states, and fingerprints of others.
+    """
     made, changelog = contexts(collection), collection.topics.changelog
     replicas = [[Replica(one, p) for p in range(collection.partitions)] for one in made]
     broken: list[str] = []
@@ -159,7 +175,7 @@ async def _read_states(
                     f"{_PATIENCE_SECONDS:g} s: stop the workers, and try again"
                 )
             await asyncio.sleep(_LOOK_SECONDS)
-        return found
+        return found, replicas[0][0].left_behind
     finally:
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -1,1 +1,1 @@
-"""A day in the life of three collections on Apache Kafka, as one command (`tests.crash.day.run`)."""
+"""A day in the life of three collections on Apache Kafka: `python -m tests.crash.day.run`."""
