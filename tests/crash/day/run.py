@@ -46,7 +46,7 @@ def run(events: list[str], *, pause_seconds: float, seed: int = 1) -> list[str]:
         there = stack.enter_context(broker("kafka")) if "cluster" in events else here
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ldpstream-day-")))
         day = Day(here, there, folder, seed=seed)
-        stack.callback(day.end)
+        stack.callback(day.close)
         began = time.monotonic()
         problems = asyncio.run(day.live(events, pause_seconds=pause_seconds))
         print(table(day, time.monotonic() - began))

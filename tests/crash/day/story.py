@@ -26,9 +26,12 @@ from tests.crash.day.watch import Watch
 from tests.lab import Lab
 
 EVENTS = (
-    *("restart", "kill", "refused", "size", "value", "partitions"),
+    *("withheld", "restart", "kill", "refused", "size", "value", "partitions"),
     *("restore", "cluster", "erase"),
 )
+
+_LATE_SECONDS = 20.0
+"""How long to wait for finals that are overdue."""
 
 
 class Day:
@@ -60,7 +63,7 @@ class Day:
     def _lab(self) -> Lab:
         return self.fleet.lab
 
-    def end(self) -> None:
+    def close(self) -> None:
         """End all processes and threads."""
         self.watch.stop()
         self.fleet.end()
@@ -71,7 +74,6 @@ class Day:
             await self.fleet.start()
             await self._send()
             await asyncio.sleep(pause_seconds)
-            await self._check_withheld()
             for name in EVENTS:
                 if name in events:
                     began = time.time()
@@ -84,11 +86,8 @@ class Day:
                         flush=True,
                     )
             await self.devices.stop()
-            # Long enough for finals that come too late to be told from those that never come.
-            await asyncio.sleep(ALLOWED_SECONDS + 20)
-            ended = time.time() - 20
+            await self._check_finals()
             await self._check_collections(list(self._config.collections))
-            await self._check_finals(ended)
         self._problems += self.fleet.problems
         self._problems += [f"an answer was {error}" for error in self.watch.errors]
         if "Traceback" in (log := self.fleet.log()):
@@ -97,6 +96,12 @@ class Day:
         return self._problems
 
     # --- events ---------------------------------------------------------------------------------
+
+    async def _withheld(self) -> None:
+        """Of `places` open windows are never shown, however many reports come."""
+        said = await self.fleet.command("query", self.fleet.first.url, "places")
+        if "minimum_block" not in said:
+            self._problems.append(f"query does not say that minimum_block hides it: {said}")
 
     async def _restart(self) -> None:
         await self.fleet.restart()
@@ -235,14 +240,6 @@ class Day:
 
     # --- checks ---------------------------------------------------------------------------------
 
-    async def _check_withheld(self) -> None:
-        """Of `places` open windows are never shown, however many reports come."""
-        said = await self.fleet.command("query", self.fleet.first.url, "places")
-        if "minimum_block" not in said:
-            self._problems.append(
-                f"query does not say that minimum_block hides open windows: {said}"
-            )
-
     async def _check_collections(self, names: list[str]) -> None:
         for name in names:
             states, sent = self._states[name], self.devices.sent[name]
@@ -257,12 +254,21 @@ class Day:
                     f"{name}: {sent.refused} messages to refuse, {rejected} refused"
                 )
 
-    async def _check_finals(self, ended: float) -> None:
-        self._published = await finals_of(self._lab, self._config.collections) | self._published
+    async def _check_finals(self) -> None:
+        """Wait until all finals are there, or even late ones should be."""
         states = [*self._past, *(one for states in self._states.values() for one in states)]
-        problems, self.finals = check_finals(
-            states, self.devices.sent, self._published, self.fleet.halts, ended=ended
-        )
+        deadline = time.time() + ALLOWED_SECONDS + _LATE_SECONDS
+        while True:
+            ended, names = time.time(), self._config.collections
+            self._published = await finals_of(self._lab, names) | self._published
+            last = ended > deadline
+            problems, self.finals = check_finals(
+                *(states, self.devices.sent, self._published, self.fleet.halts),
+                ended=ended if last else float("inf"),
+            )
+            if last or not problems:
+                break
+            await asyncio.sleep(2)
         self._problems += problems
 
     async def _send(self) -> None:
