@@ -1,15 +1,16 @@
 """`ldpstream backup`: store a collection's state in a file."""
 
 import asyncio
+import hashlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import click
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
 from ldpstream.agents.config import CollectionConfig, Config
@@ -32,6 +33,7 @@ from ldpstream.mechanisms.base.times import format_time
 
 _PATIENCE_SECONDS: Final = 60.0
 _LOOK_SECONDS: Final = 0.1
+_POLL_MS: Final = 500
 
 
 @click.command()
@@ -93,7 +95,9 @@ async def _backup(
         async with broker.reader(config.kafka) as reader:
             source = [TopicPartition(topics.source, p) for p in range(collection.partitions)]
             ends = await end_offsets(reader, source)
-        description = _describe(collection, states, found[topics.source], ends, running)
+            counted = _counted(states, collection.partitions)
+            last = [await _last(reader, one, counted[one.partition]) for one in source]
+        description = _describe(collection, states, found[topics.source], ends, running, last)
     records = _records(states, collection.partitions)
     return description, await asyncio.to_thread(write_backup, file, description, records), left_out
 
@@ -201,9 +205,10 @@ def _describe(
     source: TopicState,
     ends: Mapping[TopicPartition, int],
     running: int,
+    last: Sequence[Sequence[int | str] | None],
 ) -> Description:
     by_partition = {partition.partition: end for partition, end in ends.items()}
-    counted = [min(one.heads[p].next for one in states) for p in range(collection.partitions)]
+    counted = _counted(states, collection.partitions)
     return Description(
         collection=collection.name,
         time=format_time(now_ms()),
@@ -213,7 +218,45 @@ def _describe(
         states=[state_prefix(one.context).hex() for one in states],
         next=counted,
         uncounted=sum(max(0, by_partition[p] - at) for p, at in enumerate(counted)),
+        last=last,
     )
+
+
+def _counted(states: Sequence[_State], partitions: int) -> list[int]:
+    """Return, by partition, the first offset that a state has not counted."""
+    return [min(one.heads[p].next for one in states) for p in range(partitions)]
+
+
+async def _last(
+    reader: AIOKafkaConsumer, partition: TopicPartition, counted: int
+) -> Sequence[int | str] | None:
+    """Return `[timestamp, SHA-256]` of the message before an offset, None if there is none."""
+    if not counted:
+        return None
+    async for record in messages(reader, partition, counted - 1, counted):
+        return [record.timestamp, digest(record.value)]
+    return None
+
+
+async def messages(
+    reader: AIOKafkaConsumer, partition: TopicPartition, first: int, end: int
+) -> AsyncIterator[ConsumerRecord[bytes, bytes]]:
+    """Yield the messages of a partition in `[first, end)` that are there, in order.
+
+    There has to be something at `end`, or the log ends there.
+    """
+    reader.assign([partition])
+    (begin,) = (await reader.beginning_offsets([partition])).values()
+    reader.seek(partition, max(first, begin))
+    while await reader.position(partition) < end:
+        for record in (await reader.getmany(partition, timeout_ms=_POLL_MS)).get(partition, ()):
+            if record.offset < end:
+                yield record
+
+
+def digest(value: bytes | None) -> str:
+    """Return the SHA-256 of a message, hexadecimal."""
+    return hashlib.sha256(value or b"").hexdigest()
 
 
 def _records(states: Sequence[_State], partitions: int) -> Iterator[Record]:

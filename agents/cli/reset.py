@@ -3,7 +3,7 @@
 import asyncio
 import secrets
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import click
-from aiokafka import TopicPartition
+from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import UnknownTopicOrPartitionError, for_code
 
-from ldpstream.agents.cli.backup import contexts
+from ldpstream.agents.cli.backup import contexts, digest, messages
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
@@ -258,6 +258,8 @@ async def _unread(
     async with broker.reader(config.kafka) as reader:
         ends = await end_offsets(reader, partitions)
         begins = await reader.beginning_offsets(partitions)
+        if moved:
+            await _check_no_copy(reader, description, ends, file)
     starts = [0] * len(partitions) if moved else description.next
     for partition, start in zip(partitions, starts, strict=True):
         if ends[partition] < start:
@@ -269,6 +271,35 @@ async def _unread(
         (begins[p] - start, ends[p] - start) for p, start in zip(partitions, starts, strict=True)
     ]
     return sum(end for _, end in behind), sum(max(0, begin) for begin, _ in behind)
+
+
+async def _check_no_copy(
+    reader: AIOKafkaConsumer,
+    description: Description,
+    ends: Mapping[TopicPartition, int],
+    file: Path,
+) -> None:
+    """Refuse a source that holds the last message that the state has counted of its own.
+
+    A copy keeps messages and, where the topic does not set them, their timestamps.
+    """
+    for partition, end in ends.items():
+        last = description.last[partition.partition]
+        if last is None:
+            continue
+        time_ms, wanted = last
+        found = (await reader.offsets_for_times({partition: int(time_ms)}))[partition]
+        if found is None:
+            continue
+        async for record in messages(reader, partition, found.offset, end):
+            if digest(record.value) == wanted:
+                raise Failed(
+                    f"nothing was changed: {partition.topic}[{partition.partition}] has a copy of "
+                    f"what {file} has counted, which would count twice: expected a topic that only "
+                    "devices have sent to, since they left the old one"
+                )
+            if record.timestamp > int(time_ms):
+                break
 
 
 def _moved(

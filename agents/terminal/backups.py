@@ -30,7 +30,8 @@ class Description:
     - `source`: the topic that was counted, `source_id` its id, empty if the broker has none.
     - `states`: the `state_prefix` of each state, hexadecimal, the collection's own first.
     - `next`: by partition, the first offset of the source not counted. `uncounted`: how many
-      offsets the source had beyond.
+      offsets the source had beyond. `last`: `[timestamp, SHA-256]` of the message before `next`,
+      None if there is none: a copy of the source is known by it.
     """
 
     collection: str
@@ -41,6 +42,7 @@ class Description:
     states: Sequence[str]
     next: Sequence[int]
     uncounted: int
+    last: Sequence[Sequence[int | str] | None]
 
 
 class Record(NamedTuple):

@@ -198,9 +198,10 @@ async def test_a_copied_state_is_refused(running: Broker, other: Broker, tmp_pat
     """What MirrorMaker 2 copies: all messages in their order, at offsets of their own."""
     lab = Lab(running, tmp_path)
     new = lab.changed("new.toml", (running.bootstrap, other.bootstrap))
-    with lab.worker():
+    with lab.worker() as worker:
         await replay(lab, range(2))
         await until_counted(lab, lab.ledger.n)
+        stop(worker)
     with new.worker() as worker:
         stop(worker)
     for topic in (lab.collection.topics.source, lab.collection.topics.changelog):
@@ -210,8 +211,17 @@ async def test_a_copied_state_is_refused(running: Broker, other: Broker, tmp_pat
             await producer.flush()
     with new.worker() as worker:
         (problem,) = worker.get("/api/collections/trips/status")["problems"]
+        stop(worker)
     assert "the state was copied from another cluster" in problem
     assert "--restore FILE" in problem
+    # Nor can a back-up go on there: what it has counted would be counted again.
+    words = ["backup", "-c", str(lab.file), "trips", str(tmp_path / "trips.backup")]
+    stored = await asyncio.to_thread(spawn, *words)
+    assert b"it can move to another cluster" in stored.stdout
+    asked = await asyncio.to_thread(spawn, *_restore(new.file))
+    assert asked.returncode == 1
+    assert b"has a copy of what" in asked.stderr
+    assert b"which would count twice" in asked.stderr
 
 
 async def test_one_of_two_collections_is_erased(running: Broker, tmp_path: Path) -> None:

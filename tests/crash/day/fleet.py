@@ -111,22 +111,23 @@ class Fleet:
         assert result.returncode == 0, f"{words}: {result.stderr.decode()}"
         return result.stdout.decode()
 
-    async def lag(self) -> int:
-        """Return how many messages are not decided yet; each partition's owner knows its own."""
-        found = 0
+    async def lagging(self) -> list[tuple[str, int, int]]:
+        """Return what is not decided yet: collection, partition, messages, as owners know it."""
+        found = []
         for name in self.lab.config.collections:
-            path = f"/api/collections/{name}/status"
-            answers = [await asyncio.to_thread(w.get, path) for w in self._workers]
-            found += sum(one["lag"] or 0 for a in answers for one in a["partitions"])
-        return found
+            for worker in self._workers:
+                answer = await asyncio.to_thread(worker.get, f"/api/collections/{name}/status")
+                found += [(name, p["partition"], p["lag"]) for p in answer["partitions"]]
+        return [one for one in found if one[2]]
 
     async def drained(self) -> None:
         """Wait until nothing waits to be counted, twice: ends are looked at now and then."""
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            for _ in range(2):
-                await asyncio.sleep(1.5)
-                while await self.lag():  # noqa: ASYNC110 (no event)
-                    await asyncio.sleep(0.5)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        for _ in range(2):
+            await asyncio.sleep(1.5)
+            while left := await self.lagging():
+                assert time.monotonic() < deadline, f"not counted: {left}"
+                await asyncio.sleep(0.5)
 
     def _start(self) -> Worker:
         return self.lab.start_worker(stderr=self._log)

@@ -32,6 +32,7 @@ def described(file: str, **changes: object) -> Description:
         "states": [state_prefix(one).hex() for one in contexts(collection)],
         "next": [0] * collection.partitions,
         "uncounted": 0,
+        "last": [None] * collection.partitions,
     }
     return Description(**known | changes)  # type: ignore[arg-type]
 
