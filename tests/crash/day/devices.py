@@ -5,7 +5,6 @@ import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -57,24 +56,24 @@ class Devices:
         self.sent = {name: Sent() for name in collections}
         self._foreign = {name: _foreign(one.spec) for name, one in collections.items()}
         self._rng, self._numbers = random.Random(seed), np.random.default_rng(seed)
+        self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def start(self, producer: AIOKafkaProducer) -> None:
         """Send with a producer from now on."""
+        self._over = asyncio.Event()
         self._task = asyncio.create_task(self._run(producer))
 
     async def stop(self) -> None:
         """Stop; all that was sent has been acknowledged."""
-        assert self._task is not None
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
+        self._over.set()
+        if self._task is not None:
             await self._task
 
     async def _run(self, producer: AIOKafkaProducer) -> None:
-        while True:
+        while not self._over.is_set():
             began = time.monotonic()
-            # A cancellation waits for the round: what is entered has been acknowledged.
-            await asyncio.shield(asyncio.ensure_future(self._round(producer)))
+            await self._round(producer)
             await asyncio.sleep(max(0.0, began + _EVERY_SECONDS - time.monotonic()))
 
     async def _round(self, producer: AIOKafkaProducer) -> None:

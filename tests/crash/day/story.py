@@ -75,17 +75,9 @@ class Day:
             await self.fleet.start()
             await self._send()
             await asyncio.sleep(pause_seconds)
-            for name in EVENTS:
-                if name in events:
-                    began = time.time()
-                    await getattr(self, f"_{name}")()
-                    await asyncio.sleep(pause_seconds)
-                    reasons = self.watch.reasons(began)
-                    self.events.append((name, time.time() - began, reasons))
-                    print(
-                        f"{name}: {time.time() - began:.0f} s; {reasons or 'no reasons'}",
-                        flush=True,
-                    )
+            for name in [name for name in EVENTS if name in events]:
+                if not await self._happen(name, pause_seconds):
+                    break
             await self.devices.stop()
             await self._check_finals()
             await self._check_collections(list(self._config.collections))
@@ -95,6 +87,20 @@ class Day:
             at = log.index("Traceback")
             self._problems.append(f"a worker logged: {log[at : at + 3000]}")
         return self._problems
+
+    async def _happen(self, name: str, pause_seconds: float) -> bool:
+        """Let an event happen; return False if it did not end, and nothing can follow it."""
+        began, ended = time.time(), True
+        try:
+            await getattr(self, f"_{name}")()
+        except AssertionError as error:
+            self._problems.append(f"{name} did not end: {error}")
+            ended = False
+        await asyncio.sleep(pause_seconds)
+        seconds, reasons = time.time() - began, self.watch.reasons(began)
+        self.events.append((name, seconds, reasons))
+        print(f"{name}: {seconds:.0f} s; {reasons or 'no reasons'}", flush=True)
+        return ended
 
     # --- events ---------------------------------------------------------------------------------
 
