@@ -207,7 +207,13 @@ async def test_a_copied_state_is_refused(running: Broker, other: Broker, tmp_pat
     for topic in (lab.collection.topics.source, lab.collection.topics.changelog):
         async with new.producer() as producer:
             for record in await lab.records(topic):
-                await producer.send(topic, record.value, key=record.key, partition=record.partition)
+                await producer.send(
+                    topic,
+                    record.value,
+                    key=record.key,
+                    partition=record.partition,
+                    timestamp_ms=record.timestamp,
+                )
             await producer.flush()
     with new.worker() as worker:
         (problem,) = worker.get("/api/collections/trips/status")["problems"]
