@@ -52,7 +52,8 @@ class Watch:
 
     def _ask_all(self, url: str) -> None:
         self._ask(url, "/metrics")
-        for reason in (self._ask(url, "/readyz") or {}).get("reasons", ()):
+        ready = self._ask(url, "/readyz") or {}
+        for reason in (*ready.get("reasons", ()), *ready.get("waits", ())):
             self.told.append((time.time(), reason))
         self._ask(url, "/api/collections")
         for name in list(self.names):
