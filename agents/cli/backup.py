@@ -90,6 +90,7 @@ async def _backup(
         running = await count_workers_of(admin, config, collection)
         async with broker.reader(config.kafka) as reader:
             states, left_out = await _read_states(reader, collection, running=running)
+        _check_source(collection, states, found[topics.source])
         # One that has started meanwhile counts on.
         running = max(running, await count_workers_of(admin, config, collection))
         async with broker.reader(config.kafka) as reader:
@@ -197,6 +198,18 @@ def _states(
             return None
         states.append(_State(context, heads, [live_records(replica) for replica in partitions]))
     return states
+
+
+def _check_source(
+    collection: CollectionConfig, states: Sequence[_State], source: TopicState
+) -> None:
+    """Refuse states of a topic that was deleted: there is nothing that could go on from them."""
+    known = {b"", b"" if source.id is None else source.id.bytes}
+    if any(head.source not in known for state in states for head in state.heads):
+        raise Failed(
+            f"nothing was stored: topic {collection.topics.source} is another one than the state "
+            f"was counted from; `ldpstream reset {collection.name}` starts over with it"
+        )
 
 
 def _describe(

@@ -220,6 +220,10 @@ async def test_a_copied_state_is_refused(running: Broker, other: Broker, tmp_pat
         stop(worker)
     assert "the state was copied from another cluster" in problem
     assert "--restore FILE" in problem
+    # Nor is it worth a back-up, of which nothing could go on.
+    words = ["backup", "-c", str(new.file), "trips", str(tmp_path / "trips.backup")]
+    stored = await asyncio.to_thread(spawn, *words)
+    assert b"is another one than the state was counted from" in stored.stderr
     # Nor can a back-up go on there: what it has counted would be counted again.
     words = ["backup", "-c", str(lab.file), "trips", str(tmp_path / "trips.backup")]
     stored = await asyncio.to_thread(spawn, *words)
