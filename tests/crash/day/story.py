@@ -53,6 +53,7 @@ class Day:
         self._published: Finals = {}
         self._problems: list[str] = []
         self._rejected: Counter[str] = Counter()
+        self._unfinished = False
         self._late: set[str] = set()
         self._stack = AsyncExitStack()
 
@@ -76,11 +77,13 @@ class Day:
             await self._send()
             await asyncio.sleep(pause_seconds)
             for name in [name for name in EVENTS if name in events]:
-                if not await self._happen(name, pause_seconds):
+                self._unfinished = not await self._happen(name, pause_seconds)
+                if self._unfinished:
                     break
             await self.devices.stop()
-            await self._check_finals()
-            await self._check_collections(list(self._config.collections))
+            if not self._unfinished:
+                await self._check_finals()
+                await self._check_collections(list(self._config.collections))
         self._problems += self.fleet.problems
         self._problems += [f"an answer was {error}" for error in self.watch.errors]
         if "Traceback" in (log := self.fleet.log()):
@@ -99,7 +102,8 @@ class Day:
         await asyncio.sleep(pause_seconds)
         seconds, reasons = time.time() - began, self.watch.reasons(began)
         self.events.append((name, seconds, reasons))
-        print(f"{name}: {seconds:.0f} s; {reasons or 'no reasons'}", flush=True)
+        said = "" if ended else f"{self._problems[-1]}; "
+        print(f"{name}: {seconds:.0f} s; {said}{reasons or 'no reasons'}", flush=True)
         return ended
 
     # --- events ---------------------------------------------------------------------------------
