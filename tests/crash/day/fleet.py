@@ -7,6 +7,7 @@ from typing import Any
 
 from aiokafka.admin import NewPartitions
 
+from ldpstream.agents.kafka.groups import count_members
 from tests.brokers import Broker
 from tests.crash.day.setting import COLLECTIONS
 from tests.crash.day.watch import Watch
@@ -63,6 +64,11 @@ class Fleet:
             assert await asyncio.to_thread(worker.terminate) == 0
             worker.kill()
         self._workers = []
+        # A member that was stopped while it joined stays for a session.
+        group = self.lab.config.worker.id
+        async with self.lab.admin() as admin, asyncio.timeout(PATIENCE_SECONDS):
+            while await count_members(admin, group):  # noqa: ASYNC110 (no event)
+                await asyncio.sleep(0.5)
 
     async def restart(self) -> None:
         """Restart the workers one after another, each once the one before is ready."""
