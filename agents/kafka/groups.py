@@ -12,6 +12,7 @@ evenly, and so are all topics together: three workers of one collection with fou
 """
 
 import asyncio
+import struct
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import suppress
@@ -19,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError, UnknownMemberIdError
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
@@ -37,7 +39,8 @@ Partition = tuple[str, int]
 class GroupState:
     """Who is in a group; a protocol is empty where there is none, or the broker does not say."""
 
-    members: int = 0
+    members: tuple[bytes, ...] = ()
+    """What each member said of itself when it joined, in Kafka's consumer protocol."""
     protocol_type: str = ""
     """What kind of software uses it: `consumer`, or `connect` and others."""
     protocol: str = ""
@@ -65,7 +68,12 @@ async def describe_group(admin: AIOKafkaAdminClient, group_id: str) -> GroupStat
         return GroupState()
     groups = [group for response in responses for group in response.to_object()["groups"]]
     # The embedded broker also lists members that have left, and all members without a host.
-    members = sum(bool(member["client_host"]) for group in groups for member in group["members"])
+    members = tuple(
+        member["member_metadata"]
+        for group in groups
+        for member in group["members"]
+        if member["client_host"]
+    )
     named = (group[key] for key in ("protocol_type", "protocol") for group in groups)
     return GroupState(members, *named) if len(groups) == 1 else GroupState(members)
 
@@ -87,9 +95,25 @@ async def has_coordinator(admin: AIOKafkaAdminClient, group_id: str) -> bool:
     return False
 
 
-async def count_members(admin: AIOKafkaAdminClient, group_id: str) -> int:
-    """Return how many members a group has, 0 if the broker does not say."""
-    return (await describe_group(admin, group_id)).members
+async def count_members(
+    admin: AIOKafkaAdminClient, group_id: str, *, topic: str | None = None
+) -> int:
+    """Return how many members a group has, 0 if the broker does not say.
+
+    With a `topic` only those that read it. A member whose topics are not known may read any.
+    """
+    found = (await describe_group(admin, group_id)).members
+    return sum(topic is None or _may_read(metadata, topic) for metadata in found)
+
+
+def _may_read(metadata: bytes, topic: str) -> bool:
+    """Return whether a member's metadata names a topic; the broker has none while members join."""
+    if not metadata:
+        return True
+    try:
+        return topic in ConsumerProtocolMemberMetadata.decode(metadata).subscription
+    except (ValueError, struct.error):
+        return True
 
 
 async def count_workers(admin: AIOKafkaAdminClient, worker_id: str) -> int:

@@ -91,8 +91,9 @@ class Loader:
         if state is not None and state.base.source not in {b"", state.work.source}:
             raise SourceChangedError(
                 f"topic {self.config.topics.source} is another one than its state was counted "
-                f"from: it was created again; `ldpstream reset {self.config.name}` starts over "
-                "with it"
+                "from: it was created again, or the state was copied from another cluster, whose "
+                f"offsets mean nothing here; `ldpstream reset {self.config.name}` starts over with "
+                "it, and with `--restore FILE` a back-up goes on there"
             )
         if state is not None and not self.context.accepted:
             self._warn_of_specs(state, self.replicas[partition].left_behind)

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
@@ -16,7 +16,6 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error
-from ldpstream.agents.state.replica import Replica
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +26,18 @@ _MOST_PAUSE_SECONDS: Final = 0.5
 _MOST_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 0.5
 _SHORT_MS: Final = 30_000
+
+
+class Log(Protocol):
+    """Takes in the records of one partition: a replica, or several of different states."""
+
+    def read(
+        self, records: Sequence[tuple[int, bytes, bytes | None]], *, position: int, end: int
+    ) -> bool:
+        """Take in records, as `Replica.read`; return whether they were evaluated."""
+
+    def restart(self) -> None:
+        """Forget everything, to read the log from its beginning."""
 
 
 class ChangelogReader:
@@ -42,7 +53,7 @@ class ChangelogReader:
     def __init__(
         self,
         consumer: AIOKafkaConsumer,
-        replicas: Mapping[TopicPartition, Replica],
+        replicas: Mapping[TopicPartition, Log],
         *,
         resumed: Mapping[TopicPartition, int] | None = None,
         on_read: Callable[[TopicPartition], None],

@@ -36,6 +36,7 @@ RUN_BY: Final = {
     "docs/http.md#From a terminal": README,
     "docs/http.md#From Python": "tests/stream/client/test_client.py",
     "docs/kafka.md#Permissions": "tests/broker/pages/test_listeners.py",
+    "docs/runbooks.md": "tests/broker/pages/test_runbooks.py",
     "docs/plan.md#Plans": "tests/stream/commands/test_plan.py",
     "docs/python.md": "tests/stream/client/test_python_page.py",
     "docs/guides/jobs.md": "tests/stream/client/test_python_page.py",

@@ -179,9 +179,9 @@ async def _check_group(admin: AIOKafkaAdminClient, config: Config) -> list[str]:
             f"group {config.group}: other software uses it, by the protocol "
             f"{group.protocol or group.protocol_type}: give the workers a worker.id of their own"
         )
-    if 0 < int(limits.get(_MOST_MEMBERS, 0)) <= group.members:
+    if 0 < int(limits.get(_MOST_MEMBERS, 0)) <= len(group.members):
         click.echo(
-            f"group {config.group}: note: it has {count(group.members, 'member')}, as many as the "
+            f"group {config.group}: note: it has {count(len(group.members), 'member')}, as many as the "
             f"broker's {_MOST_MEMBERS} allows: another worker gets no partitions"
         )
     return problems

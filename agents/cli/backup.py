@@ -1,0 +1,284 @@
+"""`ldpstream backup`: store a collection's state in a file."""
+
+import asyncio
+import hashlib
+import time
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+
+from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.kafka.groups import count_members, worker_groups
+from ldpstream.agents.kafka.metadata import TopicState, describe
+from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.kafka.record_time import now_ms
+from ldpstream.agents.pipeline.contexts import make_context
+from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.state.backup import fits, head_record, live_records
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.encoding import state_prefix
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.terminal import broker
+from ldpstream.agents.terminal.backups import Description, Record, write_backup
+from ldpstream.agents.terminal.common import config_option, count, load_collection
+from ldpstream.agents.terminal.errors import Failed, Refused
+from ldpstream.mechanisms.base.times import format_time
+
+_PATIENCE_SECONDS: Final = 60.0
+_LOOK_SECONDS: Final = 0.1
+_POLL_MS: Final = 500
+
+
+@click.command()
+@config_option
+@click.argument("name")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+def backup(config_file: str, name: str, file: Path) -> None:
+    """Store the state of collection NAME in FILE, while workers count or after they have stopped.
+
+    The state is all that was counted, of each spec, and up to where: open and closed windows,
+    finals, and tokens of `one_report`. FILE has exact counts, as the changelog has them, whatever
+    `minimum` is. `ldpstream reset NAME --restore FILE` continues from it.
+    """
+    config, collection = load_collection(config_file, name)
+    try:
+        description, size, left_out = broker.run(
+            _backup(config, collection, file), config.kafka, config_file
+        )
+    except OSError as error:
+        raise Refused(f"{file}: {error.strerror or error}") from error
+    states = count(len(description.states), "state")
+    click.echo(f"{file}: {states} of {name}, {count(size, 'byte')}")
+    source = description.source
+    if description.uncounted:
+        left = count(description.uncounted, "message")
+        click.echo(f"{left} of {source} not counted by then: they will be after a restore")
+    elif description.workers:
+        running = count(description.workers, "worker")
+        click.echo(f"all of {source} counted by then, with {running} still counting")
+    else:
+        click.echo(f"all of {source} counted, and no worker runs: it can move to another cluster")
+    for fingerprint in left_out:
+        click.echo(
+            f"left out: the state of another spec, {fingerprint.hex()}, which is not under "
+            f"collection.{name}.accept",
+            err=True,
+        )
+
+
+async def _backup(
+    config: Config, collection: CollectionConfig, file: Path
+) -> tuple[Description, int, Sequence[bytes]]:
+    topics = collection.topics
+    async with broker.admin(config.kafka) as admin:
+        found = await describe(admin, [topics.source, topics.changelog])
+        for topic in (topics.source, topics.changelog):
+            if topic not in found:
+                raise Failed(f"topic {topic} does not exist: {collection.name} has no state")
+            if (there := found[topic].partitions) != collection.partitions:
+                raise Failed(
+                    f"topic {topic} has {there} partitions, but collection.{collection.name}."
+                    f"partitions is {collection.partitions}: expected those of the workers"
+                )
+        running = await count_workers_of(admin, config, collection)
+        async with broker.reader(config.kafka) as reader:
+            states, left_out = await _read_states(reader, collection, running=running)
+        _check_source(collection, states, found[topics.source])
+        # One that has started meanwhile counts on.
+        running = max(running, await count_workers_of(admin, config, collection))
+        async with broker.reader(config.kafka) as reader:
+            source = [TopicPartition(topics.source, p) for p in range(collection.partitions)]
+            ends = await end_offsets(reader, source)
+            counted = _counted(states, collection.partitions)
+            last = [await _last(reader, one, counted[one.partition]) for one in source]
+        description = _describe(collection, states, found[topics.source], ends, running, last)
+    records = _records(states, collection.partitions)
+    return description, await asyncio.to_thread(write_backup, file, description, records), left_out
+
+
+async def count_workers_of(
+    admin: AIOKafkaAdminClient, config: Config, collection: CollectionConfig
+) -> int:
+    """Return how many workers count a collection, in all shards, 0 if the broker does not say."""
+    groups = await worker_groups(admin, config.worker.id)
+    source = collection.topics.source
+    return sum([await count_members(admin, group, topic=source) for group in groups])
+
+
+def contexts(collection: CollectionConfig) -> list[Context]:
+    """Return the state machine's view of a collection, then of each spec that it accepts."""
+    return [
+        make_context(one, partitions=collection.partitions, accepted=place > 0)
+        for place, one in enumerate((collection, *collection.accept))
+    ]
+
+
+@dataclass(frozen=True)
+class _State:
+    """One state of the collection, at one moment: heads and cells by partition."""
+
+    context: Context
+    heads: Sequence[Head]
+    cells: Sequence[Sequence[tuple[bytes, bytes]]]
+
+
+class _SharedLog:
+    """Replicas of all states in one partition: of one prefix of its log, so they fit together."""
+
+    def __init__(self, replicas: Sequence[Replica]) -> None:
+        self._replicas = replicas
+
+    def read(
+        self, records: Sequence[tuple[int, bytes, bytes | None]], *, position: int, end: int
+    ) -> bool:
+        evaluated = [r.read(records, position=position, end=end) for r in self._replicas]
+        return all(evaluated)
+
+    def restart(self) -> None:
+        for replica in self._replicas:
+            replica.restart()
+
+
+async def _read_states(
+    reader: AIOKafkaConsumer, collection: CollectionConfig, *, running: int
+) -> tuple[list[_State], Sequence[bytes]]:
+    """Read the changelog until what was read of its partitions fits together.
+
+    Returns the collection's states, and fingerprints of others.
+    """
+    made, changelog = contexts(collection), collection.topics.changelog
+    replicas = [[Replica(one, p) for p in range(collection.partitions)] for one in made]
+    broken: list[str] = []
+    logs = {
+        TopicPartition(changelog, p): _SharedLog([state[p] for state in replicas])
+        for p in range(collection.partitions)
+    }
+    reading = ChangelogReader(
+        reader,
+        logs,
+        on_read=lambda _: None,
+        on_broken=lambda p, why: broken.append(f"{p.topic}[{p.partition}] cannot be used: {why}"),
+    )
+    task = asyncio.create_task(reading.run())
+    try:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while (found := _states(made, replicas, running=running)) is None:
+            if task.done():
+                task.result()
+            if broken:
+                raise Failed(f"nothing was stored: the state in {broken[0]}")
+            if time.monotonic() > deadline:
+                raise Failed(
+                    f"nothing was stored: the partitions of {changelog} do not fit together after "
+                    f"{_PATIENCE_SECONDS:g} s: stop the workers, and try again"
+                )
+            await asyncio.sleep(_LOOK_SECONDS)
+        return found, replicas[0][0].left_behind
+    finally:
+        task.cancel()
+        with suppress(asyncio.CancelledError):
+            await task
+
+
+def _states(
+    made: Sequence[Context], replicas: Sequence[Sequence[Replica]], *, running: int
+) -> list[_State] | None:
+    """Return the states that replicas show now; None while their partitions do not fit together."""
+    states = []
+    for context, partitions in zip(made, replicas, strict=True):
+        heads = [replica.head for replica in partitions if replica.head is not None]
+        if len(heads) < len(partitions) or not fits(context, heads, running=running > 0):
+            return None
+        states.append(_State(context, heads, [live_records(replica) for replica in partitions]))
+    return states
+
+
+def _check_source(
+    collection: CollectionConfig, states: Sequence[_State], source: TopicState
+) -> None:
+    """Refuse states of a topic that was deleted: there is nothing that could go on from them."""
+    known = {b"", b"" if source.id is None else source.id.bytes}
+    if any(head.source not in known for state in states for head in state.heads):
+        raise Failed(
+            f"nothing was stored: topic {collection.topics.source} is another one than the state "
+            f"was counted from; `ldpstream reset {collection.name}` starts over with it"
+        )
+
+
+def _describe(
+    collection: CollectionConfig,
+    states: Sequence[_State],
+    source: TopicState,
+    ends: Mapping[TopicPartition, int],
+    running: int,
+    last: Sequence[Sequence[int | str] | None],
+) -> Description:
+    by_partition = {partition.partition: end for partition, end in ends.items()}
+    counted = _counted(states, collection.partitions)
+    return Description(
+        collection=collection.name,
+        time=format_time(now_ms()),
+        workers=running,
+        source=collection.topics.source,
+        source_id="" if source.id is None else source.id.hex,
+        states=[state_prefix(one.context).hex() for one in states],
+        next=counted,
+        uncounted=sum(max(0, by_partition[p] - at) for p, at in enumerate(counted)),
+        last=last,
+    )
+
+
+def _counted(states: Sequence[_State], partitions: int) -> list[int]:
+    """Return, by partition, the first offset that a state has not counted."""
+    return [min(one.heads[p].next for one in states) for p in range(partitions)]
+
+
+async def _last(
+    reader: AIOKafkaConsumer, partition: TopicPartition, counted: int
+) -> Sequence[int | str] | None:
+    """Return `[timestamp, SHA-256]` of the message before an offset, None if there is none."""
+    if not counted:
+        return None
+    async for record in messages(reader, partition, counted - 1, counted):
+        return [record.timestamp, digest(record.value)]
+    return None
+
+
+async def messages(
+    reader: AIOKafkaConsumer, partition: TopicPartition, first: int, end: int
+) -> AsyncIterator[ConsumerRecord[bytes, bytes]]:
+    """Yield the messages of a partition in `[first, end)` that are there, in order.
+
+    There has to be something at `end`, or the log ends there.
+    """
+    reader.assign([partition])
+    (begin,) = (await reader.beginning_offsets([partition])).values()
+    reader.seek(partition, max(first, begin))
+    while await reader.position(partition) < end:
+        for record in (await reader.getmany(partition, timeout_ms=_POLL_MS)).get(partition, ()):
+            if record.offset < end:
+                yield record
+
+
+def digest(value: bytes | None) -> str:
+    """Return the SHA-256 of a message, hexadecimal."""
+    return hashlib.sha256(value or b"").hexdigest()
+
+
+def _records(states: Sequence[_State], partitions: int) -> Iterator[Record]:
+    for state in states:
+        for partition, cells in enumerate(state.cells):
+            for key, value in cells:
+                yield Record(partition, key, value)
+    # A head makes cells count, and partition 0's refers to those of all others.
+    for partition in reversed(range(partitions)):
+        for state in states:
+            if (head := state.heads[partition]).seq:
+                yield Record(partition, *head_record(state.context, head))
