@@ -181,8 +181,8 @@ async def _check_group(admin: AIOKafkaAdminClient, config: Config) -> list[str]:
         )
     if 0 < int(limits.get(_MOST_MEMBERS, 0)) <= len(group.members):
         click.echo(
-            f"group {config.group}: note: it has {count(len(group.members), 'member')}, as many as the "
-            f"broker's {_MOST_MEMBERS} allows: another worker gets no partitions"
+            f"group {config.group}: note: it has {count(len(group.members), 'member')}, as many as "
+            f"the broker's {_MOST_MEMBERS} allows: another worker gets no partitions"
         )
     return problems
 
