@@ -84,7 +84,7 @@ class CollectionConfig:
     def privacy(self) -> PrivacyStatement:
         """What the policy means in plain words; cached, because it is slow for a large matrix."""
         said = privacy_statement(self.spec)
-        of_blocks = self.minimum_block if blocks_of_reports(self.spec) is not None else None
+        of_blocks = self.minimum_block if _discloses_blocks(self.spec) else None
         records = bool(self.spec.attributes)
         further: list[str] = []
         if isinstance(self.spec.domain, Words):
@@ -213,11 +213,16 @@ def read_spec(name: str, raw: Mapping[str, object], *, base: Path) -> Collection
     return spec
 
 
+def _discloses_blocks(spec: CollectionSpec) -> bool:
+    """Return whether reports disclose blocks, of records those about some attribute."""
+    return any(blocks_of_reports(one) is not None for one in spec.attributes.values() or (spec,))
+
+
 def _check_minimum_block(path: str, table: CollectionTable, spec: CollectionSpec) -> None:
     asked = table.minimum_block
     if asked <= 1:
         return
-    if blocks_of_reports(spec) is None:
+    if not _discloses_blocks(spec):
         raise ConfigError(
             path,
             f"expected 0, got {asked:,}: it is for reports that disclose their value's block and "

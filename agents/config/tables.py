@@ -229,7 +229,9 @@ class CollectionTable(Table):
         default=100, ge=0, description="No combination of answers is about fewer reports"
     )
     minimum_block: int = Field(
-        default=0, ge=0, description="The same for disclosed blocks; 0: blocks are not merged"
+        default=0,
+        ge=0,
+        description="The same for disclosed blocks; above 1, open windows are never shown",
     )
     format: int = Field(
         default=NEWEST,

@@ -5,8 +5,8 @@ reports give the same numbers, bit for bit.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Final
 
 import numpy as np
@@ -25,6 +25,7 @@ from ldpstream.agents.document.model import (
     EstimateDocument,
     LostMessages,
     MergedBlocks,
+    WaitingReports,
     Window,
 )
 from ldpstream.agents.document.priors import prior_parts
@@ -68,7 +69,53 @@ def build_document(
     with different windows count some of the reports. Pure: the same arguments give the same
     document.
     """
-    # 1. The fields of every document; a withheld one has no others.
+    chosen = collection.options if options is None else options
+    fields = _common_fields(collection, totals, window=window, final=final, partial=partial)
+    devices = _of_devices(collection, totals, published=final and window is not None)
+    # 1. Values: a withheld document has no other fields.
+    if not collection.attributes:
+        if fields["withheld"]:
+            return EstimateDocument.model_construct(**fields)
+        span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
+        held = 1 if hold is None else hold.windows
+        sampling = sampling_between(collection.spread, collection.window, *span, held=held)
+        asked = replace(chosen, sampling=sampling)
+        fields |= _counters(totals, chosen) | _estimates(collection, totals, asked, devices)
+        return EstimateDocument.model_construct(**fields)
+    # 2. Records: one attribute, or a section for each.
+    names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
+    sections = []
+    for name in names:
+        own, asked = of_attribute(collection, name, totals, chosen.about(name))
+        about = _common_fields(collection, own, window=window, final=final, partial=partial)
+        about |= {"attribute": name, "of": own.among}
+        if not about["withheld"]:
+            of_one = collection.attributes[name]
+            about |= _counters(own, chosen) | _estimates(of_one, own, asked, {})
+        sections.append(EstimateDocument.model_construct(**about))
+    if chosen.attribute is not None:
+        return sections[0]
+    if all(one.withheld for one in sections):
+        return EstimateDocument.model_construct(**fields | _first_shown(sections, totals.n))
+    said: dict[str, Any] = {
+        "withheld": False,
+        "confidence": chosen.confidence,
+        "method": chosen.method,
+        "projection": chosen.project,
+    }
+    fields |= _counters(totals, chosen) | said | devices
+    return EstimateDocument.model_construct(**fields, attributes=sections)
+
+
+def _common_fields(
+    collection: CollectionConfig,
+    totals: WindowTotals,
+    *,
+    window: tuple[int, int] | None,
+    final: bool,
+    partial: bool,
+) -> dict[str, Any]:
+    """Return the fields of every document; a withheld one has no others."""
     fields: dict[str, Any] = {
         "collection": collection.name,
         "fingerprint": collection.spec.fingerprint.hex(),
@@ -77,46 +124,27 @@ def build_document(
         "final": final,
         "withheld": totals.withheld or totals.n < collection.minimum,
     }
+    if totals.waiting is not None:
+        fields["waiting"] = WaitingReports(**asdict(totals.waiting))
     if totals.lost.partitions:
         missing = LostMessages(offsets=totals.lost.offsets, partitions=list(totals.lost.partitions))
         fields["lost"] = missing
     if partial:
         fields["partial"] = True
-    if fields["withheld"]:
-        return EstimateDocument.model_construct(**fields)
-    # 2. The options, and the reports they are about.
-    chosen = collection.options if options is None else options
-    common: dict[str, Any] = {
-        "late": totals.late,
-        "rejected": totals.rejected,
-        "estimand": chosen.estimand,
-    }
-    devices = _of_devices(collection, totals, published=final and window is not None)
-    if not collection.attributes:
-        span, hold = (totals.start_ms, totals.end_ms), collection.spec.hold
-        held = 1 if hold is None else hold.windows
-        sampling = sampling_between(collection.spread, collection.window, *span, held=held)
-        asked = replace(chosen, sampling=sampling)
-        found = _estimates(collection, totals, asked, devices)
-        return EstimateDocument.model_construct(**fields, **common, **found)
-    # 3. For records: one attribute, or a section for each.
-    names = list(collection.attributes) if chosen.attribute is None else [chosen.attribute]
-    sections = []
-    for name in names:
-        own, asked = of_attribute(collection, name, totals, chosen.about(name))
-        about = {"n": own.n, "attribute": name, "of": totals.n}
-        found = _estimates(collection.attributes[name], own, asked, {})
-        sections.append(EstimateDocument.model_construct(**(fields | about | common | found)))
-    if chosen.attribute is not None:
-        return sections[0]
-    said: dict[str, Any] = {
-        "confidence": chosen.confidence,
-        "method": chosen.method,
-        "projection": chosen.project,
-    }
-    return EstimateDocument.model_construct(
-        **fields, **common, **said, **devices, attributes=sections
-    )
+    return fields
+
+
+def _counters(totals: WindowTotals, options: EstimateOptions) -> dict[str, Any]:
+    return {"late": totals.late, "rejected": totals.rejected, "estimand": options.estimand}
+
+
+def _first_shown(sections: Sequence[EstimateDocument], n: int) -> dict[str, Any]:
+    """Return the fields of withheld records: what shows the attribute that is shown first."""
+    waiting = [one.waiting for one in sections if one.waiting is not None]
+    if not waiting:
+        return {"withheld": True}
+    first = min(waiting, key=lambda one: one.more or 0)
+    return {"withheld": True, "waiting": first.model_copy(update={"reports": n})}
 
 
 def final_content(collection: CollectionConfig) -> Callable[[WindowTotals], bytes]:
@@ -140,19 +168,23 @@ def of_attribute(
     mechanism = collection.spec.mechanism
     assert isinstance(mechanism, Sampled)
     number = mechanism.names.index(name)
-    statistic = totals.statistic[mechanism.slices[number]]
-    n = mechanism.parts[number].count(statistic)
+    if totals.attributes:
+        own = totals.attributes[number]
+    else:
+        statistic = totals.statistic[mechanism.slices[number]]
+        n = mechanism.parts[number].count(statistic)
+        own = replace(totals, statistic=statistic, n=n, among=totals.n)
     sampling = sampling_between(
         collection.spread,
         collection.window,
-        totals.start_ms,
-        totals.end_ms,
+        own.start_ms,
+        own.end_ms,
         part=mechanism.probabilities[number] / WORD,
     )
     if options.estimand == "respondents":
-        sampling = sampling_among(sampling, n, totals.n)
+        sampling = sampling_among(sampling, own.n, own.among)
         options = replace(options, estimand="active")
-    return replace(totals, statistic=statistic, n=n), replace(options, sampling=sampling)
+    return own, replace(options, sampling=sampling)
 
 
 def sampling_between(

@@ -6,7 +6,7 @@ workers compute. Times are RFC 3339 UTC, values the user's own labels (on an int
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
@@ -24,6 +24,7 @@ from ldpstream.agents.document.entries import (
     ValueEstimate,
 )
 from ldpstream.agents.query.options import Projection
+from ldpstream.agents.state.context import WaitingKey
 from ldpstream.estimators.bounds.options import Estimand, Method
 
 if TYPE_CHECKING:
@@ -70,10 +71,24 @@ class MergedBlocks(Part):
     count: int = Field(description="Exact number of their reports together")
 
 
+class WaitingReports(Part):
+    """Reports that are counted, but not in the estimates yet (docs/minimum.md)."""
+
+    reports: int = Field(description="How many")
+    until: Literal["reports", "closing", "later"] = Field(
+        description="What shows them, or some of them: more reports in the window, or its end; its "
+        "end alone; more reports in later windows, which have to close, too"
+    )
+    more: int | None = Field(
+        default=None, description="How many more reports that takes; null with `closing`"
+    )
+    because: WaitingKey = Field(description="The key that makes them wait")
+
+
 class EstimateDocument(Part):
     """Estimates of one collection over one span of event time.
 
-    A withheld document only has the number of reports, that is the fields down to `withheld`.
+    A withheld document only has the number of reports, that is the fields down to `waiting`.
     """
 
     collection: str
@@ -84,6 +99,9 @@ class EstimateDocument(Part):
     withheld: bool = Field(
         description="Whether estimates are withheld: n is below the configured minimum, or the "
         "window's reports do not yet form parts of that many"
+    )
+    waiting: WaitingReports | None = Field(
+        default=None, description="The window's reports that wait because of `minimum`; if any do"
     )
     span: Window | None = Field(
         default=None,

@@ -246,9 +246,12 @@ class Job:
             self.options,
         )
         digest = hashlib.blake2b(repr(parts).encode(), digest_size=16)
-        if totals.n >= config.minimum:
-            digest.update(totals.statistic.data)
-            digest.update(b"" if totals.merged is None else totals.merged.data)
+        for one in (totals, *totals.attributes):
+            span = one.start_ms, one.end_ms, one.withheld, one.n, one.among, one.late
+            digest.update(repr((span, one.lost, one.waiting)).encode())
+            if one.n >= config.minimum and not one.withheld:
+                digest.update(one.statistic.data)
+                digest.update(b"" if one.merged is None else one.merged.data)
         return digest.hexdigest()
 
     def body(self, config: CollectionConfig) -> bytes:

@@ -44,7 +44,7 @@ from ldpstream.agents.state.view import (
     expired,
     final_totals,
     lost_panes,
-    reports_by_pane,
+    reports_about,
     windows_with,
 )
 from ldpstream.agents.state.windows import NEVER, Firsts, WindowSpec
@@ -285,31 +285,39 @@ def store_parts(
 
     `replicas` are those of all partitions, whose winning heads have closed the panes below `end`.
     """
-    first = max(work.grouped, expired(replicas))
-    if end <= first:
+    oldest = expired(replicas)
+    if end <= max(oldest, cells.examined):
         return work
-    grouped = work.grouped
-    for part in make_parts(context.minimum, sorted(reports_by_pane(replicas, first, end).items())):
-        cells.add_part(part)
-        grouped = part.end
+    # Panes that are closed everywhere never change, so they need not be examined again.
+    cells.examined, grouped = end, work.grouped
+    firsts = [max(parts.last_end(end), oldest) for parts in cells.parts]
+    about = sorted(reports_about(context, replicas, min(firsts), end).items())
+    for attribute, first in enumerate(firsts):
+        reports = [(pane, n[attribute], sum(n)) for pane, n in about if pane >= first]
+        for part in make_parts(context.minimum, reports):
+            cells.add_part(part, attribute)
+            grouped = max(grouped, part.end)
     if grouped == work.grouped:
         return work
     cells.drop(Firsts(releases=grouped))
     return replace(work, grouped=grouped)
 
 
-def make_parts(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
-    """Yield the parts of the closed panes with reports: `(pane, number of reports)` in order."""
-    first, n = None, 0
-    for pane, more in reports:
-        first, n = pane if first is None else first, n + more
+def make_parts(minimum: int, reports: Iterable[tuple[int, int, int]]) -> Iterator[Part]:
+    """Yield the parts of an attribute, given the closed panes with reports in order.
+
+    Each of these is `(pane, reports about the attribute, reports about all)`.
+    """
+    first, n, all_n = None, 0, 0
+    for pane, more, all_more in reports:
+        first, n, all_n = pane if first is None else first, n + more, all_n + all_more
         if n >= minimum:
-            yield Part(first, pane + 1, n)
-            first, n = None, 0
+            yield Part(first, pane + 1, all_n)
+            first, n, all_n = None, 0, 0
 
 
 def _decide(
-    context: Context, replicas: Sequence[Replica], final: int, end: int, parts: Parts
+    context: Context, replicas: Sequence[Replica], final: int, end: int, parts: Sequence[Parts]
 ) -> tuple[int, list[tuple[int, bytes]]]:
     """Decide windows in `[final, end)`, at most `context.finals_a_step` of them with reports.
 

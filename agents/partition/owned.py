@@ -5,7 +5,8 @@
   partition 0 only the number of late reports.
 - Tokens of open panes are in `ldpstream.agents.state.tokens`; the head that closes a pane drops its
   tokens.
-- Parts are held, and the releases of panes that are in no part, without their statistics.
+- Parts are held, and of panes that are in no part the releases, without their statistics, and the
+  reserves.
 - For all other live cells only the epoch is held, for the lineage.
 """
 
@@ -32,6 +33,7 @@ from ldpstream.agents.state.encoding import (
 from ldpstream.agents.state.parts import Part, Parts, Release, decode_release, encode_release
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.reserves import Reserves
 from ldpstream.agents.state.tokens import Numbers, Tokens
 from ldpstream.agents.state.windows import NEVER, Firsts, Kind, Name, PaneIndex
 from ldpstream.mechanisms.interface.mechanism import Reports
@@ -42,8 +44,8 @@ CELLS_LIMIT: Final = 20_000
 class OwnedCells:
     """The cells of a partition in its owner's memory, loaded from its replica and a head.
 
-    In partition 0, `parts` are all unexpired parts, and `released` has the releases of panes in no
-    part. Elsewhere, the counts of panes below `handed_over` are partition 0's.
+    In partition 0, `parts` are all unexpired parts by attribute, and `released` has the releases of
+    panes in no part. Elsewhere, the counts of panes below `handed_over` are partition 0's.
     """
 
     def __init__(
@@ -61,37 +63,51 @@ class OwnedCells:
         self._origin: dict[Name, int] = {}
         self._epochs: Counter[int] = Counter()
         self._index = PaneIndex(context.window)
-        self.parts = Parts()
+        self.parts = [Parts() for _ in self._mechanism.slices]
         self.released: dict[int, Release] = {}
+        # Panes below it, all closed, are in parts or have too few reports for one.
+        self.examined = NEVER
         # Chunks of releases and of gathered panes that the next flush writes.
         self._encoded: dict[Name, bytes] = {}
         self._handed_over = handed_over
         self._late: dict[int, int] = {}
-        stored: dict[int, dict[int, bytes]] = {}
+        self._reserves: Reserves | None = None
+        if context.keeps_reserves:
+            self._reserves = Reserves(self._mechanism, context.minimum)
         self._totals: dict[int, Totals] = {}
         self._counts = Counts(self._mechanism.statistic_size, context.chunk)
         self._finals: dict[int, bytes] = {}
         self._dirty: set[Name] = set()
         self._scratch = self._mechanism.empty()
-        value = replica.value
+        # The chunks of tokens and reserves by pane.
+        chunks: dict[Kind, dict[int, dict[int, bytes]]] = {"token": {}, "reserve": {}}
         for name, cell in replica.cells.items():
             self._adopt(name, cell.epoch)
             self._index.add(name)
-            if name.kind == "n":
-                self._totals[name.number] = decode_totals(value(name))
-            elif name.kind == "late":
-                self._late[name.number] = decode_late(value(name))
-            elif name.kind == "token":
-                stored.setdefault(name.number, {})[name.chunk] = value(name)
-            elif name.kind == "count" and name.number >= head.closed:
-                self._counts.load(name.number, name.chunk, value(name))
-            elif name.kind == "final" and name.number >= head.published:
-                self._finals[name.number] = decode_final(value(name))
-            elif name.kind == "part":
-                self.parts.load(name.number, value(name))
-            elif name.kind == "release":
-                self.released[name.number] = decode_release(value(name))
-        self.tokens = Tokens(stored, context.token_chunk)
+            if name.kind in chunks:
+                chunks[name.kind].setdefault(name.number, {})[name.chunk] = replica.value(name)
+            else:
+                self._load(name, head, replica)
+        self.tokens = Tokens(chunks["token"], context.token_chunk)
+        if self._reserves is not None:
+            for pane, stored in chunks["reserve"].items():
+                self._reserves.load(pane, stored)
+
+    def _load(self, name: Name, head: Head, replica: Replica) -> None:
+        """Load what is held of a cell that is not one of several chunks of reports."""
+        value = replica.value
+        if name.kind == "n":
+            self._totals[name.number] = decode_totals(value(name))
+        elif name.kind == "late":
+            self._late[name.number] = decode_late(value(name))
+        elif name.kind == "count" and name.number >= head.closed:
+            self._counts.load(name.number, name.chunk, value(name))
+        elif name.kind == "final" and name.number >= head.published:
+            self._finals[name.number] = decode_final(value(name))
+        elif name.kind == "part":
+            self.parts[name.chunk].load(name.number, value(name))
+        elif name.kind == "release":
+            self.released[name.number] = decode_release(value(name))
 
     @property
     def full(self) -> bool:
@@ -123,8 +139,8 @@ class OwnedCells:
             self._epochs[epoch] -= 1
         self._dirty.discard(name)
 
-    def count(self, pane: int, reports: Reports) -> None:
-        """Add the reports counted in an open pane."""
+    def count(self, pane: int, reports: Reports, *, reserve: bool = True) -> None:
+        """Add the reports counted in an open pane, also to its `reserve` if it takes any."""
         few = self._mechanism.sparse_counts(reports)
         if few is not None:
             added = sum(count for _, count in few)
@@ -140,6 +156,9 @@ class OwnedCells:
         total = self._totals.get(pane, Totals())
         self._totals[pane] = Totals(total.n + len(reports), total.late, total.sum + added)
         self._touch(Name("n", pane))
+        if reserve and self._reserves is not None:
+            for chunk in self._reserves.add(pane, reports):
+                self._touch(Name("reserve", pane, chunk))
 
     def count_tokens(self, pane: int, tokens: Numbers) -> None:
         """Add the tokens of the reports counted in an open pane."""
@@ -174,10 +193,10 @@ class OwnedCells:
         """Drop the contents of the windows below `published`; their cells stay."""
         self._finals = {w: content for w, content in self._finals.items() if w >= published}
 
-    def add_part(self, part: Part) -> None:
+    def add_part(self, part: Part, attribute: int = 0) -> None:
         """Add a part, which is written with the next flush."""
-        self.parts.add(part)
-        self._touch(Name("part", part.end - 1))
+        self.parts[attribute].add(part)
+        self._touch(Name("part", part.end - 1, attribute))
 
     def release(self, pane: int, release: Release, chunks: Mapping[int, bytes]) -> None:
         """Replace a pane's release, given its changed chunks."""
@@ -206,7 +225,7 @@ class OwnedCells:
     def hand_over(self, pane: int) -> int:
         """Drop the counts of panes below this one, except late ones; return how many they had."""
         self._handed_over = pane
-        return self.drop(Firsts(kept=pane), keep_late=True)
+        return self.drop(Firsts(kept=pane, releases=pane), keep_late=True)
 
     def drop(self, firsts: Firsts, *, keep_late: bool = False) -> int:
         """Drop what is no longer part of the state; return how many counted reports that had.
@@ -225,12 +244,15 @@ class OwnedCells:
                     self._touch(Name("late", name.number))
             elif name.kind in ("release", "open"):
                 self.released.pop(name.number, None)
+            elif name.kind == "reserve":
+                if self._reserves is not None:
+                    self._reserves.drop(name.number)
             elif name.kind == "count":
                 self._counts.drop(name.number)
             elif name.kind == "late":
                 self._late.pop(name.number)
             elif name.kind == "part":
-                self.parts.discard(name.number + 1)
+                self.parts[name.chunk].discard(name.number + 1)
             else:
                 self._finals.pop(name.number, None)
         return gone
@@ -272,11 +294,14 @@ class OwnedCells:
         if name.kind == "token":
             return self.tokens.value(name.number, name.chunk)
         if name.kind == "part":
-            return self.parts.value(name.number)
+            return self.parts[name.chunk].value(name.number)
         if name.kind == "release":
             return encode_release(self.released[name.number])
         if name.kind == "late":
             return encode_late(self._late[name.number])
+        if name.kind == "reserve":
+            assert self._reserves is not None, "only these are touched"
+            return self._reserves.value(name.number, name.chunk)
         return encode_final(self._finals[name.number])
 
 

@@ -1,96 +1,211 @@
 """Release counts of open panes in steps of at least `minimum` reports.
 
-The owner of partition 0 takes what the winning heads show of a pane as a *candidate* once it has
-`minimum` reports more than the pane's last release. It *releases* the candidate once another
-`minimum` reports have been counted after it. So each release adds at least `minimum` reports, and
-at least as many remain when the pane closes: with the panes pending before it, that remainder
-completes a part. A release is a cell of partition 0, so all workers give the same answer. If the
-owner is lost, only its candidates are.
+What answers hold of a pane while it is open is a *release*, a cell of partition 0. It has all
+reports that were counted at some moment except `minimum` that are left out (rule 12):
+
+1. Once a pane has `2 * minimum` reports, the owner of partition 0 chooses the first `minimum` that
+   the partitions' reserves hold (`ldpstream.agents.state.reserves`), and releases all others.
+2. It releases all but the same reports again once `minimum` more have been counted.
+3. Once the pane is closed in every partition, it is in a part with all of its reports.
+
+So the releases of a pane and its reports as a whole contain each other, and two of them differ by
+at least `minimum` reports: by those counted in between, or those left out. No release is empty, and
+a pane with a release has enough reports to complete a part. Of n reports answers lack fewer than
+`2 * minimum`, whatever the sizes of frames and flushes are, because a reserve is cut at a report.
+
+Everything is computed from winning heads and cells, so a new owner continues without a gap.
+
+Of records this holds for the reports about each attribute: a release has a slice of the statistic
+for each, which advances by itself.
 
 A partition's count of a pane only grows, by whole flushes, so the number of reports per partition
 identifies a set of reports: one set contains another if it has at least as many from each
 partition.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Self
+
+import numpy as np
 
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.encoding import sum_chunks
+from ldpstream.agents.state.encoding import add_chunks, encode_chunk
 from ldpstream.agents.state.parts import Release
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import expired
+from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports, Statistic
 
 _END: Final = 1 << 62
-_NOTHING: Final = Release(0, 0, {})
-
-
-class Candidate(NamedTuple):
-    """A pane at one moment; `chunks` are, by number, the `(key, value)` of each partition."""
-
-    release: Release
-    chunks: Mapping[int, Sequence[tuple[bytes, bytes]]]
+_LOOK_MS: Final = 200
+"""How often to look for what can be released, at most."""
+_QUIET_MS: Final = 500
+"""For how long a pane must have had no more reports to be released before its time."""
+_NOTHING: Final = Release(0, 0, {}, {})
 
 
 class Releases:
-    """The candidates of partition 0's owner."""
+    """What the owner of partition 0 has released, and when."""
 
     def __init__(self, context: Context, cells: OwnedCells) -> None:
         self._context = context
         self._cells = cells
-        self._candidates: dict[int, Candidate] = {}
-        # For each released chunk, a hash of the (unique) keys of the cells it was made from.
-        self._made: dict[tuple[int, int], int] = {}
+        # The released chunks of each pane, by number.
+        self._chunks: dict[int, dict[int, bytes]] = {}
+        # How many reports each pane had when it was last examined.
+        self._examined: dict[int, int] = {}
         self._looked_ms: int | None = None
+        self._released_ms: int | None = None
+        # Since when each pane has had its number of reports.
+        self._quiet: dict[int, tuple[int, int]] = {}
 
     def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
         """Release what is ready in panes that are in no part; return whether anything was.
 
-        `replicas` are those of all partitions, `work` the head in memory of partition 0. Does
-        nothing if the last call was less than `release_ms` ago.
+        `replicas` are those of all partitions, `work` the head in memory of partition 0. Within
+        `release_ms` of the last release it releases only of panes that get no more reports, so that
+        what was sent at once is soon shown.
         """
-        context, minimum = self._context, self._context.minimum
-        if minimum <= 1 or not context.tells_of_open or context.release_ms is None:
+        context, release_ms = self._context, self._context.release_ms
+        if not context.keeps_reserves or release_ms is None:
             return False
-        # Releases must not stop if the clock is set back.
-        if self._looked_ms is not None and 0 <= now_ms - self._looked_ms < context.release_ms:
+        if _within(self._looked_ms, min(release_ms, _LOOK_MS), now_ms=now_ms):
             return False
         self._looked_ms = now_ms
         # Gathered panes that are in no part have too few reports, even together.
         first = max(work.grouped, work.gathered, expired(replicas))
         self._forget(first)
+        early = _within(self._released_ms, release_ms, now_ms=now_ms)
         released = False
         for pane, counted in _counted(replicas, first).items():
-            n = sum(counted.values())
-            candidate = self._candidates.get(pane)
-            if candidate is not None:
-                if n < candidate.release.n + minimum or not _holds(counted, candidate.release):
-                    continue
-                self._release(pane, self._candidates.pop(pane))
-                released = True
-            last = self._cells.released.get(pane, _NOTHING)
-            if n >= last.n + minimum and _holds(counted, last):
-                self._candidates[pane] = _take(replicas, pane, counted)
+            if self._is_quiet(pane, sum(counted.values()), now_ms) or not early:
+                released |= self._advance(replicas, pane, counted)
+        if released:
+            self._released_ms = now_ms
         return released
 
-    def _forget(self, first: int) -> None:
-        for pane in [pane for pane in self._candidates if pane < first]:
-            del self._candidates[pane]
-        for key in [key for key in self._made if key[0] < first]:
-            del self._made[key]
+    def _is_quiet(self, pane: int, n: int, now_ms: int) -> bool:
+        known, since_ms = self._quiet.get(pane, (0, now_ms))
+        if known != n:
+            since_ms = now_ms
+        self._quiet[pane] = n, since_ms
+        return now_ms - since_ms >= _QUIET_MS
 
-    def _release(self, pane: int, candidate: Candidate) -> None:
+    def _forget(self, first: int) -> None:
+        for pane in [pane for pane in self._quiet if pane < first]:
+            del self._quiet[pane]
+            self._examined.pop(pane, None)
+            self._chunks.pop(pane, None)
+
+    def _advance(self, replicas: Sequence[Replica], pane: int, counted: Mapping[int, int]) -> bool:
+        """Release of a pane what can be; return whether that is anything."""
+        minimum, mechanism = self._context.minimum, self._context.spec.mechanism
+        last, n = self._cells.released.get(pane, _NOTHING), sum(counted.values())
+        # 1. Is there enough? With several attributes, any report may be the one that is missing.
+        several = len(mechanism.slices) > 1
+        enough = sum(last.counted.values()) + (1 if several else minimum)
+        if n < max(enough, 2 * minimum) or n == self._examined.get(pane):
+            return False
+        if any(counted.get(partition, 0) < few for partition, few in last.counted.items()):
+            return False
+        self._examined[pane] = n
+        # 2. Of which attributes?
+        before, total = self._before(replicas[0], pane), self._sum(replicas, pane)
+        had, counts = [last.n], [n]
+        if several:
+            had, counts = mechanism.counts(before), mechanism.counts(total)
+        reserves = Reserved.of(mechanism, replicas, pane)
+        left_out, ready = dict(last.left_out), []
+        for attribute in range(len(mechanism.slices)):
+            chosen = _of_attribute(left_out, attribute) or reserves.choose(attribute, minimum)
+            few = sum(chosen.values())
+            # With fewer, a smaller minimum was configured before.
+            if few >= minimum and counts[attribute] - few >= had[attribute] + minimum:
+                ready.append(attribute)
+                had[attribute] = counts[attribute] - few
+                left_out |= {(attribute, p): some for p, some in chosen.items()}
+        if not ready:
+            return False
+        # 3. All but what is left out.
+        total -= reserves.statistic({of: few for of, few in left_out.items() if of[0] in ready})
+        for attribute, own in enumerate(mechanism.slices):
+            if attribute not in ready:
+                total[own] = before[own]
+        self._release(pane, total, Release(sum(had), int(total.sum()), dict(counted), left_out))
+        return True
+
+    def _before(self, replica: Replica, pane: int) -> Statistic:
+        """Return the statistic of a pane's last release; zeros without one."""
+        if pane not in self._chunks:
+            # Loaded, and unchanged since: what this owner releases is kept from then on.
+            self._chunks[pane] = dict(replica.released_chunks(pane))
+        return self._add_up(self._chunks[pane].items())
+
+    def _sum(self, replicas: Sequence[Replica], pane: int) -> Statistic:
+        return self._add_up(chunk for replica in replicas for chunk in replica.chunks(pane))
+
+    def _add_up(self, chunks: Iterable[tuple[int, bytes]]) -> Statistic:
+        statistic = self._context.spec.mechanism.empty()
+        add_chunks(statistic, chunks, self._context.chunk)
+        return statistic
+
+    def _release(self, pane: int, statistic: Statistic, release: Release) -> None:
         """Add a release to the cells, with its changed chunks."""
-        changed = {}
-        for number, found in candidate.chunks.items():
-            made_of = hash(tuple(key for key, _ in found))
-            if self._made.get((pane, number)) != made_of:
-                self._made[pane, number] = made_of
-                length = self._context.chunk_length(number)
-                changed[number] = sum_chunks([value for _, value in found], length)
-        self._cells.release(pane, candidate.release, changed)
+        known, length, changed = self._chunks[pane], self._context.chunk, {}
+        for number, start in enumerate(range(0, len(statistic), length)):
+            part = statistic[start : start + length]
+            if number in known or part.any():
+                value = encode_chunk(part)
+                if known.get(number) != value:
+                    known[number] = changed[number] = value
+        self._cells.release(pane, release, changed)
+
+
+@dataclass(frozen=True, eq=False)
+class Reserved:
+    """The reports in all partitions' reserves of a pane, and the attribute of each."""
+
+    mechanism: Mechanism
+    reports: Sequence[Reports]
+    attributes: Sequence[Integers]
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, replicas: Sequence[Replica], pane: int) -> Self:
+        """Return what the replicas show."""
+        reports = [mechanism.decode(replica.reserve(pane))[0] for replica in replicas]
+        return cls(mechanism, reports, [mechanism.attributes_of(some) for some in reports])
+
+    def choose(self, attribute: int, minimum: int) -> dict[int, int]:
+        """Return, by partition, how many reports about an attribute to leave out.
+
+        These are `minimum` together, or fewer if there are no more.
+        """
+        chosen: dict[int, int] = {}
+        for partition, attributes in enumerate(self.attributes):
+            found = int(np.count_nonzero(attributes == attribute))
+            if few := min(found, minimum - sum(chosen.values())):
+                chosen[partition] = few
+        return chosen
+
+    def statistic(self, left_out: Mapping[tuple[int, int], int]) -> Statistic:
+        """Return the statistic of the reports that are left out."""
+        statistic = self.mechanism.empty()
+        for (attribute, partition), few in left_out.items():
+            places = np.flatnonzero(self.attributes[partition] == attribute)[:few]
+            self.mechanism.accumulate(statistic, self.reports[partition][places])
+        return statistic
+
+
+def _within(since_ms: int | None, interval_ms: int, *, now_ms: int) -> bool:
+    """Return whether less than an interval has passed; not if the clock has been set back."""
+    return since_ms is not None and 0 <= now_ms - since_ms < interval_ms
+
+
+def _of_attribute(left_out: Mapping[tuple[int, int], int], attribute: int) -> dict[int, int]:
+    return {partition: few for (of, partition), few in left_out.items() if of == attribute}
 
 
 def _counted(replicas: Sequence[Replica], first: int) -> dict[int, dict[int, int]]:
@@ -102,18 +217,3 @@ def _counted(replicas: Sequence[Replica], first: int) -> dict[int, dict[int, int
             if n:
                 found.setdefault(pane, {})[partition] = n
     return found
-
-
-def _holds(counted: Mapping[int, int], release: Release) -> bool:
-    return all(counted.get(partition, 0) >= n for partition, n in release.counted.items())
-
-
-def _take(replicas: Sequence[Replica], pane: int, counted: Mapping[int, int]) -> Candidate:
-    chunks: dict[int, list[tuple[bytes, bytes]]] = {}
-    for replica in replicas:
-        for name in replica.names(pane):
-            if name.kind == "count":
-                found = replica.cells[name].key, replica.value(name)
-                chunks.setdefault(name.chunk, []).append(found)
-    total = sum(replica.totals(pane).sum for replica in replicas)
-    return Candidate(Release(sum(counted.values()), total, dict(counted)), chunks)

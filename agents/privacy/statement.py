@@ -131,13 +131,12 @@ def minimum_sentence(minimum: int, minimum_block: int | None, *, attributes: boo
 
     `minimum_block` is None where it does not apply.
     """
-    promise = f"No combination of answers is about fewer than {minimum:,} reports."
-    if attributes:
-        return f"{promise} Those are about all attributes together: about one there are fewer."
+    of_each = " about an attribute" if attributes else ""
+    promise = f"No combination of answers is about fewer than {minimum:,} reports{of_each}."
     if minimum_block is not None and minimum_block > 1:
         return (
             f"{promise} Nor is any about fewer than {minimum_block:,} reports in a disclosed "
-            "block: smaller blocks are merged. Documents say which."
+            "block: smaller blocks are merged. Documents say which. Open windows are never shown."
         )
     off = "" if minimum_block is None else " minimum_block, which would merge small blocks, is off."
     return (

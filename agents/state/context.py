@@ -19,7 +19,7 @@ the switch back.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from ldpstream.agents.state.blocks import Merged
 from ldpstream.agents.state.windows import NOTHING_LOST, Lost, WindowSpec
@@ -30,9 +30,29 @@ NEWEST: Final = 2
 """The newest format that this release reads and writes; it reads and writes all from 1 on."""
 GATHERS: Final = 2
 """The first format in which partition 0 stores closed panes for all partitions (rule 13)."""
+RESERVE_BYTES: Final = 16 << 20
+"""The largest reserve of a pane: where it would need more, nothing is released of open panes."""
 SWITCH_MS: Final = 30_000
 """The longest default session of a worker, after which a partition's owner is known; for a longer
 session the wait is longer."""
+
+
+WaitingKey = Literal["minimum", "minimum_block", "publish.every"]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The `reports` of a span that an answer does not hold yet, and what they wait for.
+
+    `until` is "reports": `more` of them in the span, or that it closes; "closing": that it closes,
+    whatever is reported; "later": `more` reports after the span, in panes that have to close.
+    `because` is the key that makes them wait.
+    """
+
+    reports: int
+    until: Literal["reports", "closing", "later"]
+    more: int | None = None
+    because: WaitingKey = "minimum"
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +70,10 @@ class WindowTotals:
     - `lost` bounds the messages that retention deleted unread and that may belong to the span.
     - `merged`, bool `(blocks,)` or None: of these blocks the statistic has only the total number of
       reports (`ldpstream.agents.state.blocks`).
+    - `waiting`: what the totals lack because of `minimum`, None for nothing.
+    - `attributes`: of records with `minimum`, the totals of the reports about each attribute, in
+      order; then there is no `statistic` of all. In each of them, `among` is the number of reports
+      about all attributes in its span.
     """
 
     start_ms: int
@@ -62,6 +86,9 @@ class WindowTotals:
     window: tuple[int, int] | None = None
     lost: Lost = NOTHING_LOST
     merged: Merged | None = None
+    waiting: Waiting | None = None
+    attributes: "tuple[WindowTotals, ...]" = ()
+    among: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,8 +109,8 @@ class Context:
       among them.
     - `gap_ms` is the longest time between two end-of-log probes, and the greatest age of the last,
       for a partition to be idle.
-    - `minimum` above 1: answers are sums of parts with at least this many reports
-      (`ldpstream.agents.state.view`), and those of open panes advance at most every
+    - `minimum` above 1: answers are sums of parts with at least this many reports, for records of
+      each attribute (`ldpstream.agents.state.view`), and those of open panes advance at most every
       `release_ms`; None: they hold nothing of open panes.
     - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
       merged (`ldpstream.agents.state.blocks`).
@@ -120,9 +147,25 @@ class Context:
         return min(self.chunk, self.spec.mechanism.statistic_size - number * self.chunk)
 
     @property
-    def tells_of_open(self) -> bool:
-        """Whether answers contain anything of open panes."""
-        return self.minimum_block <= 1 and self.release_ms is not None
+    def hides_open(self) -> WaitingKey | None:
+        """The key because of which answers contain nothing of open panes; None: they do."""
+        if self.release_ms is None:
+            return "publish.every"
+        if self.minimum_block > 1:
+            return "minimum_block"
+        mechanism = self.spec.mechanism
+        reserve_bytes = self.minimum * len(mechanism.slices) * mechanism.report_bytes
+        return "minimum" if reserve_bytes > RESERVE_BYTES else None
+
+    @property
+    def attributes(self) -> int:
+        """The number of attributes of records; other values count as one."""
+        return len(self.spec.mechanism.slices)
+
+    @property
+    def keeps_reserves(self) -> bool:
+        """Whether partitions keep the reports that answers about open panes may leave out."""
+        return self.minimum > 1 and self.hides_open is None
 
     @property
     def tokens_a_pane(self) -> int:

@@ -28,7 +28,7 @@ VERSION: Final = 1
 VERSION_BYTE: Final = bytes((VERSION,))
 _KINDS: Final[tuple[Kind, ...]] = (
     *("head", "count", "n", "final", "token"),
-    *("part", "release", "open", "late"),
+    *("part", "release", "open", "late", "reserve"),
 )
 _HEAD_KIND: Final = bytes((_KINDS.index("head"),))
 _STATE: Final = struct.Struct("<B8sqqI")

@@ -20,7 +20,7 @@ every open pane with its number of reports. Anything that does not add up is tor
 fails instead of guessing (`LiveCells.check`).
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
@@ -261,7 +261,8 @@ class LiveCells:
         self._partition = partition
         self.by_name: dict[Name, CellRecord] = {}
         self.index = PaneIndex(window)
-        self.parts = Parts()
+        # By attribute of records; other values have one.
+        self.parts: defaultdict[int, Parts] = defaultdict(Parts)
         self.totals: dict[Name, Totals] = {}
         # Panes whose cells have changed since they were last checked.
         self._touched: set[int] = set()
@@ -275,14 +276,14 @@ class LiveCells:
     def firsts(self, head: Head) -> Firsts:
         """Return which cells are part of the state with this head.
 
-        Tokens are while their pane is open, releases while it is in no part, and counts while
-        partition 0 does not store them.
+        Tokens are while their pane is open, releases and reserves while it is in no part, and
+        counts while partition 0 does not store them.
         """
         handed_over = NEVER if self._partition == 0 else head.gathered
         return Firsts(
             kept=max(head.expired, handed_over),
             tokens=head.closed,
-            releases=max(head.expired, head.grouped),
+            releases=max(head.expired, head.grouped, handed_over),
             late=head.expired,
         )
 
@@ -330,9 +331,9 @@ class LiveCells:
             self._open_sums[pane] += sign * found
             self._released.add(pane)
         elif cell.name.kind == "part" and sign > 0:
-            self.parts.load(pane, cell.start)
+            self.parts[cell.name.chunk].load(pane, cell.start)
         elif cell.name.kind == "part":
-            self.parts.discard(pane + 1)
+            self.parts[cell.name.chunk].discard(pane + 1)
 
     def check(self, head: Head, *, one_report: bool) -> None:
         """Compare every changed pane's chunks with its total, and all panes with the head.

@@ -101,7 +101,9 @@ def told_of(context: Context, replicas: Sequence[Replica], window: WindowInfo) -
     if context.minimum <= 1:
         return seen
     panes = panes_between(context, window.start_ms, window.end_ms)
-    parts = tuple(replicas[0].parts.touching(panes.start, panes.stop))
+    attributes = range(context.attributes)
+    of_each = (replicas[0].parts(one).touching(panes.start, panes.stop) for one in attributes)
+    parts = tuple(part for parts in of_each for part in parts)
     released = tuple((p, one.n) for p, one in replicas[0].released(panes.start, panes.stop))
     # The number of all reports is disclosed only if there is nothing else to disclose.
     return (parts, released, window.late) if parts or released else seen

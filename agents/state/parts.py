@@ -11,14 +11,19 @@ from typing import Final, NamedTuple
 
 from ldpstream.agents.state.encoding import VERSION, unpack
 from ldpstream.agents.state.records import RecordError
+from ldpstream.agents.state.windows import NEVER
 
 _PART: Final = struct.Struct("<Bqq")
 _RELEASE: Final = struct.Struct("<BqqI")
 _OF_PARTITION: Final = struct.Struct("<Iq")
+_LEFT_OUT: Final = struct.Struct("<IIq")
 
 
 class Part(NamedTuple):
-    """The panes `[first, end)` and their number of reports over all partitions."""
+    """The panes `[first, end)` and their number of reports over all partitions.
+
+    That of an attribute counts the reports about the others, too.
+    """
 
     first: int
     end: int
@@ -53,6 +58,11 @@ class Parts:
         if self._parts.pop(end, None) is not None:
             del self._ends[bisect_left(self._ends, end)]
 
+    def last_end(self, most: int) -> int:
+        """Return where the last part ends that ends no later than `most`; NEVER without one."""
+        at = bisect_right(self._ends, most)
+        return self._ends[at - 1] if at else NEVER
+
     def touching(self, first: int, end: int) -> list[Part]:
         """Return the parts that share panes with `[first, end)`, in order."""
         found = []
@@ -67,12 +77,20 @@ class Parts:
 class Release(NamedTuple):
     """What answers hold of a pane in no part yet: `n` reports, and the `sum` of their statistic.
 
-    `counted` says how many of them each partition counted: its first ones in the pane.
+    `counted` says how many reports each partition had counted in the pane at that moment, and
+    `left_out`, by attribute and partition, how many of the reports in its reserve, from the first
+    on, answers leave out. Attributes that nothing has been released of are not in it.
     """
 
     n: int
     sum: int
     counted: Mapping[int, int]
+    left_out: Mapping[tuple[int, int], int]
+
+    @property
+    def attributes(self) -> set[int]:
+        """The attributes of which answers hold something."""
+        return {attribute for attribute, _ in self.left_out}
 
 
 def encode_part(first: int, n: int) -> bytes:
@@ -94,7 +112,8 @@ def encode_release(release: Release) -> bytes:
     """Return the value of a release."""
     counted = [_OF_PARTITION.pack(p, n) for p, n in sorted(release.counted.items()) if n]
     head = _RELEASE.pack(VERSION, release.n, release.sum, len(counted))
-    return b"".join((head, *counted))
+    left_out = [_LEFT_OUT.pack(*of, n) for of, n in sorted(release.left_out.items())]
+    return b"".join((head, *counted, *left_out))
 
 
 def released_sum(data: bytes) -> int:
@@ -113,10 +132,13 @@ def decode_release(data: bytes) -> Release:
         RecordError: if the value is of another version or malformed.
     """
     n, total, entries = unpack(_RELEASE, data, "release", whole=False)
+    end = _RELEASE.size + entries * _OF_PARTITION.size
     try:
-        counted = dict(_OF_PARTITION.iter_unpack(data[_RELEASE.size :]))
+        counted = dict(_OF_PARTITION.iter_unpack(data[_RELEASE.size : end]))
+        more = _LEFT_OUT.iter_unpack(data[end:])
+        left_out = {(attribute, partition): few for attribute, partition, few in more}
     except struct.error as error:
         raise RecordError("changelog release has the wrong length") from error
-    if len(counted) != entries or sum(counted.values()) != n:
+    if len(counted) != entries or sum(counted.values()) < n:
         raise RecordError("changelog release does not add up to its own sum")
-    return Release(n, total, counted)
+    return Release(n, total, counted, left_out)

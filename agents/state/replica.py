@@ -14,6 +14,7 @@ from ldpstream.agents.state.encoding import decode_head, decode_key
 from ldpstream.agents.state.evaluation import Evaluation
 from ldpstream.agents.state.parts import Parts, Release, decode_release
 from ldpstream.agents.state.records import HEAD, Head, Key
+from ldpstream.agents.state.reserves import Rows, decode_reserve
 from ldpstream.agents.state.windows import NEVER, Name
 
 DEAD_LIMIT: Final = 40_000
@@ -83,10 +84,12 @@ class Replica(Evaluation):
         """Return all panes that may have totals, in order."""
         return self.panes(NEVER, -NEVER)
 
-    @property
-    def parts(self) -> Parts:
-        """Partition 0's unexpired parts; empty until the end of the log has been reached."""
-        return Parts() if self.head is None else self._live.parts
+    def parts(self, attribute: int = 0) -> Parts:
+        """Return partition 0's unexpired parts, for records those of an attribute.
+
+        Empty until the end of the log has been reached.
+        """
+        return Parts() if self.head is None else self._live.parts[attribute]
 
     def released(self, first: int, end: int) -> list[tuple[int, Release]]:
         """Return the releases of panes in `[first, end)`, as `(pane, release)` in order."""
@@ -101,6 +104,12 @@ class Replica(Evaluation):
         """Return the chunks of a release's statistic, as `(number, value)`."""
         names = (name for name in self._live.index.names(pane, "open") if name.kind == "open")
         return [(name.chunk, self.value(name)) for name in names]
+
+    def reserve(self, pane: int) -> Rows:
+        """Return the reports in this partition's reserve of a pane, in the order of counting."""
+        names = (n for n in self._live.index.names(pane, "reserve") if n.kind == "reserve")
+        stored = {name.chunk: self.value(name) for name in names}
+        return decode_reserve(self._context.spec.mechanism, stored)
 
     @property
     def dead_records(self) -> int:

@@ -31,25 +31,28 @@ no combination of answers isolates fewer reports.
    than the one requested. Panes in no part yet contribute what has been released of them
    (`ldpstream.agents.partition.releases`), unless the answer is final: a final answer is withheld
    if the span has pending panes.
-3. Each partition drops expired panes by its own clock. A part is dropped as a whole, with the first
+3. Of records, each attribute has parts and releases of its own, and an answer about it is made of
+   these. A pane belongs to a part of each attribute once it has reports about any.
+4. Each partition drops expired panes by its own clock. A part is dropped as a whole, with the first
    of its panes that any partition has dropped; panes still pending then never appear in an answer.
 """
 
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
-from ldpstream.agents.state.blocks import add_parts
-from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.blocks import add_parts, blocks_of_reports
+from ldpstream.agents.state.context import Context, Waiting, WindowTotals
 from ldpstream.agents.state.encoding import add_chunks
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, Lost, WindowSpec, lost
 from ldpstream.mechanisms.interface.mechanism import Statistic
+from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 
 class BehindError(RuntimeError):
@@ -61,7 +64,9 @@ class Snapshot:
     """What a span held at one moment, not yet added up: cheap to take, and immutable.
 
     `chunks` are `(number, value)` of the chunks of all panes and partitions. The chunks of the i-th
-    part end at `part_ends[i]`. The other fields are as in `WindowTotals`.
+    part end at `part_ends[i]`. Of records with `minimum`, `attributes` has a snapshot for each,
+    whose `n` counts the reports about all of them in its span. The other fields are as in
+    `WindowTotals`.
     """
 
     start_ms: int
@@ -74,6 +79,8 @@ class Snapshot:
     window: tuple[int, int] | None = None
     lost: Lost = NOTHING_LOST
     part_ends: tuple[int, ...] = ()
+    waiting: Waiting | None = None
+    attributes: "tuple[Snapshot, ...]" = ()
 
 
 def answer(
@@ -90,21 +97,26 @@ def answer(
     """
     if context.minimum <= 1:
         return snapshot(context, replicas, start_ms, end_ms)
-    found = panes_between(context, start_ms, end_ms)
-    return _sum_parts(
-        context, replicas, replicas[0].parts.touching(found.start, found.stop), found, final
-    )
+    span = panes_between(context, start_ms, end_ms)
+    parts = [replicas[0].parts(attribute) for attribute in range(context.attributes)]
+    return _answer(context, replicas, parts, span, final=final)
 
 
 def final_totals(
-    context: Context, replicas: Sequence[Replica], parts: Parts, start_ms: int, end_ms: int
+    context: Context,
+    replicas: Sequence[Replica],
+    parts: Sequence[Parts],
+    start_ms: int,
+    end_ms: int,
 ) -> WindowTotals:
-    """Return the totals of a window's final, from the parts that end no later than the window."""
+    """Return the totals of a window's final, from the parts that end no later than the window.
+
+    `parts` are those of each attribute.
+    """
     if context.minimum <= 1:
         return add_up(context, snapshot(context, replicas, start_ms, end_ms))
-    found = panes_between(context, start_ms, end_ms)
-    ended = [p for p in parts.touching(found.start, found.stop) if p.end <= found.stop]
-    return add_up(context, _sum_parts(context, replicas, ended, found, final=True))
+    span = panes_between(context, start_ms, end_ms)
+    return add_up(context, _answer(context, replicas, parts, span, final=True, published=True))
 
 
 def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_ms: int) -> Snapshot:
@@ -135,10 +147,47 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
     return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=gone)
 
 
-def _sum_parts(
-    context: Context, replicas: Sequence[Replica], parts: Sequence[Part], asked: range, final: bool
+def _answer(
+    context: Context,
+    replicas: Sequence[Replica],
+    parts: Sequence[Parts],
+    asked: range,
+    *,
+    final: bool,
+    published: bool = False,
 ) -> Snapshot:
-    """Return the sum of parts, each of which has panes in `asked`, and of releases."""
+    """Return the sum of parts and releases; a `published` one has no part that ends later."""
+    by_pane = reports_by_pane(replicas, asked.start, asked.stop)
+    about, released = _Reports(context, replicas), {}
+    if not final:
+        released = _released(context, replicas[0], asked)
+    of_each = []
+    for attribute, own in enumerate(parts):
+        found = own.touching(asked.start, asked.stop)
+        if published:
+            found = [part for part in found if part.end <= asked.stop]
+        summed = _sum_parts(context, replicas, attribute, found, asked, final=final)
+        since = range(own.last_end(asked.stop), asked.stop if published else -NEVER)
+        rest = _without(by_pane, found)
+        waiting = about.waiting(attribute, rest, released, since, final=final) if rest else None
+        of_each.append(replace(summed, waiting=waiting))
+    if len(of_each) == 1:
+        return of_each[0]
+    whole = _sum_parts(context, replicas, 0, [], asked, final=True)
+    withheld = all(one.withheld for one in of_each)
+    return replace(whole, n=by_pane.total(), withheld=withheld, attributes=tuple(of_each))
+
+
+def _sum_parts(
+    context: Context,
+    replicas: Sequence[Replica],
+    attribute: int,
+    parts: Sequence[Part],
+    asked: range,
+    *,
+    final: bool,
+) -> Snapshot:
+    """Return the sum of an attribute's parts, which have panes in `asked`, and of its releases."""
     pane_ms = context.window.pane_ms
     first, end = asked.start, asked.stop
     if parts:
@@ -148,8 +197,8 @@ def _sum_parts(
     chunks: list[tuple[int, bytes]] = []
     part_ends = []
     n = 0
-    whole = final or not context.tells_of_open
-    if not gone and not (final and _pending(by_pane, parts)):
+    whole = final or context.hides_open is not None
+    if not gone and not (final and _without(by_pane, parts)):
         for part in parts:
             found = snapshot(context, replicas, part.first * pane_ms, part.end * pane_ms)
             if found.n != part.n:
@@ -158,8 +207,9 @@ def _sum_parts(
             chunks += found.chunks
             part_ends.append(len(chunks))
         for pane, release in () if whole else replicas[0].released(asked.start, asked.stop):
-            n += release.n
-            chunks += replicas[0].released_chunks(pane)
+            if attribute in release.attributes:
+                n += release.n if context.attributes == 1 else sum(release.counted.values())
+                chunks += replicas[0].released_chunks(pane)
     if not n:
         first, end = asked.start, asked.stop
     window = asked.start * pane_ms, asked.stop * pane_ms
@@ -181,26 +231,117 @@ def _sum_parts(
     )
 
 
-def _pending(by_pane: Mapping[int, int], parts: Sequence[Part]) -> bool:
-    """Return whether a pane with reports is in none of the parts, both in order."""
-    ends = [part.end for part in parts]
+class _Reports:
+    """How many reports about each attribute the panes of one moment have."""
+
+    def __init__(self, context: Context, replicas: Sequence[Replica]) -> None:
+        self._context = context
+        self._replicas = replicas
+        self._found: dict[int, Sequence[int]] = {}
+
+    def about(self, pane: int) -> Sequence[int]:
+        if pane not in self._found:
+            self._found |= reports_about(self._context, self._replicas, pane, pane + 1)
+        return self._found[pane]
+
+    def waiting(
+        self,
+        attribute: int,
+        panes: Sequence[int],
+        released: Mapping[int, Sequence[int]],
+        pending: range,
+        *,
+        final: bool,
+    ) -> Waiting | None:
+        """Return what of these panes, which are in no part, is not `released`.
+
+        `pending` are all panes since the last part.
+        """
+        context, replicas = self._context, self._replicas
+        reports = {pane: self.about(pane)[attribute] for pane in panes}
+        known = {pane: released[pane][attribute] if pane in released else 0 for pane in panes}
+        n = sum(reports.values()) - sum(known.values())
+        if n < 1:
+            return None
+        closed = min((one.head.closed for one in replicas if one.head is not None), default=NEVER)
+        still_open = [] if final else [pane for pane in panes if pane >= closed]
+        if still_open and context.hides_open is not None:
+            return Waiting(n, "closing", because=context.hides_open)
+        if still_open:
+            more = min(known[pane] + 2 * context.minimum - reports[pane] for pane in still_open)
+            return Waiting(n, "reports", max(0, more))
+        first = max(pending.start, expired(replicas))
+        since = reports_about(context, replicas, first, pending.stop).values()
+        return Waiting(n, "later", max(0, context.minimum - sum(one[attribute] for one in since)))
+
+
+def reports_about(
+    context: Context, replicas: Sequence[Replica], first: int, end: int
+) -> dict[int, Sequence[int]]:
+    """Return the numbers of reports about each attribute, by pane of `[first, end)` with reports.
+
+    Raises:
+        BehindError: if a replica is behind another one.
+    """
+    found = reports_by_pane(replicas, first, end)
+    if context.attributes == 1:
+        return {pane: (n,) for pane, n in found.items()}
+    own, counts = check_between(replicas, first, end), context.spec.mechanism.counts
+    # Of gathered panes partition 0 has everything.
+    chunks = {
+        pane: [c for one in replicas[: 1 if pane < own else None] for c in one.chunks(pane)]
+        for pane in found
+    }
+    return {pane: counts(_statistic(context, some)) for pane, some in chunks.items()}
+
+
+def _released(context: Context, replica: Replica, panes: range) -> dict[int, Sequence[int]]:
+    """Return the numbers of released reports about each attribute, by pane."""
+    found = replica.released(panes.start, panes.stop)
+    if context.attributes == 1:
+        return {pane: (release.n,) for pane, release in found}
+    counts, chunks = context.spec.mechanism.counts, replica.released_chunks
+    return {pane: counts(_statistic(context, chunks(pane))) for pane, _ in found}
+
+
+def _without(by_pane: Mapping[int, int], parts: Sequence[Part]) -> list[int]:
+    """Return the panes with reports that are in none of the parts, both in order."""
+    ends, found = [part.end for part in parts], []
     for pane in by_pane:
         at = bisect_right(ends, pane)
         if at == len(parts) or pane < parts[at].first:
-            return True
-    return False
+            found.append(pane)
+    return found
 
 
 def add_up(context: Context, taken: Snapshot) -> WindowTotals:
     """Return the totals of a snapshot, with small blocks merged if `minimum_block` is set."""
+    spec = context.spec
+    if not taken.attributes:
+        return _add_up(context, spec, slice(0, spec.mechanism.statistic_size), taken)
+    found = []
+    of_each = zip(spec.attributes.values(), spec.mechanism.slices, taken.attributes, strict=True)
+    for own_spec, own, one in of_each:
+        added = _add_up(context, own_spec, own, one)
+        if not one.withheld:
+            n = own_spec.mechanism.count(added.statistic)
+        else:
+            n = 0 if one.waiting is None else one.waiting.reports
+        found.append(replace(added, n=n, among=one.n))
+    whole = _add_up(context, spec, slice(0, 0), taken)
+    return replace(whole, attributes=tuple(found))
+
+
+def _add_up(context: Context, spec: CollectionSpec, own: slice, taken: Snapshot) -> WindowTotals:
+    """Return the totals of a snapshot, of a slice of the statistic, which belongs to `spec`."""
     merged = None
-    if context.minimum_block > 1:
+    if context.minimum_block > 1 and blocks_of_reports(spec) is not None:
         ends = taken.part_ends or (len(taken.chunks),)
         parts = (taken.chunks[first:end] for first, end in pairwise((0, *ends)))
-        statistics = (_statistic(context, part) for part in parts)
-        statistic, merged = add_parts(context.spec, context.minimum_block, statistics)
+        statistics = (_statistic(context, part, own) for part in parts)
+        statistic, merged = add_parts(spec, context.minimum_block, statistics)
     else:
-        statistic = _statistic(context, taken.chunks)
+        statistic = _statistic(context, taken.chunks, own)
     span = taken.start_ms, taken.end_ms
     return WindowTotals(
         *(*span, statistic, taken.n, taken.late, taken.rejected),
@@ -208,13 +349,27 @@ def add_up(context: Context, taken: Snapshot) -> WindowTotals:
         window=taken.window,
         lost=taken.lost,
         merged=merged,
+        waiting=taken.waiting,
     )
 
 
-def _statistic(context: Context, chunks: Sequence[tuple[int, bytes]]) -> Statistic:
-    statistic = np.zeros(context.spec.mechanism.statistic_size, dtype=np.int64)
-    add_chunks(statistic, chunks, context.chunk)
-    return statistic
+def _statistic(
+    context: Context, chunks: Iterable[tuple[int, bytes]], own: slice | None = None
+) -> Statistic:
+    """Return the sum of chunks, or a slice of it."""
+    size, length = context.spec.mechanism.statistic_size, context.chunk
+    own = own or slice(0, size)
+    first = own.start // length
+    statistic = np.zeros(
+        max(0, min(size, -(-own.stop // length) * length) - first * length), np.int64
+    )
+    last = -(-own.stop // length)
+    add_chunks(
+        statistic,
+        ((number - first, value) for number, value in chunks if first <= number < last),
+        length,
+    )
+    return statistic[own.start - first * length : own.stop - first * length]
 
 
 def totals(
@@ -240,9 +395,13 @@ def first_kept(context: Context, replicas: Sequence[Replica]) -> int:
     """Return the first pane from which on all data is complete; all replicas have a head."""
     first = expired(replicas)
     if context.minimum > 1:
-        for part in replicas[0].parts.touching(first, first + 1):
-            if part.first < first:
-                return part.end
+        straddling = (
+            part
+            for attribute in range(context.attributes)
+            for part in replicas[0].parts(attribute).touching(first, first + 1)
+            if part.first < first
+        )
+        return max((part.end for part in straddling), default=first)
     return first
 
 

@@ -198,7 +198,7 @@ def lost(gaps_by_partition: Iterable[Sequence[Gap]], first: int, end: int) -> Lo
     return Lost(sum(offsets), tuple(p for p, missing in enumerate(offsets) if missing))
 
 
-Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late"]
+Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late", "reserve"]
 
 
 class Name(NamedTuple):
@@ -207,9 +207,10 @@ class Name(NamedTuple):
     - `count`, one chunk of a pane's statistic; `n`, a pane's totals; `final`, the content of a
       window's final; `token`, a chunk of the tokens counted in an open pane; `late`, how many
       reports came late for a pane whose counts partition 0 stores;
-    - with `minimum`, in partition 0 only: `part`, panes of which answers hold all or none, whose
-      last one is the number; `release`, what answers may hold of a pane that is in no part yet;
-      `open`, a chunk of a release's statistic.
+    - with `minimum`: `reserve`, a chunk of the reports that answers about an open pane may leave
+      out; in partition 0 only: `part`, panes of which answers hold all or none, whose last one is
+      the number (of records, a chunk is an attribute); `release`, what answers may hold of a pane
+      that is in no part yet; `open`, a chunk of a release's statistic.
     """
 
     kind: Kind
@@ -227,7 +228,13 @@ class Firsts(NamedTuple):
 
 
 _KEPT: Final = 0
-_LIFETIMES: Final[dict[Kind, int]] = {"token": 1, "release": 2, "open": 2, "late": 3}
+_LIFETIMES: Final[dict[Kind, int]] = {
+    "token": 1,
+    "release": 2,
+    "open": 2,
+    "reserve": 2,
+    "late": 3,
+}
 """The place in `Firsts` of each kind's lifetime; that of all other kinds is `kept`."""
 _FEW_NAMES: Final = 8
 """Up to this many names of a pane are a tuple: most panes have two or three."""
@@ -236,8 +243,8 @@ _FEW_NAMES: Final = 8
 class PaneIndex:
     """The names of cells by pane; a final belongs to its window's first pane.
 
-    Cells leave the state with their pane: tokens when it closes, releases when it is in a part, its
-    counts when partition 0 stores them, all others when it expires.
+    Cells leave the state with their pane: tokens when it closes, releases and reserves when it is
+    in a part, its counts when partition 0 stores them, all others when it expires.
     """
 
     def __init__(self, window: WindowSpec) -> None:

@@ -25,6 +25,7 @@ from ldpstream.agents.terminal.tables import (
     Showing,
     describe,
     describe_bounds,
+    describe_waiting,
     describe_withheld,
     percent,
     show_document,
@@ -78,7 +79,8 @@ def print_document(document: EstimateDocument, form: Form, showing: Showing) -> 
 
 def show_plots(documents: Sequence[EstimateDocument], console: Console, showing: Showing) -> None:
     """Print one document's shares with their bounds, or several documents over time."""
-    names = [one.attribute for one in documents[-1].attributes]
+    sections = [document.attributes for document in documents if document.attributes]
+    names = [one.attribute for one in sections[-1]] if sections else []
     if names:
         for name in names:
             each = [document.about(name or "") for document in documents]
@@ -94,8 +96,8 @@ def show_plots(documents: Sequence[EstimateDocument], console: Console, showing:
         console.print(describe_bounds(shown[-1], together=showing.together), markup=False)
     if len(shown) < len(documents):
         several = f"{len(documents) - len(shown)} of {len(documents)} windows "
-        most = max(document.n for document in documents if document.withheld)
-        console.print(several + describe_withheld(showing.minimum, most), markup=False)
+        newest = [document for document in documents if document.withheld][-1]
+        console.print(several + describe_withheld(showing.minimum, newest), markup=False)
     windows = [_window_name(document) for document in documents]
     for heading, points in _courses(documents, showing.labels):
         console.print()
@@ -107,8 +109,10 @@ def show_plot(document: EstimateDocument, console: Console, showing: Showing) ->
     """Print one document's shares, quantiles and means with their bounds."""
     console.print(describe(document), markup=False)
     if document.withheld:
-        console.print(describe_withheld(showing.minimum, document.n), markup=False)
+        console.print(describe_withheld(showing.minimum, document), markup=False)
         return
+    if document.waiting is not None:
+        console.print(describe_waiting(document.waiting, showing.minimum), markup=False)
     console.print(describe_bounds(document, together=showing.together), markup=False)
     of, labels = document.attribute, showing.labels
     values = [(labels.text(one.value, of), _share(one)) for one in document.distribution]

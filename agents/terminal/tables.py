@@ -13,7 +13,7 @@ from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstima
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.entries import Areas, MmseEstimate
 from ldpstream.agents.document.flat import runs_text
-from ldpstream.agents.document.model import LostMessages, MergedBlocks
+from ldpstream.agents.document.model import LostMessages, MergedBlocks, WaitingReports
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.labels import PLAIN, Labels, label_text
 
@@ -49,9 +49,9 @@ class Showing:
 def show_document(document: EstimateDocument, console: Console, showing: Showing) -> None:
     """Print a document: a heading, its values, ranges and quantiles."""
     console.print(describe(document), markup=False)
-    _show_what_is_missing(document, console)
+    _show_what_is_missing(document, console, showing)
     if document.withheld:
-        console.print(describe_withheld(showing.minimum, document.n), markup=False)
+        console.print(describe_withheld(showing.minimum, document), markup=False)
         return
     if document.attributes:
         for one in document.attributes:
@@ -121,14 +121,29 @@ def describe(document: EstimateDocument) -> str:
     return ", ".join(parts)
 
 
-def describe_withheld(minimum: int, n: int) -> str:
-    """Return one line that says why a document of n reports is withheld."""
-    if n < minimum:
+def describe_withheld(minimum: int, document: EstimateDocument) -> str:
+    """Return one line that says why a document is withheld."""
+    if document.waiting is not None:
+        return f"withheld: {describe_waiting(document.waiting, minimum)}"
+    if document.n < minimum:
         return f"withheld: fewer than minimum = {minimum:,} reports"
-    return f"withheld: its newest reports wait for later ones (minimum = {minimum:,})"
+    return f"withheld: parts of at least minimum = {minimum:,} reports have expired"
 
 
-def _show_what_is_missing(document: EstimateDocument, console: Console) -> None:
+def describe_waiting(waiting: WaitingReports, minimum: int) -> str:
+    """Return one line that says how many reports are not shown yet, and what they wait for."""
+    said = "1 report waits" if waiting.reports == 1 else f"{waiting.reports:,} reports wait"
+    if waiting.until == "closing":
+        return f"{said} until the window closes, because of {waiting.because}"
+    more = f"{waiting.more or 0:,} more" if waiting.more != 0 else "no more"
+    if waiting.until == "later":
+        return f"{said} for {more} in later windows, which have to close (minimum = {minimum:,})"
+    return f"{said} for {more}, or until the window closes with minimum = {minimum:,} or more"
+
+
+def _show_what_is_missing(document: EstimateDocument, console: Console, showing: Showing) -> None:
+    if document.waiting is not None and not document.withheld:
+        console.print(describe_waiting(document.waiting, showing.minimum), markup=False)
     if document.lost is not None:
         console.print(describe_lost(document.lost), markup=False)
     if document.partial:

@@ -115,6 +115,19 @@ class Mechanism(ABC):
         """Length of the statistic, a vector of exact int64."""
 
     @property
+    def slices(self) -> tuple[slice, ...]:
+        """The slice of the statistic of each attribute; unless values are records, all of it."""
+        return (slice(0, self.statistic_size),)
+
+    def counts(self, statistic: Statistic) -> list[int]:
+        """Return the number of reports about each attribute."""
+        return [self.count(statistic)]
+
+    def attributes_of(self, reports: Reports) -> NDArray[np.int64]:
+        """Return the place in `slices` of the attribute of each report, int64 `(n,)`."""
+        return np.zeros(len(reports), dtype=np.int64)
+
+    @property
     @abstractmethod
     def policy(self) -> Policy:
         """The policy `E` that the channel satisfies."""

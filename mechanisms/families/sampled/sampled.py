@@ -94,6 +94,9 @@ class Sampled(Mechanism):
         ends = list(accumulate((part.statistic_size for part in self.parts), initial=0))
         return tuple(slice(first, last) for first, last in pairwise(ends))
 
+    def attributes_of(self, reports: Reports) -> NDArray[np.int64]:
+        return reports[:, 0].astype(np.int64)
+
     def parameters(self) -> Mapping[str, Json]:
         parts: list[Json] = [
             {

@@ -165,14 +165,20 @@ async def test_too_few_reports_are_withheld_and_the_minimum_is_named(
         assert few.exit_code == 0, few.stderr
         first, second = few.stdout.splitlines()
         assert first.endswith("open, 7 reports")
-        assert second == "withheld: fewer than minimum = 100 reports"
+        assert second == (
+            "withheld: 7 reports wait for 193 more, or until the window closes with minimum = 100 "
+            "or more"
+        )
     rides.report(0, ["bus"] * 300, times_ms=[START_MS + MINUTE_MS] * 300)
     waiting = await ldpstream("query", url, "rides")
-    assert "withheld: its newest reports wait for later ones (minimum = 100)" in waiting.stdout
+    assert "withheld: 300 reports wait for no more, or until" in waiting.stdout
     rides.report(0, ["bus"] * 7, times_ms=[START_MS + 2 * MINUTE_MS] * 7)
     rides.close(START_MS + 3 * MINUTE_MS)
     both = await ldpstream("query", url, "rides", "--plot", "--last", "2")
-    assert "1 of 2 windows withheld: fewer than minimum = 100 reports" in both.stdout
+    assert (
+        "1 of 2 windows withheld: 7 reports wait for 93 more in later windows, which have to close "
+        "(minimum = 100)" in both.stdout
+    )
     assert "applies to 2026-11-21T10:00:00Z to 2026-11-21T10:02:00Z, final" in both.stdout
     one = await ldpstream("query", url, "rides", "--last", "3", "--csv")
     rows = list(csv.DictReader(io.StringIO(one.stdout)))

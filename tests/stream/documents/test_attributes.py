@@ -13,10 +13,14 @@ from aiohttp.test_utils import TestClient, TestServer
 import ldpstream as ldp
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.http import build_http
+from ldpstream.agents.state.encoding import encode_chunk
+from ldpstream.agents.state.view import _statistic
+from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms import ValueOutsideDomainError
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask, post
 from tests.stream.cli import configured, invoke, refused
+from tests.stream.harness import make_context
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
 SURVEY: dict[str, Any] = {
@@ -119,14 +123,64 @@ async def test_queries_that_no_attribute_can_answer_are_refused_by_name(
         assert (await ask(client, f"{PATH}?{query}", status=400))["error"].startswith(said)
 
 
-async def test_a_withheld_document_has_the_number_of_reports_alone() -> None:
+async def test_a_withheld_document_says_how_many_reports_wait_and_what_for() -> None:
     pipeline = serve_collections({"survey": SURVEY | {"minimum": 100}})
     pipeline.collections["survey"].report(0, people(30), times_ms=[START_MS] * 30)
     async with TestClient(TestServer(build_http(pipeline))) as client:
-        for query in ("", "?attribute=age"):
-            document = await ask(client, f"{PATH}{query}")
-            assert document["withheld"]
-            assert not {"attributes", "attribute", "of"} & document.keys()
+        whole = await ask(client, PATH)
+        assert whole["withheld"]
+        assert not {"attributes", "attribute", "of"} & whole.keys()
+        ages = await ask(client, f"{PATH}?attribute=age")
+        assert (ages["withheld"], ages["attribute"], ages["of"]) == (True, "age", 30)
+        assert ages["n"] == ages["waiting"]["reports"] < 30
+        assert ages["waiting"]["more"] == 200 - ages["n"]
+        assert (whole["n"], whole["waiting"]["reports"]) == (30, 30)
+        assert whole["waiting"]["more"] == min(
+            [
+                (await ask(client, f"{PATH}?attribute={name}"))["waiting"]["more"]
+                for name in ("age", "answer", "home")
+            ]
+        )
+
+
+async def test_no_attribute_is_answered_from_fewer_reports_than_the_minimum() -> None:
+    pipeline = serve_collections({"survey": SURVEY | {"minimum": 100}})
+    served = pipeline.collections["survey"]
+    for minute, n in enumerate((101, 140, 600)):
+        served.report(0, people(n, seed=minute), times_ms=[START_MS + minute * MINUTE_MS] * n)
+    served.close(START_MS + 3 * MINUTE_MS)
+    async with TestClient(TestServer(build_http(pipeline))) as client:
+        seen: dict[str, set[tuple[str, str, int]]] = {}
+        for minute in range(3):
+            since = f"start={START_MS + minute * MINUTE_MS}"
+            for name in ("age", "answer", "home"):
+                until = f"end={START_MS + (minute + 1) * MINUTE_MS}"
+                told = await ask(client, f"{PATH}?attribute={name}&{since}&{until}")
+                assert told["final"]
+                if told["withheld"]:
+                    assert told["waiting"]["until"] == "later"
+                else:
+                    span = told.get("span", told["window"])
+                    seen.setdefault(name, set()).add((span["start"], span["end"], told["n"]))
+        for spans in seen.values():
+            # Every span is one part.
+            assert min(n for *_, n in spans) >= 100
+            assert len({start for start, *_ in spans}) == len(spans)
+        final = await ask(client, "/api/collections/survey/finals/2026-11-21T10:00:00Z")
+    assert final["withheld"]
+    assert final["waiting"]["until"] == "later"
+
+
+def test_a_slice_of_a_statistic_is_added_up_from_the_chunks_that_it_meets() -> None:
+    spec = serve_collections({"survey": SURVEY}).collections["survey"].config.spec
+    size = spec.mechanism.statistic_size
+    given = np.arange(1, size + 1)
+    for length in (1, 2, 3, 5, size, 4096):
+        context = make_context(WindowSpec(size_ms=1, hop_ms=1), spec=spec, chunk=length)
+        starts = range(0, size, length)
+        chunks = [(at // length, encode_chunk(given[at : at + length])) for at in starts]
+        for own in spec.mechanism.slices:
+            assert (_statistic(context, chunks * 2, own) == 2 * given[own]).all()
 
 
 def lines_of(records: list[dict[str, Any]]) -> str:

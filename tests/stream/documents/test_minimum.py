@@ -1,5 +1,6 @@
 """`minimum` holds under subtraction: parts, releases, and an attacker who asks everything."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from ldpstream.agents.partition.closing import make_parts
 from ldpstream.agents.partition.owned import OwnedCells
 from ldpstream.agents.partition.releases import Releases
+from ldpstream.agents.state.context import Waiting
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, Snapshot, answer
@@ -15,20 +17,26 @@ from tests.soak import seeds
 from tests.stream.harness import Cluster, frame, make_context
 from tests.stream.simulation.broken_parts import PART_MUTANTS
 from tests.stream.simulation.curious import CuriousWorld, isolated
+from tests.stream.simulation.curious_attributes import ATTRIBUTE_MUTANTS, AttributeWorld
 from tests.stream.simulation.run import explain, run
 
+MUTANTS = PART_MUTANTS | ATTRIBUTE_MUTANTS
 WINDOW = WindowSpec(size_ms=20, hop_ms=10, idle_ms=None)
 NOW_MS = 1_000_000
 SEEDS = {
-    "minimum: the live view": 4,
+    "minimum: the live view": 2,
     "minimum: rounded inward": 8,
-    "minimum: pending panes answered": 4,
-    "minimum: parts of what is kept": 7,
-    "minimum: expiry by partition": 7,
-    "minimum: answered from behind": 7,
-    "minimum: nothing pending": 0,
-    "minimum: closed anywhere": 2,
-    "minimum: released at once": 9,
+    "minimum: pending panes answered": 2,
+    "minimum: parts of what is kept": 8,
+    "minimum: expiry by partition": 8,
+    "minimum: answered from behind": 8,
+    "minimum: nothing pending": 7,
+    "minimum: closed anywhere": 9,
+    "minimum: too few left out": 5,
+    "minimum: chosen anew": 4,
+    "minimum: released with any more": 6,
+    "attributes: parts of all": 0,
+    "attributes: left out whatever": 82,
 }
 """For each mutant the first seed that notices it."""
 
@@ -56,9 +64,16 @@ def test_nothing_below_the_minimum_is_isolated(first: int):
         assert run(seed, make=CuriousWorld).violated is None, explain(seed, make=CuriousWorld)
 
 
-@pytest.mark.parametrize("name", PART_MUTANTS)
+@pytest.mark.soak
+def test_nothing_about_an_attribute_below_the_minimum_is_isolated():
+    for seed in seeds(4, soak=500):
+        done = run(seed, make=AttributeWorld)
+        assert done.violated is None, explain(seed, make=AttributeWorld)
+
+
+@pytest.mark.parametrize("name", MUTANTS)
 def test_a_rule_of_minimum_taken_away_is_noticed(name: str):
-    assert run(SEEDS[name], make=PART_MUTANTS[name]).violated is not None
+    assert run(SEEDS[name], make=MUTANTS[name]).violated is not None
 
 
 @pytest.mark.slow
@@ -74,8 +89,8 @@ def test_sums_and_differences_isolate_what_is_in_the_same_answers():
 
 
 def test_panes_become_parts_in_order():
-    reports = [(0, 3), (1, 0), (2, 7), (5, 12), (7, 9), (9, 0)]
-    assert [*make_parts(10, reports)] == [Part(0, 3, 10), Part(5, 6, 12)]
+    reports = [(0, 3, 8), (1, 0, 5), (2, 7, 7), (5, 12, 12), (7, 9, 90), (9, 0, 1)]
+    assert [*make_parts(10, reports)] == [Part(0, 3, 20), Part(5, 6, 12)]
 
 
 def test_parts_are_found_by_the_panes_that_they_touch():
@@ -158,12 +173,13 @@ def test_a_release_ends_with_the_part_of_its_pane():
 
 def test_a_release_holds_the_counts_of_each_partition():
     cluster = make_cluster(10, partitions=2)
-    for _ in range(2):
-        cluster.produce(0, at(5, 15))
-        cluster.produce(1, at(5, 8))
-        cluster.steps(3)
+    cluster.produce(0, at(5, 4))
+    cluster.produce(1, at(5, 18))
+    cluster.steps(3)
     replicas = cluster.replicas[:2]
-    assert dict(replicas[0].released(0, 1))[0].counted == {0: 15, 1: 8}
+    released = dict(replicas[0].released(0, 1))[0]
+    assert (released.n, released.counted) == (12, {0: 4, 1: 18})
+    assert released.left_out == {(0, 0): 4, (0, 1): 6}
     cluster.produce(0, *[at(5, 30)] * 2)
     cluster.ingest(0)
     cluster.flush(0)
@@ -172,8 +188,88 @@ def test_a_release_holds_the_counts_of_each_partition():
     cells = OwnedCells(cluster.context, 9, cluster.head(), replicas[0])
     for seen, may in (([replicas[0], behind], False), (replicas, True)):
         releases = Releases(cluster.context, cells)
-        assert not releases.look(seen, cluster.head(), now_ms=NOW_MS)
-        assert (0 in releases._candidates) == may
+        assert releases.look(seen, cluster.head(), now_ms=NOW_MS) == may
+    assert (cells.released[0].n, cells.released[0].left_out) == (72, released.left_out)
+
+
+@pytest.mark.parametrize("sizes", [[30], [1] * 30, [35], [7, 40], [9, 9, 9, 9], [29, 1], [3, 500]])
+@pytest.mark.parametrize("partitions", [1, 2, 3])
+def test_all_but_twice_the_minimum_of_a_burst_is_shown(sizes: list[int], partitions: int):
+    cluster = make_cluster(10, partitions=partitions)
+    for place, size in enumerate(sizes):
+        cluster.produce(place % partitions, at(5, size))
+    cluster.steps(3)
+    found = ask(cluster, 0, 10, final=False)
+    assert sum(sizes) - 20 < found.n <= sum(sizes) - 10
+    assert found.waiting == Waiting(sum(sizes) - found.n, "reports", found.n + 20 - sum(sizes))
+    # Nobody shows less after a restart, and a new owner continues with as few as any.
+    for partition in range(partitions):
+        cluster.take_over(partition)
+    cluster.steps(2)
+    assert ask(cluster, 0, 10, final=False).n == found.n
+    cluster.produce(partitions - 1, at(5, 10))
+    cluster.steps(3)
+    assert sum(sizes) - 10 < ask(cluster, 0, 10, final=False).n <= sum(sizes)
+
+
+@pytest.mark.parametrize("step", [1, 3, 7, 11, 25])
+def test_fewer_than_twice_the_minimum_always_wait(step: int):
+    cluster = make_cluster(10, partitions=3)
+    counted = 0
+    for place in range(30):
+        cluster.produce(place % 3, at(5, step))
+        cluster.steps(2)
+        counted += step
+        found = ask(cluster, 0, 10, final=False)
+        assert found.withheld == (counted < 20)
+        assert found.waiting is not None
+        if not found.withheld:
+            assert found.n + found.waiting.reports == counted
+        assert 10 <= found.waiting.reports < 20 or found.withheld
+
+
+def test_a_release_waits_for_the_interval_since_the_last_or_until_no_more_come():
+    context = make_context(WINDOW, minimum=10, chunk=1, release_ms=5_000)
+    cluster = Cluster(context, now_ms=NOW_MS)
+    shown = []
+    for second in range(10):
+        if second < 8:
+            cluster.produce(0, at(5, 15))
+        for place in range(4):
+            if 0 < second < 8:
+                cluster.produce(0, at(5, 1))
+            cluster.now_ms += 250
+            cluster.step()
+            found = ask(cluster, 0, 10, final=False)
+            if place == 3:
+                shown.append(0 if found.withheld else found.n)
+    # The first comes at once, the next 5 seconds later, and the last when nothing more comes.
+    assert shown[:7] == [0, *[shown[1]] * 5, shown[6]]
+    assert 20 <= shown[1] < shown[6] == shown[7] < shown[8] == shown[9]
+    assert shown[9] == 8 * 15 + 7 * 4 - 10
+
+
+def test_an_answer_says_what_it_waits_for():
+    cluster = make_cluster(10)
+    cluster.produce(0, at(5, 12))
+    cluster.steps(2)
+    assert ask(cluster, 0, 10, final=False).waiting == Waiting(12, "reports", 8)
+    cluster.produce(0, at(15, 1))
+    cluster.steps(2)
+    assert ask(cluster, 0, 20, final=False).waiting == Waiting(1, "reports", 19)
+    cluster.produce(0, at(25, 3), at(35, 1))
+    cluster.steps(6)
+    assert ask(cluster, 0, 10, final=True).waiting is None
+    assert ask(cluster, 10, 20, final=True).waiting == Waiting(1, "later", 5)
+    changes = {
+        "minimum_block": {"minimum_block": 5},
+        "publish.every": {"release_ms": None},
+        "minimum": {"minimum": 1 << 27},
+    }
+    for because, change in changes.items():
+        context = replace(cluster.context, **change)
+        found = answer(context, cluster.replicas[:1], 30, 40, final=False)
+        assert found.waiting == Waiting(1, "closing", because=because)
 
 
 def test_a_new_partition_counts_nothing_into_a_part():

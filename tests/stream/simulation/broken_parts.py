@@ -1,18 +1,21 @@
 """The rules of `minimum` taken away: what a part is, when panes are released, what is answered."""
 
-from collections.abc import Iterator, Sequence
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
 from ldpstream.agents.partition.closing import make_parts, store_parts
 from ldpstream.agents.partition.owned import OwnedCells
-from ldpstream.agents.partition.releases import Releases
+from ldpstream.agents.partition.releases import Releases, Reserved
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, expired, first_kept, reports_by_pane, snapshot
-from tests.stream.simulation.curious import CuriousWorld, Patched
+from ldpstream.agents.state.windows import NEVER
+from tests.stream.simulation.curious import WINDOWS, CuriousWorld, Patched
+from tests.stream.simulation.setting import Setting
 
 _PARTITION = "ldpstream.agents.partition"
 
@@ -80,7 +83,7 @@ class PartsOfWhatIsKept(CuriousWorld):
         asked = range(start_ms // pane_ms, end_ms // pane_ms)
         closed = min(head.closed for head in _heads(replicas))
         counted = sorted(reports_by_pane(replicas, expired(replicas), closed).items())
-        made = make_parts(self.context.minimum, counted)
+        made = make_parts(self.context.minimum, ((pane, n, n) for pane, n in counted))
         return _whole(self, replicas, [p for p in made if _touches(p, asked)], asked)
 
 
@@ -100,7 +103,7 @@ class WhatIsLeft(Patched):
     ) -> Snapshot:
         pane_ms = self.context.window.pane_ms
         asked = range(start_ms // pane_ms, end_ms // pane_ms)
-        return _whole(self, replicas, replicas[0].parts.touching(asked.start, asked.stop), asked)
+        return _whole(self, replicas, replicas[0].parts().touching(asked.start, asked.stop), asked)
 
 
 class BehindAnswered(CuriousWorld):
@@ -111,7 +114,7 @@ class BehindAnswered(CuriousWorld):
     ) -> Snapshot:
         pane_ms = self.context.window.pane_ms
         asked = range(start_ms // pane_ms, end_ms // pane_ms)
-        parts = replicas[0].parts.touching(asked.start, asked.stop)
+        parts = replicas[0].parts().touching(asked.start, asked.stop)
         if parts and min(asked.start, parts[0].first) < first_kept(self.context, replicas):
             parts = []
         return _whole(self, replicas, parts, asked)
@@ -120,11 +123,12 @@ class BehindAnswered(CuriousWorld):
 # What a part is.
 
 
-def _with_a_rest(minimum: int, reports: Sequence[tuple[int, int]]) -> Iterator[Part]:
+def _with_a_rest(minimum: int, reports: Iterable[tuple[int, int, int]]) -> Iterator[Part]:
+    reports = [*reports]
     made = [*make_parts(minimum, reports)]
     yield from made
     end = made[-1].end if made else reports[0][0] if reports else 0
-    rest = [(pane, n) for pane, n in reports if pane >= end and n]
+    rest = [(pane, n) for pane, n, _ in reports if pane >= end and n]
     if rest:
         yield Part(rest[0][0], rest[-1][0] + 1, sum(n for _, n in rest))
 
@@ -143,6 +147,7 @@ def _once_closed_anywhere(
     _: int,
 ) -> Head:
     closed = max(head.closed for head in _heads(replicas))
+    cells.examined = NEVER
     return store_parts(context, cells, work, replicas, closed)
 
 
@@ -155,22 +160,89 @@ class ClosedAnywhere(Patched):
 # When panes are released.
 
 
-class AtOnce(Releases):
-    """A candidate is released at once."""
+class LongPanes(Patched):
+    """A world in which a pane is released of again and again, from several partitions."""
+
+    def choose_setting(self, rng: random.Random) -> Setting:
+        setting = super().choose_setting(rng)
+        context = replace(setting.context, window=WINDOWS[-1], minimum=2, release_ms=0)
+        return replace(setting, context=context)
+
+    def choose_partitions(self, rng: random.Random) -> int:
+        return 3
+
+
+class OneTooFew(Releases):
+    """One report less than `minimum` is left out."""
 
     def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
-        super().look(replicas, work, now_ms=now_ms)
-        candidates = [*self._candidates.items()]
-        self._candidates.clear()
-        for pane, candidate in candidates:
-            self._release(pane, candidate)
-        return bool(candidates)
+        minimum = self._context.minimum
+        self._context = replace(self._context, minimum=minimum - 1)
+        released = super().look(replicas, work, now_ms=now_ms)
+        self._context = replace(self._context, minimum=minimum)
+        return released
 
 
-class ReleasedAtOnce(Patched):
-    """A candidate is released at once, whatever is counted after it."""
+class TooFewLeftOut(Patched):
+    """One report less than `minimum` is left out."""
 
-    changes = MappingProxyType({f"{_PARTITION}.partition.Releases": AtOnce})
+    changes = MappingProxyType({f"{_PARTITION}.partition.Releases": OneTooFew})
+
+
+class Turned(Reserved):
+    """Now the first partitions' reports are left out, now the last ones'."""
+
+    def choose(self, attribute: int, minimum: int) -> dict[int, int]:
+        if sum(map(len, self.reports)) % 2:
+            return super().choose(attribute, minimum)
+        turned = replace(self, attributes=self.attributes[::-1]).choose_first(attribute, minimum)
+        return {len(self.reports) - 1 - p: few for p, few in turned.items()}
+
+    choose_first = Reserved.choose
+
+
+class Anew(Releases):
+    """What is left out is chosen anew for every release."""
+
+    def _advance(self, replicas: Sequence[Replica], pane: int, counted: Mapping[int, int]) -> bool:
+        last = self._cells.released.get(pane)
+        if last is not None:
+            self._cells.released[pane] = last._replace(left_out={})
+        released = super()._advance(replicas, pane, counted)
+        if last is not None and not released:
+            self._cells.released[pane] = last
+        return released
+
+
+class ChosenAnew(LongPanes):
+    """What is left out is chosen anew for every release."""
+
+    changes = MappingProxyType(
+        {
+            f"{_PARTITION}.partition.Releases": Anew,
+            f"{_PARTITION}.releases.Reserved": Turned,
+        }
+    )
+
+
+class AnyMore(Releases):
+    """A release follows whenever anything more has been counted."""
+
+    def _advance(self, replicas: Sequence[Replica], pane: int, counted: Mapping[int, int]) -> bool:
+        last = self._cells.released.get(pane)
+        if last is None:
+            return super()._advance(replicas, pane, counted)
+        self._cells.released[pane] = last._replace(n=0, counted={})
+        released = super()._advance(replicas, pane, counted)
+        if not released:
+            self._cells.released[pane] = last
+        return released
+
+
+class ReleasedWithAnyMore(Patched):
+    """A release follows whenever anything more has been counted."""
+
+    changes = MappingProxyType({f"{_PARTITION}.partition.Releases": AnyMore})
 
 
 PART_MUTANTS = {
@@ -182,5 +254,7 @@ PART_MUTANTS = {
     "minimum: answered from behind": BehindAnswered,
     "minimum: nothing pending": NothingPending,
     "minimum: closed anywhere": ClosedAnywhere,
-    "minimum: released at once": ReleasedAtOnce,
+    "minimum: too few left out": TooFewLeftOut,
+    "minimum: chosen anew": ChosenAnew,
+    "minimum: released with any more": ReleasedWithAnyMore,
 }

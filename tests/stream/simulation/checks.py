@@ -66,11 +66,15 @@ class Checks:
             )
             times = frame.times_ms.repeat(frame.counts).tolist()
             payload = map(bytes, frame.payload)
-            rows = Counter(Report(t, r[0], r[1:]) for t, r in zip(times, payload, strict=True))
+            rows = Counter(map(self.read_report, times, payload))
             demand(rows <= Counter(message.reports), "(1) a copy of what was never sent")
         seen = self.copied.setdefault((p, offset, reason), Counter())
         seen |= rows
         self.copied[p, offset, reason] = seen
+
+    def read_report(self, time_ms: int, row: bytes) -> Report:
+        """Return a report from its time and payload."""
+        return Report(time_ms, row[0], row[1:])
 
     def win(self, p: int, before: Head, head: Head, outcomes: Sequence[Outcome]) -> None:
         pane = self.world.context.window.pane

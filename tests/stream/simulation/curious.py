@@ -135,7 +135,7 @@ class CuriousWorld(World):
         super().__init__(seed, kafka=kafka)
         self.weights |= {"ask": 15 * self.rng.choice([1, 2]), "produce": self.rng.choice([6, 20])}
         self.weights["grow"] *= 3
-        self.burst = self.rng.choice([1, 2, 4])
+        self.burst = self.rng.choice([1, 2, 4, 12])
 
     def choose_setting(self, rng: random.Random) -> Setting:
         context = _context(
@@ -157,14 +157,17 @@ class CuriousWorld(World):
         )
         reports = [Report(t, symbol) for t, symbol in zip(times, self.symbols, strict=False)]
         if reports:
-            payload = np.array([[report.symbol] for report in reports], dtype=np.uint8)
             value = encode_frame(
                 self.context.spec.fingerprint,
                 np.array([report.time_ms for report in reports]),
-                payload,
+                np.array([self.write(report.symbol) for report in reports], dtype=np.uint8),
             )
             self.source[p].append(Message(value, tuple(reports)))
             self.say("produce", p, self.source[p][-1])
+
+    def write(self, symbol: int) -> list[int]:
+        """Return the payload of a report."""
+        return [symbol]
 
     def do_ask(self) -> None:
         worker = self.rng.choice(sorted(self.workers.values(), key=lambda one: one.name))

@@ -50,8 +50,8 @@ def evaluate(
     for data, (name, epoch, seq) in keys.items():
         pane = window.first_pane(name.number) if name.kind == "final" else name.number
         first = head.closed if name.kind == "token" else head.expired
-        first = max(first, head.grouped) if name.kind in ("release", "open") else first
-        handed_over = partition > 0 and name.kind in ("count", "n")
+        first = max(first, head.grouped) if name.kind in ("release", "open", "reserve") else first
+        handed_over = partition > 0 and name.kind in ("count", "n", "reserve")
         first = max(first, head.gathered) if handed_over else first
         valid = name != HEAD and seq <= head.lineage.get(epoch, 0) and pane >= first
         if valid and (name not in cells or seq > keys[cells[name]].seq):

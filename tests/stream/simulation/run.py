@@ -27,6 +27,7 @@ _READ: dict[str, Callable[[bytes], str]] = {
     "token": lambda value: str(decode_tokens(value).tolist()),
     "part": lambda value: str(decode_part(value)),
     "release": lambda value: str(decode_release(value)),
+    "reserve": bytes.hex,
     "open": lambda value: str(decode_chunk(value, 1).tolist()),
 }
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.state.encoding import (
+    VERSION_BYTE,
     decode_chunk,
     decode_final,
     decode_head,
@@ -30,6 +31,7 @@ from ldpstream.agents.state.encoding import (
 from ldpstream.agents.state.parts import decode_part, decode_release, encode_part, encode_release
 from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
 from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.reserves import decode_reserve
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import NEVER, Gap, Name, WindowSpec
@@ -90,12 +92,17 @@ def test_a_record_is_read_and_written(record: dict[str, Any]):
     elif key.name.kind == "release":
         release = decode_release(data)
         counted = {str(partition): n for partition, n in release.counted.items()}
-        assert [release.n, release.sum, counted] == says
+        left_out = [[*of, n] for of, n in release.left_out.items()]
+        assert [release.n, release.sum, counted, *([left_out] if left_out else [])] == says
         assert encode_release(release) == data
     elif key.name.kind == "token":
         tokens = decode_tokens(data)
         assert [int(token).to_bytes(8, "little").hex() for token in tokens] == says
         assert encode_tokens(tokens) == data
+    elif key.name.kind == "reserve":
+        rows = decode_reserve(CONTEXT.spec.mechanism, {key.name.chunk: data})
+        assert rows.tolist() == says
+        assert VERSION_BYTE + rows.tobytes() == data
     elif key.name.kind == "late":
         assert decode_late(data) == says
         assert encode_late(says) == data
@@ -125,7 +132,7 @@ def test_the_second_log_moves_to_format_2_and_gathers_panes():
     assert all(head["gathered"] == NEVER for head in heads if head["format"] == 1)
     handed_over = [r["says"] for r in SECOND["others"] if r["is"][0][0] == "head"][-1]
     assert handed_over["gathered"] == heads[-1]["gathered"] > NEVER
-    assert "late" in {record["is"][0][0] for record in SECOND["others"]}
+    assert {"late", "reserve"} <= {record["is"][0][0] for record in SECOND["others"]}
 
 
 @BOTH
