@@ -1,7 +1,7 @@
 // The state of the current window: how many reports it has, and whether it is final.
 
 import { element, figure, say } from "./dom.js";
-import { countText, spanText } from "./format.js";
+import { countText, spanText, waitingText } from "./format.js";
 import { forgetProof, isProved } from "./views/proof.js";
 
 /** @typedef {import("./types.js").Estimate} Estimate */
@@ -65,13 +65,15 @@ export function drawFacts({ collection, window, compared, status }, estimate) {
   tile("late", estimate?.late ?? window.late);
   tile("rejected", status.rejected);
   const withheld = estimate ? estimate.withheld : n < collection.minimum;
-  element("withheld").hidden = !withheld;
+  const { waiting } = estimate ?? {};
+  element("withheld").hidden = !withheld && !waiting;
   const least = countText(collection.minimum);
-  const why =
-    n < collection.minimum
+  const why = waiting
+    ? waitingText(waiting, collection.minimum)
+    : n < collection.minimum
       ? `${countText(n)} of ${least} reports, and nothing is shown for fewer.`
-      : `the newest reports wait for later ones (minimum ${least}).`;
-  say(element("withheld"), withheld ? `Withheld: ${why}` : "");
+      : `parts of at least ${least} reports have expired.`;
+  say(element("withheld"), withheld ? `Withheld: ${why}` : waiting ? `Not shown yet: ${why}` : "");
   const lost = estimate?.lost;
   element("lost").hidden = !lost;
   say(

@@ -76,6 +76,22 @@ export function countText(value) {
 }
 
 /**
+ * Return how many reports wait, and what for.
+ *
+ * @param {import("./types.js").Waiting} waiting
+ * @param {number} minimum
+ */
+export function waitingText({ reports, until, more, because }, minimum) {
+  const said = reports === 1 ? "1 report waits" : `${countText(reports)} reports wait`;
+  if (until === "closing") return `${said} until the window closes, because of ${because}.`;
+  const others = more ? `${countText(more)} more` : "no more";
+  const least = `minimum = ${countText(minimum)}`;
+  return until === "later"
+    ? `${said} for ${others} in later windows, which have to close (${least}).`
+    : `${said} for ${others}, or until the window closes with ${least} or more.`;
+}
+
+/**
  * @param {number | null} share
  * @param {number} decimals
  */

@@ -50,6 +50,14 @@
  */
 
 /**
+ * @typedef {object} Waiting
+ * @property {number} reports
+ * @property {"reports" | "closing" | "later"} until
+ * @property {number | null} more
+ * @property {string} because The key of the configuration.
+ */
+
+/**
  * @typedef {object} Estimate The estimate document.
  * @property {string} collection
  * @property {Span | null} window
@@ -58,6 +66,7 @@
  * @property {number} [of] Reports about all attributes.
  * @property {boolean} final
  * @property {boolean} withheld
+ * @property {Waiting} [waiting] Reports that are counted, but not in the numbers yet.
  * @property {Span} [span] What it applies to if that is wider than the window.
  * @property {{offsets: number, partitions: number[]}} [lost]
  * @property {number} [late]

@@ -127,7 +127,7 @@ function panelsOf({ collection, windows, estimates, series }) {
     x,
     step: collection.window.hop_ms / 1000,
     final: windows.map(({ final }) => final),
-    columns: windows.flatMap((one, at) => columnOf(one, estimates[at], collection)),
+    columns: windows.flatMap((one, at) => columnOf(one, estimates[at])),
   };
   /** @type {Chart[]} */
   const charts = units.map((unit) => {
@@ -176,13 +176,13 @@ const timeOf = ({ window }) => Date.parse(window.start) / 1000;
 /**
  * @param {WindowState} window
  * @param {Estimate} estimate
- * @param {Collection} collection
  * @returns {import("../charts/charts.js").Column[]}
  */
-function columnOf(window, { withheld }, { minimum }) {
+function columnOf(window, { withheld, n, waiting }) {
   const x = timeOf(window);
   if (!withheld) return window.final ? [] : [{ x, kind: "open", text: "open" }];
-  const of = window.n < minimum ? `: ${countText(window.n)} of ${countText(minimum)}` : "";
+  const more = waiting?.more;
+  const of = more ? `: ${countText(n)} of ${countText(n + more)}` : "";
   return [{ x, kind: "withheld", text: `withheld${of}` }];
 }
 
