@@ -29,6 +29,16 @@ minimum = {_MINIMUM}
 window = {{ size = "30m", hop = "10m", idle = "off" }}
 publish = {{ every = "100ms", top = 0, ranges = {{ {_RANGES} }} }}"""
 
+_RECORDS: Final = f"""mechanism = "randomized-response"
+epsilon = 1.0
+partitions = 1
+precision = "1s"
+minimum = {_MINIMUM}
+window = {{ size = "30m", hop = "10m", idle = "off" }}
+publish = {{ every = "100ms" }}
+domain.attributes.sex = {{ size = 2, probability = 0.7 }}
+domain.attributes.smokes = {{ size = 2, probability = 0.3 }}"""
+
 
 async def hopping_panes(stand: Stand) -> Outcome:
     """Isolate a pane of one report by the spans around it: each gives its blocks' exact counts."""
@@ -87,6 +97,62 @@ async def small_blocks(stand: Stand) -> Outcome:
         found = list(_spans(worker, panes=10))
         found += await _published(stand, file)
     return _judge_blocks([one for one in found if not one["withheld"]])
+
+
+async def attributes(stand: Stand) -> Outcome:
+    """Ask about the attribute that few reports are about, in every span and as a window grows."""
+    file = stand.configure({"city": _RECORDS})
+    found: list[Mapping[str, Any]] = []
+    with stand.serving("worker", "-c", str(file)) as worker:
+        counted = 0
+        for pane, n in enumerate((61, 45, 200)):
+            lines = f"{_DAY_MS + pane * _PANE_MS},1,0\n" * n
+            ran = stand.run(
+                *("send", "city", "--times", "-c", str(file)),
+                stdin=f"time,sex,smokes\n{lines}".encode(),
+            )
+            assert ran.returncode == 0, ran.stderr.decode()
+            counted += n
+            _until(worker, counted)
+            await asyncio.sleep(0.4 if stand.short else 1)
+            found += _attributes(worker)
+        await _close(stand, file, worker)
+        found += _attributes(worker)
+        for one in await _published(stand, file):
+            found += one.get("attributes", [])
+    answers = {
+        (one["attribute"], *_span(one), one["final"], one["n"])
+        for one in found
+        if not one["withheld"]
+    }
+    # As in `_classify`: nested final spans, and an open span as it grows.
+    counts = {(name, n) for name, *_, n in answers} | {
+        (more[0], more[4] - less[4])
+        for more in answers
+        for less in answers
+        if more[0] == less[0]
+        and (
+            more[1:3] == less[1:3]
+            or (more[3] and less[3] and more[1] <= less[1] and less[2] <= more[2])
+        )
+    }
+    small = [f"{n} about {name}" for name, n in counts if 0 < n < _MINIMUM]
+    if small or not answers:
+        return Outcome(False, f"{small[0]} isolated" if small else "no answer")
+    return Outcome(True, f"{len(answers)} answers, no difference below {_MINIMUM} reports")
+
+
+def _attributes(worker: Worker) -> Iterator[Mapping[str, Any]]:
+    for name in ("sex", "smokes"):
+        for first in range(3):
+            for last in range(first + 1, 4):
+                start, end = (_time(_DAY_MS + pane * _PANE_MS) for pane in (first, last))
+                path = f"/api/collections/city/estimate?attribute={name}&start={start}&end={end}"
+                try:
+                    yield worker.get(path)
+                except urllib.error.HTTPError as error:
+                    if error.code >= 500:
+                        raise
 
 
 def _send(stand: Stand, file: Any, reports: Sequence[tuple[int, int]]) -> None:
@@ -238,5 +304,10 @@ ATTACKS = (
         "minimum-of-a-block",
         "no answers isolate 1 to minimum_block - 1 reports of a disclosed block",
         small_blocks,
+    ),
+    Attack(
+        "minimum-of-an-attribute",
+        "no answers isolate 1 to minimum - 1 reports about an attribute",
+        attributes,
     ),
 )

@@ -15,7 +15,7 @@ from tests.brokers import Broker
 HERE = Path(__file__).resolve().parents[2]
 TAKEN = (
     *("control-brackets", "control-unreadable-changelog"),
-    *("minimum-by-subtraction", "minimum-by-provisionals", "minimum-of-a-block"),
+    *("minimum-by-subtraction", "minimum-by-provisionals", "minimum-of-a"),
     *("bomb-header-name", "bomb-unwarned", "http-other-sites", "ledger-without-lock", "umask-077"),
     "slip-",
     "spread-",

@@ -1,0 +1,163 @@
+"""`minimum` over a broker: bursts are shown without sending more, also after a restart."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+
+from ldpstream.agents.device import Gateway, Sender
+from tests.brokers import Broker
+from tests.lab import START_MS, Lab
+from tests.processes import Worker, eventually
+from tests.stream.cli import spawn
+
+pytestmark = pytest.mark.broker
+
+_MINIMUM: Final = 100
+_N: Final = 500
+_TABLE: Final = f"""mechanism = "block-hadamard"
+epsilon = 1.0
+domain = {{ size = 12 }}
+partitions = 3
+precision = "1s"
+minimum = {_MINIMUM}
+window = {{ size = "1h", idle = "off" }}
+publish = {{ top = 0 }}"""
+_RECORDS: Final = _TABLE.replace(
+    "domain = { size = 12 }",
+    "domain.attributes.sex = { size = 2, probability = 0.9 }\n"
+    "domain.attributes.smokes = { size = 2, probability = 0.1 }",
+).replace("block-hadamard", "randomized-response")
+_OPEN: Final = f"start={START_MS // 3_600_000 * 3_600_000}"
+_PATH: Final = f"/estimate?{_OPEN}&end={START_MS // 3_600_000 * 3_600_000 + 3_600_000}"
+
+
+def lab_of(running: Broker, folder: Path, table: str = _TABLE) -> Lab:
+    return Lab(running, folder, collections={"city": table})
+
+
+async def in_one_frame(lab: Lab) -> None:
+    async with lab.producer() as producer:
+        frame = lab.frame(_N, first_ms=START_MS, last_ms=START_MS)
+        await producer.send_and_wait(lab.collection.topics.source, frame, partition=1)
+
+
+async def in_many_frames(lab: Lab) -> None:
+    async with lab.producer() as producer:
+        topic = lab.collection.topics.source
+        frames = [lab.frame(1, first_ms=START_MS, last_ms=START_MS) for _ in range(_N)]
+        sent = [await producer.send(topic, f, partition=i % 3) for i, f in enumerate(frames)]
+        await asyncio.gather(*sent)
+
+
+async def by_a_sender(lab: Lab) -> None:
+    spec = lab.collection.spec
+    async with Sender(spec, lab.broker.bootstrap, options=lab.broker.options) as sender:
+        await sender.send([3] * _N, times_ms=[START_MS] * _N)
+
+
+async def by_a_gateway(lab: Lab) -> None:
+    spec = lab.collection.spec
+    async with (
+        Sender(spec, lab.broker.bootstrap, options=lab.broker.options) as sender,
+        Gateway(sender, max_reports=70, linger_seconds=0.05) as gateway,
+    ):
+        for _ in range(10):
+            reports = spec.privatize(np.full(_N // 10, 3))
+            await gateway.add(reports, times_ms=np.full(len(reports), START_MS))
+
+
+async def by_the_command(lab: Lab) -> None:
+    lines = f"{START_MS},3\n".encode() * _N
+    command = ("send", "-c", str(lab.file), "city", "--times", "--replay", "--batch", "150")
+    assert (await asyncio.to_thread(spawn, *command, stdin=lines)).returncode == 0
+
+
+async def shown(worker: Worker, *, least: int) -> Mapping[str, Any]:
+    """Wait until as many reports are shown, and return the document."""
+    documents: list[Mapping[str, Any]] = [{}]
+
+    def seen() -> bool:
+        # Before the first report there is no window.
+        if worker.get("/api/collections/city/status")["counted"]:
+            documents[0] = worker.get(f"/api/collections/city{_PATH}")
+        return not documents[0].get("withheld", True) and documents[0]["n"] >= least
+
+    await eventually(seen, what=f"{least} reports of an open window")
+    return documents[0]
+
+
+@pytest.mark.parametrize(
+    "burst", [in_one_frame, in_many_frames, by_a_sender, by_a_gateway, by_the_command]
+)
+async def test_all_but_twice_the_minimum_of_a_burst_is_shown(
+    running: Broker, tmp_path: Path, burst: Callable[[Lab], Awaitable[None]]
+) -> None:
+    lab = lab_of(running, tmp_path)
+    with lab.worker() as worker:
+        await burst(lab)
+        begun = time.monotonic()
+        first = await shown(worker, least=_N - 2 * _MINIMUM)
+        print(f"{burst.__name__}: shown after {time.monotonic() - begun:.2f} s")
+        assert _N - 2 * _MINIMUM < first["n"] <= _N - _MINIMUM
+        waiting = first["waiting"]
+        assert (waiting["reports"], waiting["until"]) == (_N - first["n"], "reports")
+        assert waiting["more"] == 2 * _MINIMUM - waiting["reports"]
+        await burst(lab)
+        second = await shown(worker, least=2 * _N - 2 * _MINIMUM)
+        assert second["n"] - first["n"] >= _MINIMUM
+        assert worker.terminate() == 0
+    # A restart withholds nothing, and the next owner goes on.
+    with lab.worker() as worker:
+        again = await shown(worker, least=0)
+        assert again["n"] == second["n"]
+        await burst(lab)
+        await shown(worker, least=3 * _N - 2 * _MINIMUM)
+
+
+async def test_a_killed_worker_withholds_nothing(running: Broker, tmp_path: Path) -> None:
+    lab = lab_of(running, tmp_path)
+    with lab.worker() as first, lab.worker() as second:
+        await in_many_frames(lab)
+        before = await shown(first, least=_N - 2 * _MINIMUM)
+        first.process.kill()
+        assert (await shown(second, least=0))["n"] == before["n"]
+        await in_one_frame(lab)
+        await shown(second, least=2 * _N - 2 * _MINIMUM)
+
+
+async def test_no_answer_about_an_attribute_has_fewer_reports(
+    running: Broker, tmp_path: Path
+) -> None:
+    lab = lab_of(running, tmp_path, _RECORDS)
+    lines = f"{START_MS},1,0\n".encode() * 101
+    send = ("send", "-c", str(lab.file), "city", "--times", "--replay")
+
+    async def about(worker: Worker, name: str) -> Mapping[str, Any]:
+        path = f"/api/collections/city{_PATH}&attribute={name}"
+        return await asyncio.to_thread(worker.get, path)
+
+    with lab.worker() as worker:
+        ended = await asyncio.to_thread(spawn, *send, stdin=b"time,sex,smokes\n" + lines)
+        assert ended.returncode == 0, ended.stderr.decode()
+        await eventually(
+            lambda: worker.get("/api/collections/city/status")["counted"] == 101, what="101"
+        )
+        for name in ("sex", "smokes"):
+            told = await about(worker, name)
+            assert told["withheld"]
+            assert told["of"] == 101
+        await lab.close(START_MS + 7_200_000)
+        finals: dict[int, Any] = {}
+        deadline = time.monotonic() + 60
+        while not finals and time.monotonic() < deadline:
+            finals = await lab.finals()
+        (final,) = (documents[0] for documents in finals.values())
+        assert final["withheld"]
+        assert final["n"] == 101
+        told = await about(worker, "smokes")
+        assert (told["withheld"], told["waiting"]["until"]) == (True, "later")
