@@ -44,7 +44,7 @@ from ldpstream.agents.kafka.probe import why_not
 
 _UNREACHED: Final = (KafkaConnectionError, NodeNotReadyError)
 _NO_LOGIN: Final = "refuses to log us in: {error}"
-_NOT_PERMITTED: Final = "does not permit it: {error}; docs/kafka.md lists the permissions needed"
+_NOT_PERMITTED: Final = "does not permit it: {error}; `ldpstream check` lists what is missing"
 _FEW_REPLICAS: Final = (
     "fewer replicas are in sync than min.insync.replicas of the topic asks for: bring brokers "
     "back, or lower it"
@@ -84,7 +84,7 @@ NO_COORDINATOR: Final = (
     "brokers as offsets.topic.replication.factor asks for"
 )
 _OF_GROUPS: Final = {
-    GroupAuthorizationFailedError.errno: "give it permission to read the group (docs/kafka.md)",
+    GroupAuthorizationFailedError.errno: "give it permission to read the group",
     InconsistentGroupProtocolError.errno: (
         "members of another kind use the group: end them, or give the workers a group of their own "
         "(worker.id; in your own Faust app, the app's id)"
@@ -107,7 +107,7 @@ _OF_GROUPS: Final = {
 """What to do about a refused member of a group, by the code of the broker's error."""
 
 _OF_TOPICS: Final = {
-    TopicAuthorizationFailedError.errno: "give the worker permission to write (docs/kafka.md)",
+    TopicAuthorizationFailedError.errno: "give the worker permission to write",
     MessageSizeTooLargeError.errno: (
         "raise max.message.bytes of the topic, or lower kafka.max_batch_size"
     ),

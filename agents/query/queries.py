@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from ldpstream.agents.query.errors import QueryError
+from ldpstream.agents.query.errors import QueryError, refused
 from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.checks import number_text
@@ -59,7 +59,7 @@ class BoxRequest(_NamedQuery):
     @model_validator(mode="after")
     def _check_one(self) -> Self:
         if (self.bounds is None) == (self.values is None):
-            raise ValueError("expected either bounds or values")
+            raise refused("either bounds or values", None)
         return self
 
 

@@ -1,6 +1,6 @@
 """Short names for array types, and the arrays of dataclasses."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import fields, replace
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -37,6 +37,8 @@ def numbers_of(given: Any) -> NDArray[Any] | None:
     """
     given = unmasked(given)
     if not isinstance(given, np.ndarray):
+        if not isinstance(given, Iterable):
+            return None
         kinds = set(map(type, given))
         if any(issubclass(kind, list | tuple) for kind in kinds):
             rows = (row for row in given if isinstance(row, list | tuple))

@@ -74,7 +74,7 @@ def test_send_spreads_frames_without_keys_over_all_partitions(lab: Lab, batch: i
     result = invoke(*command, stdin=values)
     messages = -(-1_000 // batch)
     assert result.exit_code == 0, result.stderr
-    assert result.stdout == f"1000 reports in {messages} messages acknowledged\n"
+    assert result.stdout == f"1,000 reports in {messages} messages acknowledged\n"
     records = asyncio.run(lab.records(lab.collection.topics.source))
     assert len(records) == messages
     assert {record.key for record in records} == {None}
@@ -101,7 +101,7 @@ def test_a_bad_line_ends_send_and_says_what_was_sent_before(lab: Lab, tmp_path: 
     assert result.stderr.splitlines()[-1] == (
         f"{values}: line 100001: expected an integer in 0..11: --clamp moves numbers to the "
         "nearest end of the domain; "
-        "before that 100000 reports in 100 messages acknowledged"
+        "before that 100,000 reports in 100 messages acknowledged"
     )
 
 
@@ -200,7 +200,7 @@ def test_the_published_final_is_what_estimate_prints(lab: Lab, tmp_path: Path):
         sent = invoke(
             "send", "-c", file, "--reports", "--replay", "--batch", "64", "trips", str(reports)
         )
-        assert sent.stdout == "5000 reports in 79 messages acknowledged\n"
+        assert sent.stdout == "5,000 reports in 79 messages acknowledged\n"
         until = str(START_MS + WINDOW_MS)
         assert invoke("close", "-c", file, "--until", until, "trips").exit_code == 0
         (final,) = asyncio.run(_until_final(lab))

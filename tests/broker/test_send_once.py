@@ -73,7 +73,7 @@ def test_a_file_is_counted_once_however_often_its_sender_is_killed(lab: Lab, val
         seen |= set(drawn(journal))
     result = invoke(*send(lab, values))
     assert result.exit_code == 0, result.stderr
-    said = f"{N} reports in {N // BATCH} messages acknowledged"
+    said = f"{N:,} reports in {N // BATCH:,} messages acknowledged"
     assert said in result.stdout
     sent = Counter(in_topic(lab))
     assert set(sent.values()) == {1}

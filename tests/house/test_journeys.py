@@ -8,7 +8,7 @@ from benchmarks.journeys import count
 
 from tests.checkouts import HERE
 
-LIMITS = {"a frame to a final": (356, 24), "a range over HTTP": (191, 22)}
+LIMITS = {"a frame to a final": (420, 24), "a range over HTTP": (275, 22)}
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,7 @@ ATTRIBUTES = {
     "aiokafka.consumer.fetcher:FetchResult": {
         *("_partition_records", "_topic_partition", "_update_position"),
     },
-    "aiokafka.consumer.group_coordinator:GroupCoordinator": {"_send_req"},
+    "aiokafka.consumer.group_coordinator:GroupCoordinator": {"_pending_exception", "_send_req"},
     "aiokafka.protocol.group:JoinGroupRequest": {"_member_id"},
     "faust.app.base:App": {"_on_agent_error"},
     "faust.transport.conductor:Conductor": {"_update_indices"},

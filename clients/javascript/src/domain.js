@@ -71,6 +71,8 @@ function lattice(shape) {
   const ranges = shape.map((extent) => `0..${extent - 1}`).join(", ");
   return {
     shape,
+    ends: shape.map((extent) => [0, extent - 1]),
+    whole: true,
     expected: shape.length === 1 ? `an integer in ${ranges}` : `integers in ${ranges}`,
     find(label) {
       return join(shape, label, (axis, entry) =>
@@ -88,6 +90,7 @@ function interval(bounds, bins) {
   const positions = bounds.map((ends, axis) => positionIn(ends, bins[axis]));
   return {
     shape: bins,
+    ends: bounds,
     expected: bounds.length === 1 ? `a number in ${ranges}` : `numbers in ${ranges}`,
     find(label) {
       return join(bins, label, (axis, entry) => {
@@ -106,6 +109,7 @@ function rounded(bounds, bins) {
   const numbers = interval(bounds, bins);
   return {
     shape: bins.map((count) => count + 1),
+    ends: bounds,
     expected: numbers.expected,
     index(labels, entropy) {
       numbers.index(labels); // check that all are inside before drawing any word
@@ -172,6 +176,20 @@ export function withPriors(values, { edges, epsilons }) {
     },
     index: indexAll,
   };
+}
+
+// Labels with numbers outside the domain moved to its nearest end; what is no number stays, to be
+// refused.
+export function moveInside({ ends, whole = false }, labels) {
+  if (ends === undefined) throw new RangeError("clamp: expected a collection with only numbers");
+  const isNumber = (entry) => typeof entry === "number" && (whole ? Number.isInteger(entry) : !Number.isNaN(entry));
+  const moved = (entry, axis) => Math.min(Math.max(entry, ends[axis][0]), ends[axis][1]);
+  return labels.map((label) => {
+    const entries = ends.length === 1 ? [label] : label;
+    const isPoint = Array.isArray(entries) && entries.length === ends.length && entries.every(isNumber);
+    if (!isPoint) return label;
+    return ends.length === 1 ? moved(label, 0) : entries.map(moved);
+  });
 }
 
 function indexAll(given) {

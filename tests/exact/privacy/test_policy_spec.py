@@ -28,7 +28,7 @@ def read(
 
 
 def test_a_matrix_from_a_file_or_inline(tmp_path: Path):
-    text = "0, 0.5,inf\n\n1,0,2\nINF,Infinity,0.0\n"
+    text = "0, 0.5,inf\n\n1,0,2\ninf,inf,0.0\n"
     rows = [[0, 0.5, math.inf], [1, 0, 2], [math.inf, math.inf, 0]]
     assert read(tmp_path, {"file": "f.csv"}, file=text) == MatrixPolicy.of(rows)
     assert read(tmp_path, {"matrix": rows}) == MatrixPolicy.of(rows)

@@ -47,7 +47,7 @@ SEEDS = {
     "minimum_block: of the sum": 4,
     "minimum_block: of the last part": 6,
     "minimum_block: not masked": 0,
-    "minimum_block: open panes": 4,
+    "minimum_block: open panes": 8,
 }
 """For each mutant the first seed that notices it."""
 EVERYTHING = EstimateOptions(

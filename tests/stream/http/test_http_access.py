@@ -177,5 +177,5 @@ async def test_the_log_has_no_addresses_and_no_malformed_requests(
             assert answer.status == 500
             assert "defect" not in await answer.text()
     (record,) = caplog.records
-    assert record.getMessage() == "a request failed"
+    assert record.getMessage() == "a request failed: /api/collections"
     assert "127.0.0.1" not in caplog.text.split("Traceback")[0]

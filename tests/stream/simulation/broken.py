@@ -33,7 +33,7 @@ from tests.stream.simulation.broken_flushes import (
 )
 from tests.stream.simulation.evaluation import read_key
 from tests.stream.simulation.patched import with_partition, with_worker
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import demand
 from tests.stream.simulation.worker import OwnedPartition, Reader, Watched, Worker
 from tests.stream.simulation.world import World
 

@@ -29,8 +29,7 @@ from ldpstream.mechanisms.base.errors import FrameError
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.stream.simulation.closed import check_counts
 from tests.stream.simulation.evaluation import evaluate
-from tests.stream.simulation.setting import PASSED, Report
-from tests.stream.simulation.violation import ViolationError, demand
+from tests.stream.simulation.setting import PASSED, Report, ViolationError, demand
 
 if TYPE_CHECKING:
     from tests.stream.simulation.worker import Outcome, Reader

@@ -17,7 +17,7 @@ from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, totals
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import demand
 
 if TYPE_CHECKING:
     from tests.stream.simulation.checks import Checks

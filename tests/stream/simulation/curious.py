@@ -32,8 +32,7 @@ from ldpstream.mechanisms.wire.frame import encode_frame
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.patched import PatchedWorld
-from tests.stream.simulation.setting import Message, Report, Setting, write_final
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import Message, Report, Setting, demand, write_final
 from tests.stream.simulation.worker import Worker
 from tests.stream.simulation.world import World
 

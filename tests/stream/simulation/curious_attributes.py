@@ -25,8 +25,7 @@ from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.view import BehindError, Snapshot, add_up
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.curious import SYMBOLS, WINDOWS, CuriousChecks, Patched
-from tests.stream.simulation.setting import Report, Setting, write_final
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import Report, Setting, demand, write_final
 
 ATTRIBUTES: Final = 3
 VALUES: Final = SYMBOLS // ATTRIBUTES

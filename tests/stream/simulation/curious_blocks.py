@@ -33,8 +33,7 @@ from tests.stream.simulation.curious import (
     Patched,
     demand_none_isolated,
 )
-from tests.stream.simulation.setting import Setting, write_final
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import Setting, demand, write_final
 
 BLOCKS: Final = 4
 ENTRIES: Final = SYMBOLS // BLOCKS

@@ -13,8 +13,7 @@ import random
 from dataclasses import replace
 
 from ldpstream.agents.state.context import NEWEST
-from tests.stream.simulation.setting import Setting
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import Setting, demand
 from tests.stream.simulation.worker import Worker
 from tests.stream.simulation.world import World
 

@@ -26,8 +26,7 @@ from tests.stream.owning import Holder, Times
 from tests.stream.serving import read_city
 from tests.stream.simulation.brokers import MOST
 from tests.stream.simulation.client import Answer, Client, run_now
-from tests.stream.simulation.setting import Setting
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import Setting, demand
 from tests.stream.simulation.worker import Outcome, Watched, Worker
 from tests.stream.simulation.worker import OwnedPartition as SimulatedHeld
 from tests.stream.simulation.world import World

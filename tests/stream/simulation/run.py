@@ -16,7 +16,7 @@ from ldpstream.agents.state.parts import decode_part, decode_release
 from ldpstream.agents.state.records import HEAD, Head, RecordError
 from ldpstream.agents.state.tokens import decode_tokens
 from tests.stream.simulation.evaluation import read_key
-from tests.stream.simulation.violation import ViolationError
+from tests.stream.simulation.setting import ViolationError
 from tests.stream.simulation.world import World
 
 _READ: dict[str, Callable[[bytes], str]] = {

@@ -141,3 +141,12 @@ def make_uncounted(
 
 def _payload(symbols: list[int]) -> np.ndarray:
     return np.array(symbols, dtype=np.uint8)[:, None]
+
+
+class ViolationError(AssertionError):
+    """An invariant does not hold."""
+
+
+def demand(holds: bool, message: str) -> None:
+    if not holds:
+        raise ViolationError(message)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ldpstream.agents.partition.arrival import Dates
 from ldpstream.agents.partition.batch import Arrivals
 from ldpstream.agents.state.windows import NEVER
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import demand
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -29,11 +29,11 @@ from tests.stream.simulation.setting import (
     Report,
     Setting,
     accepted_spec,
+    demand,
     make_message,
     make_setting,
     write_final,
 )
-from tests.stream.simulation.violation import demand
 from tests.stream.simulation.worker import Reader, Watched
 from tests.stream.simulation.world import World
 

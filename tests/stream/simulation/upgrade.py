@@ -22,8 +22,7 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.patched import PatchedWorld
-from tests.stream.simulation.setting import Setting
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import Setting, demand
 from tests.stream.simulation.worker import Outcome, Reader, Watched, Worker
 
 SWITCH_MS, GAP_MS = 4, 3

@@ -18,8 +18,7 @@ from ldpstream.agents.state.cell_store import CellRecord
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import Name
 from tests.stream.simulation.evaluation import Store, add
-from tests.stream.simulation.setting import PASSED
-from tests.stream.simulation.violation import demand
+from tests.stream.simulation.setting import PASSED, demand
 
 if TYPE_CHECKING:
     from tests.stream.simulation.brokers import Send

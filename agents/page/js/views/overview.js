@@ -70,7 +70,14 @@ async function knownOf(collection, current) {
  */
 function unknown(collection, problem) {
   const counts = { counted: 0, late: 0, rejected: 0, lost_offsets: 0 };
-  const status = { ...counts, problems: [problem], stopped: false, ready: false, partitions: [] };
+  const status = {
+    ...counts,
+    problems: [problem],
+    stopped: false,
+    ready: false,
+    other_sizes: [],
+    partitions: [],
+  };
   const first = { newest: { said: "", bounds: "" }, points: [], changes: [] };
   return { collection, windows: [], status, first };
 }
