@@ -117,8 +117,9 @@ class Engine:
 
     @property
     def waits(self) -> Sequence[Wait]:
-        """The partitions that open windows wait for; where nothing works, `problems` say why."""
-        return () if self._problem or self._services.clock.problem else self._waits.found
+        """The partitions that open windows wait for; where all stand still, `problems` say why."""
+        still = self._problem or self._services.clock.problem or self._loader.added
+        return () if still else self._waits.found
 
     @property
     def partial(self) -> bool:

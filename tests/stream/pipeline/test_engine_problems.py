@@ -9,6 +9,7 @@ from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
 from ldpstream.agents.reading.source import Batch, Outside
+from ldpstream.agents.served.served import Wait
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key
 from tests.processes import eventually
@@ -146,6 +147,17 @@ async def test_counting_goes_on_in_the_known_partitions_after_others_were_added(
     take(engine, 0, [0])
     engine.tick()
     assert caplog.messages == [f"collection city: {ADDED}"]
+
+
+def test_windows_that_added_partitions_hold_open_wait_for_nothing_else() -> None:
+    engine = make_engine()
+    engine.assign([0])
+    wait = Wait(1, 0, 0.0, "another worker owns it")
+    engine._waits.found = [wait]  # noqa: SLF001 (as if it had looked)
+    assert engine.waits == [wait]
+    engine.assign([0, 2])
+    assert engine.waits == ()
+    assert engine.problems == (ADDED,)
 
 
 def test_the_group_shows_added_partitions_before_the_next_look_at_the_topic() -> None:
