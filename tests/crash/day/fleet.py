@@ -9,24 +9,29 @@ from aiokafka.admin import NewPartitions
 
 from ldpstream.agents.kafka.groups import count_members
 from tests.brokers import Broker
-from tests.crash.day.setting import COLLECTIONS
+from tests.crash.day.setting import COLLECTIONS, Span
 from tests.crash.day.watch import Watch
 from tests.lab import Lab
 from tests.processes import PATIENCE_SECONDS, Worker
 from tests.stream.cli import spawn
 
 WORKERS = 2
+_SETTLING_SECONDS = 5.0
+"""How long workers that are ready may go on loading, and read what has waited meanwhile."""
 
 
 class Fleet:
-    """The workers, their file, and the times at which none of them was meant to count.
+    """The workers and their file.
 
-    `halts` are `(begin, end)` on the clock of `time.time`; `problems` is what did not hold.
+    - `halts`: when none of them was meant to count.
+    - `moves`: when partitions moved between them, because one came or went.
+    - `problems`: what did not hold.
     """
 
     def __init__(self, broker: Broker, folder: Path, watch: Watch) -> None:
         self.lab = Lab(broker, folder, collections=COLLECTIONS)
-        self.halts: list[tuple[float, float]] = []
+        self.halts: list[Span] = []
+        self.moves: list[Span] = []
         self.problems: list[str] = []
         self.restarts = self.kills = 0
         self._watch = watch
@@ -50,11 +55,13 @@ class Fleet:
 
     async def start(self) -> None:
         """Start all workers, and wait until they are ready."""
+        began = time.time()
         self._workers = [self._start() for _ in range(WORKERS)]
         for worker in self._workers:
             await self._ready(worker)
         if self._halted:
-            self.halts.append((self._halted, time.time()))
+            self.halts.append(Span(self._halted, time.time()))
+        self._moved(self._halted or began)
 
     async def stop(self) -> None:
         """Stop all workers: nothing is counted until `start`."""
@@ -72,21 +79,25 @@ class Fleet:
 
     async def restart(self) -> None:
         """Restart the workers one after another, each once the one before is ready."""
+        began = time.time()
         for place, worker in enumerate(self._workers):
             assert await asyncio.to_thread(worker.terminate) == 0
             worker.kill()
             self._workers[place] = self._start()
             await self._ready(self._workers[place])
             self.restarts += 1
+        self._moved(began)
 
     async def kill(self) -> None:
         """Kill -9 each worker in turn, and start it again."""
         for place, worker in enumerate(self._workers):
+            began = time.time()
             worker.kill()
             self._workers[place] = self._start()
             await self._ready(self._workers[place])
             self.kills += 1
             await asyncio.sleep(5)
+            self._moved(began)
 
     def edit(self, name: str, *changes: tuple[str, str]) -> None:
         """Change the table of a collection in the workers' file."""
@@ -134,6 +145,9 @@ class Fleet:
             while left := await self.lagging():
                 assert time.monotonic() < deadline, f"not counted: {left}"
                 await asyncio.sleep(0.5)
+
+    def _moved(self, began: float) -> None:
+        self.moves.append(Span(began, time.time() + _SETTLING_SECONDS))
 
     def _start(self) -> Worker:
         return self.lab.start_worker(stderr=self._log)

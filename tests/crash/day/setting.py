@@ -1,5 +1,6 @@
 """The collections of the day, and how long a final may take."""
 
+from dataclasses import dataclass
 from typing import Final
 
 GRACE_SECONDS: Final = 4
@@ -37,3 +38,15 @@ minimum_block = 5
 {_COMMON}""",
 }
 """`trips` gets a value, `people` is `sampled` and gets another size, `places` gets partitions."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A time, on the clock of `time.time`, for some collections: by default for all."""
+
+    begin: float
+    end: float
+    names: frozenset[str] = frozenset(COLLECTIONS)
+
+    def holds(self, at: float, name: str) -> bool:
+        return self.begin <= at <= self.end and name in self.names
