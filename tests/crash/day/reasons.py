@@ -16,7 +16,7 @@ _TEXT: Final = re.compile(
     r"(?: for [\d,]+ s longer than usual)?: )?(?P<reason>.*)",
     re.DOTALL,
 )
-_TOLERANCE_SECONDS: Final = 4.0
+_TOLERANCE_SECONDS: Final = 2.5
 """Between what happens and what is told of it, on a busy machine."""
 _BRIEF_SECONDS: Final = 8.0
 """How long what always passes may be told while no worker comes or goes."""
