@@ -23,7 +23,8 @@ _SETTLING_SECONDS = 5.0
 class Fleet:
     """The workers and their file.
 
-    - `halts`: when none of them was meant to count.
+    - `halts`: when windows were held open on purpose.
+    - `stops`: when no worker ran.
     - `moves`: when partitions moved between them, because one came or went.
     - `problems`: what did not hold.
     """
@@ -31,13 +32,14 @@ class Fleet:
     def __init__(self, broker: Broker, folder: Path, watch: Watch) -> None:
         self.lab = Lab(broker, folder, collections=COLLECTIONS)
         self.halts: list[Span] = []
+        self.stops: list[Span] = []
         self.moves: list[Span] = []
         self.problems: list[str] = []
         self.restarts = self.kills = 0
         self._watch = watch
         self._workers: list[Worker] = []
         self._log = (folder / "workers.log").open("ab")
-        self._halted = 0.0
+        self._stopped = 0.0
 
     def end(self) -> None:
         """Kill all workers."""
@@ -59,13 +61,13 @@ class Fleet:
         self._workers = [self._start() for _ in range(WORKERS)]
         for worker in self._workers:
             await self._ready(worker)
-        if self._halted:
-            self.halts.append(Span(self._halted, time.time()))
-        self._moved(self._halted or began)
+        if self._stopped:
+            self.stops.append(Span(self._stopped, time.time()))
+        self._moved(self._stopped or began)
 
     async def stop(self) -> None:
         """Stop all workers: nothing is counted until `start`."""
-        self._halted = time.time()
+        self._stopped = time.time()
         self._watch.urls = ()
         for worker in self._workers:
             assert await asyncio.to_thread(worker.terminate) == 0

@@ -132,8 +132,9 @@ class Facts:
             return f"a report came {told.at - last:.1f} s ago" if early else ""
         return "nothing of this kind is known"
 
-    def moving(self, told: Told) -> bool:
-        return any(one.holds(told.at, told.name) for one in (*self.moves, *self.added))
+    def lasting(self, told: Told) -> bool:
+        """Return whether a wait may go on for a while."""
+        return any(one.holds(told.at, told.name) for one in (*self.moves, *self.added, *self.held))
 
 
 def _names(spans: Sequence[Span]) -> set[str]:
@@ -148,7 +149,7 @@ def check_told(told: Sequence[Told], facts: Facts) -> list[str]:
         if why := facts.untrue(one):
             kind = re.sub(r"\d+ s\b", "N s", one.reason or one.text)
             problems.setdefault(f"{one.name or one.url} said {kind!r} in vain: {why} ({one.text})")
-        if facts.moving(one) or one.partition is None or " ago" in one.reason:
+        if facts.lasting(one) or one.partition is None or " ago" in one.reason:
             continue
         key = (one.url, one.name, one.fingerprint, one.partition, one.reason.split(" ", 2)[0])
         begin, last = since.get(key, (one.at, one.at))
@@ -160,18 +161,18 @@ def check_told(told: Sequence[Told], facts: Facts) -> list[str]:
 
 
 def check_delays(
-    finals: Finals, told: Sequence[Told], halts: Sequence[Span]
+    finals: Finals, told: Sequence[Told], silent: Sequence[Span]
 ) -> tuple[list[str], int]:
     """Return the finals that came after their windows' idle time without a reason for it.
 
-    Also returns how many came so late, but for those during `halts`.
+    Also returns how many came so late, but for those that were due while nobody had to tell why.
     """
     by_name, problems, delayed = defaultdict[str, list[Told]](list), list[str](), 0
     for one in told:
         by_name[one.name].append(one)
     for (name, fingerprint, start_ms, end_ms), (came, _) in sorted(finals.items()):
         begin = end_ms / 1000 + GRACE_SECONDS
-        halted = any(name in one.names and one.begin < came and one.end > begin for one in halts)
+        halted = any(name in one.names and one.begin < came and one.end > begin for one in silent)
         if came <= begin + IDLE_SECONDS or halted:
             continue
         delayed += 1

@@ -9,14 +9,15 @@ It prints a table, and ends with exit code 1 and what did not hold:
 - Every final comes within 15 s of its window's end, grace and idle time.
 - No answer is an HTTP error.
 - /readyz and statuses give no reason that is not true (`reasons.py`), and one for each final that
-  comes after its window's idle time; documents and query name the key that withholds an estimate.
+  comes after its window's idle time while workers run; documents and query name the key that
+  withholds an estimate.
 
 Three times stand still for finals, since no window can close in them (`halts`; the table has the
 longest time of a final without and with them):
 
-- While all workers are stopped, to change a window's size or to restore a state.
 - During the move to another cluster, whose first step holds all windows open: what devices still
   send to the old cluster would be late otherwise.
+- While windows of one collection wait for a partition without reports, because its `idle` is off.
 - From when workers say that partitions were added until all have been restarted, for windows of
   that collection alone: if they closed without the new partitions, all reports there would be late.
   This has to be told by every worker.

@@ -10,6 +10,8 @@ SLACK_SECONDS: Final = 15
 LIVE: Final = f'grace = "{GRACE_SECONDS}s", future = "4s", idle = "{IDLE_SECONDS}s"'
 HOLDING: Final = 'grace = "2h", future = "4s", idle = "off"'
 """Windows during a move to another cluster, as docs/runbooks.md says."""
+WAITING: Final = LIVE.replace(f'idle = "{IDLE_SECONDS}s"', 'idle = "off"')
+"""Windows that wait for every partition."""
 SIZE: Final = 'size = "10s"'
 """Of all windows, before that of `people` is changed."""
 

@@ -22,13 +22,14 @@ from tests.crash.day.setting import (
     LIVE,
     SIZE,
     VALUES,
+    WAITING,
     Span,
 )
 from tests.crash.day.watch import Watch
 from tests.lab import Lab
 
 EVENTS = (
-    *("withheld", "restart", "kill", "refused", "size", "value", "partitions"),
+    *("withheld", "restart", "kill", "refused", "idle", "size", "value", "partitions"),
     *("restore", "cluster", "erase"),
 )
 
@@ -132,6 +133,23 @@ class Day:
         await asyncio.sleep(2 * ALLOWED_SECONDS)
         self.devices.old = frozenset()
 
+    async def _idle(self) -> None:
+        """Without `idle` windows wait for a partition that only has messages nobody counts."""
+        began, names = time.time(), frozenset({"places"})
+        self.fleet.edit("places", (LIVE, WAITING))
+        await self.fleet.restart()
+        since, self.devices.old = time.time(), frozenset({("places", 0)})
+        await asyncio.sleep(ALLOWED_SECONDS)
+        told = [one for one in self.watch.told if one.at >= since and one.name == "places"]
+        for reason in ("idle is off", "another worker owns it"):
+            if not any(one.partition == 0 and reason in one.reason for one in told):
+                self._problems.append(f"nobody said of partition 0 of places: {reason}")
+        self.devices.old = frozenset()
+        self.fleet.edit("places", (WAITING, LIVE))
+        await self.fleet.restart()
+        self.fleet.halts.append(Span(since, time.time(), names))
+        self._held.append(Span(began, time.time(), names))
+
     async def _size(self) -> None:
         began = time.time()
         await self.fleet.stop()
@@ -139,7 +157,7 @@ class Day:
         await self.fleet.start()
         (before,) = self._states["people"]
         self._past.append(replace(before, until=began))
-        self._states["people"] = [State(self._config.collections["people"], since=time.time())]
+        self._states["people"] = [State(self._config.collections["people"], since=began)]
 
     async def _value(self) -> None:
         shutil.copy(self._lab.file, self._folder / "accepted.toml")
@@ -300,7 +318,8 @@ class Day:
         """Compare what workers have said with what is known, and look for what nobody said."""
         facts = Facts(self.devices.reported, self.fleet.moves, self._held, self._added)
         self._problems += check_told(self.watch.told, facts)
-        problems, self.delayed = check_delays(self._published, self.watch.told, self.fleet.halts)
+        silent = [*self.fleet.halts, *self.fleet.stops]
+        problems, self.delayed = check_delays(self._published, self.watch.told, silent)
         self._problems += problems
         expected = {
             "trips": frozenset[str](),
