@@ -261,7 +261,7 @@ class Partition:
             ago = f"{quiet_ms / 1000:,.0f} s ago"
             if self.work.n == self._loaded:
                 return True, f"it was loaded {ago}, and no report has come since"
-            return False, f"its last report came {ago}, dated before their end and grace"
+            return False, f"its last report, counted {ago}, is dated before their end and grace"
         if series is None or now_ms - series[1] > self._context.gap_ms:
             return True, "the broker has not confirmed for some seconds where its log ends"
         left_ms = max(0, idle_ms - now_ms + series[0])

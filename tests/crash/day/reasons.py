@@ -117,7 +117,9 @@ class Facts:
         if ago is None:
             return "the broker was there"
         seconds = int(ago[1])
-        if told.reason.startswith("its last report came"):
+        if told.reason.startswith("its last report, counted"):
+            if any(one.holds(told.at, told.name) for one in self.moves):
+                return ""  # What was sent before may be counted only now.
             since = told.at - seconds
             if last > since + slack or recent < since - slack:
                 return f"it came {told.at - recent:.1f} s ago"
@@ -173,7 +175,7 @@ def check_delays(
     for (name, fingerprint, start_ms, end_ms), (came, _) in sorted(finals.items()):
         begin = end_ms / 1000 + GRACE_SECONDS
         halted = any(name in one.names and one.begin < came and one.end > begin for one in silent)
-        if came <= begin + IDLE_SECONDS or halted:
+        if came <= begin + IDLE_SECONDS + _TOLERANCE_SECONDS or halted:
             continue
         delayed += 1
         heard = (one for one in by_name[name] if begin - 1 <= one.at <= came + 1)

@@ -102,7 +102,7 @@ def test_reports_dated_earlier_are_waited_for() -> None:
     world.cluster.produce(1, frame((NOW_MS + 20 * SECOND_MS, 0)))
     world.cluster.ingest(1)
     (wait,) = world.pass_by(12)
-    assert wait.reason == "its last report came 11 s ago, dated before their end and grace"
+    assert wait.reason == "its last report, counted 11 s ago, is dated before their end and grace"
 
 
 def test_what_came_before_a_partition_was_loaded_did_not_come_just_now() -> None:
