@@ -116,6 +116,12 @@ class Engine:
         return tuple(filter(None, (self._problem, *self._notes, *refused, *found)))
 
     @property
+    def notices(self) -> Sequence[str]:
+        """What waits for the restart of other workers; this one is ready."""
+        notice = "" if self._problem else self._loader.notice(self.owned - self._held.keys())
+        return (notice,) if notice else ()
+
+    @property
     def waits(self) -> Sequence[Wait]:
         """The partitions that open windows wait for; where all stand still, `problems` say why."""
         still = self._problem or self._services.clock.problem or self._loader.added

@@ -72,6 +72,7 @@ def test_true_reasons_are_let_be(reason: str, ours: set[int] | None) -> None:
         (wait("the broker has not confirmed"), {1}, "the broker was there"),
         (wait("the moon is full for 3 s"), {1}, "nothing of this kind is known"),
         (f"{ADDED} with 6", {1}, "no partitions were added"),
+        ("trips: partition 5 was added, and waits for", {1}, "no partitions were added"),
         ("trips: the worker is starting", {1}, "nothing of this kind had happened"),
         ("the broker does not answer", {1}, "nothing of this kind had happened"),
     ],

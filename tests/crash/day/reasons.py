@@ -99,7 +99,7 @@ class Facts:
         return self._untrue_of_reports(told)
 
     def _untrue_of_collection(self, told: Told) -> str:
-        if "no window closes, until all workers are restarted with" in told.text:
+        if re.search(r"no window closes, until|partition \d+ was added, and waits", told.text):
             name = told.name or next((n for n in _names(self.added) if n in told.text), "")
             known = any(one.holds(told.at, name) for one in self.added)
             return "" if known else "no partitions were added"
