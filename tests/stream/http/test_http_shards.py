@@ -119,6 +119,7 @@ async def test_all_collections_are_listed_in_order_and_ready(two: Two) -> None:
     assert ready == {
         "ready": True,
         "reasons": [f"{name}: shard 2/2 has no worker that answers" for name in ("city", "ages")],
+        "waits": [],
     }
 
 
