@@ -222,10 +222,12 @@ class Day:
     async def _cluster(self) -> None:
         """Move all collections, as docs/runbooks.md says."""
         names, began = list(self._config.collections), time.time()
+        steps: list[float] = []
         # 1. Windows are held open.
         for name in names:
             self.fleet.edit(name, (LIVE, HOLDING))
         await self.fleet.restart()
+        steps.append(time.time() - began)
         # 2. Devices send there.
         text = self._lab.file.read_text()
         new = self._lab.file.with_name("new.toml")
@@ -240,6 +242,7 @@ class Day:
         self._lab.file = new
         self._lab.reload()
         await self._send()
+        steps.append(time.time() - began)
         # 3. The rest is counted.
         self._lab.file = old
         self._lab.reload()
@@ -250,12 +253,14 @@ class Day:
             said = await self.fleet.command("backup", "-c", old, name, file)
             assert "it can move" in said, said
         self._published = await finals_of(self._lab, names) | self._published
+        steps.append(time.time() - began)
         # 4. The state goes on there.
         self._lab.file = new
         self._lab.reload()
         for name in names:
             await self._restored(name, self._folder / f"{name}.backup")
         await self.fleet.start()
+        steps.append(time.time() - began)
         # 5. Windows close.
         await self.fleet.drained()
         for name in names:
@@ -263,6 +268,7 @@ class Day:
         await self.fleet.restart()
         self.fleet.halts.append(Span(began, time.time()))
         self._held.append(Span(began, time.time()))
+        print("steps ended after " + ", ".join(f"{one:.0f}" for one in steps) + " s", flush=True)
 
     async def _erase(self) -> None:
         shutil.copy(self._lab.file, self._folder / "erased.toml")
