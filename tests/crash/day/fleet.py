@@ -2,9 +2,11 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from aiokafka import TopicPartition
 from aiokafka.admin import NewPartitions
 
 from ldpstream.agents.kafka.groups import count_members
@@ -130,23 +132,29 @@ class Fleet:
         assert result.returncode == 0, f"{words}: {result.stderr.decode()}"
         return result.stdout.decode()
 
-    async def lagging(self) -> list[tuple[str, int, int]]:
-        """Return what is not decided yet: collection, partition, messages, as owners know it."""
+    async def drained(self) -> None:
+        """Wait until all that the sources hold now is counted, whatever devices go on to send."""
+        ends = dict[tuple[str, int], int]()
+        async with self.lab.reader() as reader:
+            for name, one in self.lab.config.collections.items():
+                source = [TopicPartition(one.topics.source, p) for p in range(one.partitions)]
+                found = await reader.end_offsets(source)
+                ends |= {(name, place.partition): end for place, end in found.items()}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while left := await self._uncounted(ends):
+            assert time.monotonic() < deadline, f"not counted: {left}"
+            await asyncio.sleep(0.5)
+
+    async def _uncounted(self, ends: Mapping[tuple[str, int], int]) -> list[str]:
+        """Return the partitions that are not counted up to these ends."""
         found = []
         for name in self.lab.config.collections:
-            for worker in self._workers:
-                answer = await asyncio.to_thread(worker.get, f"/api/collections/{name}/status")
-                found += [(name, p["partition"], p["lag"]) for p in answer["partitions"]]
-        return [one for one in found if one[2]]
-
-    async def drained(self) -> None:
-        """Wait until nothing waits to be counted, twice: ends are looked at now and then."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        for _ in range(2):
-            await asyncio.sleep(1.5)
-            while left := await self.lagging():
-                assert time.monotonic() < deadline, f"not counted: {left}"
-                await asyncio.sleep(0.5)
+            answer = await asyncio.to_thread(self.first.get, f"/api/collections/{name}/status")
+            for one in answer["partitions"]:
+                end, after = ends[name, one["partition"]], one["next"] or 0
+                if after < end:
+                    found.append(f"{name}[{one['partition']}] at {after} of {end}")
+        return found
 
     def _moved(self, began: float) -> None:
         self.moves.append(Span(began, time.time() + _SETTLING_SECONDS))
