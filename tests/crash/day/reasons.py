@@ -85,12 +85,14 @@ class Facts:
         if told.partition is None:
             return self._untrue_of_collection(told)
         if reason.startswith("another worker owns it"):
-            return "this worker owns it" if told.owned is True else ""
+            # While partitions move, a wait may be from the second before it got them back.
+            return "this worker owns it" if told.owned is True and not self._moving(told) else ""
         if reason.startswith("all partitions have closed them"):
-            mine = told.partition != 0 or told.owned is True
+            mine = told.partition != 0 or (told.owned is True and not self._moving(told))
             return "this worker owns partition 0" if mine else ""
         if reason.startswith(("this worker has not loaded it", "it has closed them")):
-            return "another worker owns it" if told.owned is False else ""
+            lost = told.owned is False and not self._moving(told)
+            return "another worker owns it" if lost else ""
         if reason.endswith("idle is off"):
             held = any(one.holds(told.at, told.name) for one in self.held)
             return "" if held else "idle was on"
@@ -104,8 +106,8 @@ class Facts:
             known = any(one.holds(told.at, name) for one in self.added)
             return "" if known else "no partitions were added"
         starting = told.reason == "the worker is starting" or "been read to its end" in told.reason
-        moving = any(one.holds(told.at, told.name) for one in self.moves)
-        return "" if starting and moving else "nothing of this kind had happened"
+        known = starting and self._moving(told)
+        return "" if known else "nothing of this kind had happened"
 
     def _untrue_of_reports(self, told: Told) -> str:
         """Return why what is said about a partition's last report is not true."""
@@ -118,7 +120,7 @@ class Facts:
             return "the broker was there"
         seconds = int(ago[1])
         if told.reason.startswith("its last report, counted"):
-            if any(one.holds(told.at, told.name) for one in self.moves):
+            if self._moving(told):
                 return ""  # What was sent before may be counted only now.
             since = told.at - seconds
             if last > since + slack or recent < since - slack:
@@ -133,6 +135,9 @@ class Facts:
             early = last > told.at - IDLE_SECONDS + slack or seconds > IDLE_SECONDS
             return f"a report came {told.at - last:.1f} s ago" if early else ""
         return "nothing of this kind is known"
+
+    def _moving(self, told: Told) -> bool:
+        return any(one.holds(told.at, told.name) for one in self.moves)
 
     def lasting(self, told: Told) -> bool:
         """Return whether a wait may go on for a while."""
