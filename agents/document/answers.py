@@ -36,7 +36,7 @@ class Readiness(Answer):
     reasons: list[str] = Field(description="What is missing, one sentence each")
     waits: list[str] = Field(
         default_factory=list,
-        description="What windows wait for, one sentence each; a worker is ready all the same",
+        description="What windows and added partitions wait for; a worker is ready all the same",
     )
 
 

@@ -183,7 +183,7 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
         fingerprint=served.config.spec.fingerprint.hex(),
         ready=served.ready,
         stopped=served.stopped,
-        problems=list(served.problems),
+        problems=[*served.problems, *served.notices],
         open_windows=open_windows(served.context, served.replicas),
         counted=sum(one.counted for one in partitions),
         late=sum(one.late for one in partitions),
@@ -214,7 +214,7 @@ def describe_readiness(
         f"{title}: {wait}"
         for name, served in pipeline.collections.items()
         for title, one in _states(name, served)
-        for wait in one.waits
+        for wait in (*one.notices, *one.waits)
     ]
     missing = [other.problem for other in others.values() if not other.ready]
     return Readiness(ready=not reasons, reasons=reasons + missing, waits=waits)

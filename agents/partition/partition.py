@@ -81,8 +81,10 @@ class Partition:
         self._clock = IdleClock(context.window, replica.partition)
         self._format = FormatSwitch(context, replica.partition)
         self._releases = Releases(context, self._cells)
-        # The reports counted, and when it was first noticed that they are as many.
+        # The reports counted, and when it was first noticed that they are as many; at first those
+        # that were loaded, which came any time before.
         self._counted, self._counted_ms = -1, 0
+        self._loaded = head.n
         # The first window that has not been handed out for publishing.
         self._offered = head.published
 
@@ -257,7 +259,9 @@ class Partition:
             return False, "it waits for later reports, or for `ldpstream close`: idle is off"
         if quiet_ms < idle_ms:
             ago = f"{quiet_ms / 1000:,.0f} s ago"
-            return False, f"its last report came {ago}, and is dated before their end"
+            if self.work.n == self._loaded:
+                return True, f"it was loaded {ago}, and no report has come since"
+            return False, f"its last report, counted {ago}, is dated before their end and grace"
         if series is None or now_ms - series[1] > self._context.gap_ms:
             return True, "the broker has not confirmed for some seconds where its log ends"
         left_ms = max(0, idle_ms - now_ms + series[0])

@@ -116,9 +116,16 @@ class Engine:
         return tuple(filter(None, (self._problem, *self._notes, *refused, *found)))
 
     @property
+    def notices(self) -> Sequence[str]:
+        """What waits for the restart of other workers; this one is ready."""
+        notice = "" if self._problem else self._loader.notice(self.owned - self._held.keys())
+        return (notice,) if notice else ()
+
+    @property
     def waits(self) -> Sequence[Wait]:
-        """The partitions that open windows wait for; where nothing works, `problems` say why."""
-        return () if self._problem or self._services.clock.problem else self._waits.found
+        """The partitions that open windows wait for; where all stand still, `problems` say why."""
+        still = self._problem or self._services.clock.problem or self._loader.added
+        return () if still else self._waits.found
 
     @property
     def partial(self) -> bool:

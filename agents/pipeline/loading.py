@@ -117,6 +117,14 @@ class Loader:
                 f"was emptied or cut, or is being read; `ldpstream reset {self.config.name}` "
                 "counts again what the source still holds"
             )
+        return ""
+
+    def notice(self, unloaded: AbstractSet[int]) -> str:
+        """Return which of these partitions was added, and waits for other workers' restart.
+
+        That is no problem of this worker: where each is restarted once the one before is ready,
+        the others would never be.
+        """
         head, added = self.replicas[0].head, max(unloaded, default=0)
         if not (head and head.seq) or added < included(self.replicas):
             return ""

@@ -147,7 +147,8 @@ class Pipeline:
     @property
     def ready(self) -> bool:
         """Whether partitions are assigned, and every collection works or has a known problem."""
-        return self.assigned_once.is_set() and all(e.settled or e.problems for e in self._all)
+        known = (e.settled or e.problems or e.notices for e in self._all)
+        return self.assigned_once.is_set() and all(known)
 
     @property
     def refused(self) -> bool:

@@ -24,6 +24,7 @@ _WARN_SECONDS: Final = 300.0
 _ELSEWHERE: Final = (
     "another worker owns it, whose status says why; without one its reports are not read"
 )
+_UNSTORED: Final = "it has closed them, but the broker has not stored that yet"
 _FIRST: Final = (
     "all partitions have closed them, but its owner, another worker, has not stored their finals"
 )
@@ -64,16 +65,20 @@ class WindowWaits:
         if oldest is None:
             self._since, self.found = {}, ()
             return
-        end_ms = window.span(oldest)[1]
-        passed = any(r.head.closed >= window.panes(oldest).stop for r in replicas if r.head)
+        end_ms, stop = window.span(oldest)[1], window.panes(oldest).stop
+        passed = any(r.head.closed >= stop for r in replicas if r.head)
         reasons: dict[int, str] = {}
         if passed or now_ms >= end_ms + window.grace_ms:
-            open_in = [r for r in replicas if r.head and r.head.closed < window.panes(oldest).stop]
+            open_in = [r for r in replicas if r.head and r.head.closed < stop]
             for replica in open_in:
                 p = replica.partition
-                reason = _reason(
-                    replica, states.get(p), owned=p in owned, passed=passed, now_ms=steady_ms
-                )
+                state = states.get(p)
+                if state is not None and state.work.closed >= stop:
+                    reason = _UNSTORED
+                else:
+                    reason = _reason(
+                        replica, state, owned=p in owned, passed=passed, now_ms=steady_ms
+                    )
                 if reason:
                     reasons[p] = reason
             if not open_in and 0 not in states:

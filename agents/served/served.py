@@ -84,6 +84,10 @@ class ServedCollection(Replicated, Protocol):
         """The partitions that open windows wait for."""
 
     @property
+    def notices(self) -> Sequence[str]:
+        """What waits for other workers, one sentence each; it works all the same."""
+
+    @property
     def problems(self) -> Sequence[str]:
         """The problems that keep it from working, one sentence each; empty if there are none."""
 

@@ -171,7 +171,9 @@ async def test_partitions_are_added_while_reports_flow(running: Broker, tmp_path
                 assert (answer["stopped"], answer["ready"]) == (False, True)
                 assert any(GROWN in problem for problem in answer["problems"])
                 assert await asyncio.to_thread(workers[0].terminate) == 0
-                await replace(workers, lab)
+                newest = await replace(workers, lab)
+                # Whoever owns partition 0: the next one is restarted once this one is ready.
+                await eventually(lambda: newest.status("/readyz") == 200)
                 newest = await replace(workers, lab)
                 await asyncio.sleep(0.5)
             await lab.close(flow.end_ms)

@@ -65,6 +65,7 @@ class Served:
     read: list[int]
     end_offsets: dict[int, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
     accepted: tuple["Served", ...] = ()
     partial: bool = False
     waits: Sequence[Wait] = ()

@@ -9,7 +9,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.state.view import totals
 from ldpstream.mechanisms.base.times import parse_time
 from tests.crash.day.devices import Sent
-from tests.crash.day.setting import GRACE_SECONDS, IDLE_SECONDS, SLACK_SECONDS
+from tests.crash.day.setting import GRACE_SECONDS, IDLE_SECONDS, SLACK_SECONDS, Span
 from tests.lab import Lab
 from tests.replicas import read_replicas
 
@@ -91,40 +91,42 @@ def check_finals(
     states: Sequence[State],
     sent: Mapping[str, Sent],
     finals: Finals,
-    halts: Sequence[tuple[float, float]],
+    halts: Sequence[Span],
     *,
     ended: float,
-) -> tuple[list[str], dict[str, tuple[int, float]]]:
+) -> tuple[list[str], dict[str, tuple[int, float, float]]]:
     """Compare when finals came with when they were due, and n where all windows are disclosed.
 
     Returns what differs, and by state the number of finals and the longest time after a window's
-    end and what stood still.
+    end, first without halts, then with them.
     """
-    problems, rows = list[str](), dict[str, tuple[int, float]]()
+    problems, rows = list[str](), dict[str, tuple[int, float, float]]()
     for state in states:
         config, size_ms = state.config, state.config.window.size_ms
-        print_, worst, came = config.spec.fingerprint, 0.0, 0
+        print_, worst, longest, came = config.spec.fingerprint, 0.0, 0.0, 0
+        own = [one for one in halts if config.name in one.names]
         for start, n in sorted(sent[config.name].by_window(print_, size_ms).items()):
             end = (start + size_ms) / 1000
-            due = due_seconds(max(end, state.since), halts)
+            due = due_seconds(max(end, state.since), own)
             final = finals.get((config.name, print_.hex(), start, start + size_ms))
             if final is None:
                 if due < min(ended, state.until):
                     problems.append(f"{state.title}: window {start}: no final")
                 continue
             came, worst = came + 1, max(worst, final[0] - due + ALLOWED_SECONDS)
+            longest = max(longest, final[0] - max(end, state.since))
             if final[0] > due:
                 problems.append(f"{state.title}: window {start}: {final[0] - due:.1f} s overdue")
             if config.minimum <= 1 and final[1] != n:
                 problems.append(f"{state.title}: window {start}: {n} sent, final with {final[1]}")
-        rows[state.title] = came, worst
+        rows[state.title] = came, worst, longest
     return problems, rows
 
 
-def due_seconds(end: float, halts: Sequence[tuple[float, float]]) -> float:
+def due_seconds(end: float, halts: Sequence[Span]) -> float:
     """Return until when the final of a window has to come; time stands still during halts."""
     due = end + ALLOWED_SECONDS
-    for begin, finish in sorted(halts):
-        if begin < due and finish > end:
-            due += finish - max(begin, end)
+    for halt in sorted(halts, key=lambda one: one.begin):
+        if halt.begin < due and halt.end > end:
+            due += halt.end - max(halt.begin, end)
     return due

@@ -54,6 +54,8 @@ class Devices:
         self.partitions = {name: one.partitions for name, one in collections.items()}
         self.old: frozenset[tuple[str, int]] = frozenset()
         self.sent = {name: Sent() for name in collections}
+        self.reported: defaultdict[tuple[str, str, int], list[float]] = defaultdict(list)
+        """When reports were sent, by collection, fingerprint and partition (clock `time.time`)."""
         self._foreign = {name: _foreign(one.spec) for name, one in collections.items()}
         self._rng, self._numbers = random.Random(seed), np.random.default_rng(seed)
         self._over = asyncio.Event()
@@ -97,6 +99,7 @@ class Devices:
         spec = self.current[name].spec
         possible = spec.mechanism.possible_reports()
         reports = possible[self._numbers.integers(0, len(possible), _REPORTS)]
+        self.reported[name, spec.fingerprint.hex(), partition].append(time.time())
         now_ms = time.time_ns() // 1_000_000
         times = np.sort(self._numbers.integers(now_ms - 50, now_ms + 1, _REPORTS))
         sent.reports[spec.fingerprint].append((times, reports))

@@ -2,37 +2,46 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from aiokafka import TopicPartition
 from aiokafka.admin import NewPartitions
 
 from ldpstream.agents.kafka.groups import count_members
 from tests.brokers import Broker
-from tests.crash.day.setting import COLLECTIONS
+from tests.crash.day.setting import COLLECTIONS, Span
 from tests.crash.day.watch import Watch
 from tests.lab import Lab
 from tests.processes import PATIENCE_SECONDS, Worker
 from tests.stream.cli import spawn
 
 WORKERS = 2
+_SETTLING_SECONDS = 5.0
+"""How long workers that are ready may go on loading, and read what has waited meanwhile."""
 
 
 class Fleet:
-    """The workers, their file, and the times at which none of them was meant to count.
+    """The workers and their file.
 
-    `halts` are `(begin, end)` on the clock of `time.time`; `problems` is what did not hold.
+    - `halts`: when windows were held open on purpose.
+    - `stops`: when no worker ran.
+    - `moves`: when partitions moved between them, because one came or went.
+    - `problems`: what did not hold.
     """
 
     def __init__(self, broker: Broker, folder: Path, watch: Watch) -> None:
         self.lab = Lab(broker, folder, collections=COLLECTIONS)
-        self.halts: list[tuple[float, float]] = []
+        self.halts: list[Span] = []
+        self.stops: list[Span] = []
+        self.moves: list[Span] = []
         self.problems: list[str] = []
         self.restarts = self.kills = 0
         self._watch = watch
         self._workers: list[Worker] = []
         self._log = (folder / "workers.log").open("ab")
-        self._halted = 0.0
+        self._stopped = 0.0
 
     def end(self) -> None:
         """Kill all workers."""
@@ -50,15 +59,17 @@ class Fleet:
 
     async def start(self) -> None:
         """Start all workers, and wait until they are ready."""
+        began = time.time()
         self._workers = [self._start() for _ in range(WORKERS)]
         for worker in self._workers:
             await self._ready(worker)
-        if self._halted:
-            self.halts.append((self._halted, time.time()))
+        if self._stopped:
+            self.stops.append(Span(self._stopped, time.time()))
+        self._moved(self._stopped or began)
 
     async def stop(self) -> None:
         """Stop all workers: nothing is counted until `start`."""
-        self._halted = time.time()
+        self._stopped = time.time()
         self._watch.urls = ()
         for worker in self._workers:
             assert await asyncio.to_thread(worker.terminate) == 0
@@ -72,21 +83,25 @@ class Fleet:
 
     async def restart(self) -> None:
         """Restart the workers one after another, each once the one before is ready."""
+        began = time.time()
         for place, worker in enumerate(self._workers):
             assert await asyncio.to_thread(worker.terminate) == 0
             worker.kill()
             self._workers[place] = self._start()
             await self._ready(self._workers[place])
             self.restarts += 1
+        self._moved(began)
 
     async def kill(self) -> None:
         """Kill -9 each worker in turn, and start it again."""
         for place, worker in enumerate(self._workers):
+            began = time.time()
             worker.kill()
             self._workers[place] = self._start()
             await self._ready(self._workers[place])
             self.kills += 1
             await asyncio.sleep(5)
+            self._moved(began)
 
     def edit(self, name: str, *changes: tuple[str, str]) -> None:
         """Change the table of a collection in the workers' file."""
@@ -117,23 +132,32 @@ class Fleet:
         assert result.returncode == 0, f"{words}: {result.stderr.decode()}"
         return result.stdout.decode()
 
-    async def lagging(self) -> list[tuple[str, int, int]]:
-        """Return what is not decided yet: collection, partition, messages, as owners know it."""
+    async def drained(self) -> None:
+        """Wait until all that the sources hold now is counted, whatever devices go on to send."""
+        ends = dict[tuple[str, int], int]()
+        async with self.lab.reader() as reader:
+            for name, one in self.lab.config.collections.items():
+                source = [TopicPartition(one.topics.source, p) for p in range(one.partitions)]
+                found = await reader.end_offsets(source)
+                ends |= {(name, place.partition): end for place, end in found.items()}
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while left := await self._uncounted(ends):
+            assert time.monotonic() < deadline, f"not counted: {left}"
+            await asyncio.sleep(0.5)
+
+    async def _uncounted(self, ends: Mapping[tuple[str, int], int]) -> list[str]:
+        """Return the partitions that are not counted up to these ends."""
         found = []
         for name in self.lab.config.collections:
-            for worker in self._workers:
-                answer = await asyncio.to_thread(worker.get, f"/api/collections/{name}/status")
-                found += [(name, p["partition"], p["lag"]) for p in answer["partitions"]]
-        return [one for one in found if one[2]]
+            answer = await asyncio.to_thread(self.first.get, f"/api/collections/{name}/status")
+            for one in answer["partitions"]:
+                end, after = ends[name, one["partition"]], one["next"] or 0
+                if after < end:
+                    found.append(f"{name}[{one['partition']}] at {after} of {end}")
+        return found
 
-    async def drained(self) -> None:
-        """Wait until nothing waits to be counted, twice: ends are looked at now and then."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        for _ in range(2):
-            await asyncio.sleep(1.5)
-            while left := await self.lagging():
-                assert time.monotonic() < deadline, f"not counted: {left}"
-                await asyncio.sleep(0.5)
+    def _moved(self, began: float) -> None:
+        self.moves.append(Span(began, time.time() + _SETTLING_SECONDS))
 
     def _start(self) -> Worker:
         return self.lab.start_worker(stderr=self._log)

@@ -6,10 +6,21 @@ python -m tests.crash.day.run --events restart,kill  (a part of it)
 It prints a table, and ends with exit code 1 and what did not hold:
 
 - All that was sent is counted, late or rejected, by each state, window by window.
-- Every final comes within 15 s of its window's end, grace and idle time. While no worker is meant
-  to count (its state is replaced, or windows are held open for a move) that time stands still.
-- No answer is an HTTP error; /readyz and statuses say why something waits, and query why an
-  estimate is withheld.
+- Every final comes within 15 s of its window's end, grace and idle time.
+- No answer is an HTTP error.
+- /readyz and statuses give no reason that is not true (`reasons.py`), and one for each final that
+  comes after its window's idle time while workers run; documents and query name the key that
+  withholds an estimate.
+
+Three times stand still for finals, since no window can close in them (`halts`; the table has the
+longest time of a final without and with them):
+
+- During the move to another cluster, whose first step holds all windows open: what devices still
+  send to the old cluster would be late otherwise.
+- While windows of one collection wait for a partition without reports, because its `idle` is off.
+- From when workers say that partitions were added until all have been restarted, for windows of
+  that collection alone: if they closed without the new partitions, all reports there would be late.
+  This has to be told by every worker.
 """
 
 import argparse

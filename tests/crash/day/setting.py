@@ -1,5 +1,6 @@
 """The collections of the day, and how long a final may take."""
 
+from dataclasses import dataclass
 from typing import Final
 
 GRACE_SECONDS: Final = 4
@@ -9,6 +10,8 @@ SLACK_SECONDS: Final = 15
 LIVE: Final = f'grace = "{GRACE_SECONDS}s", future = "4s", idle = "{IDLE_SECONDS}s"'
 HOLDING: Final = 'grace = "2h", future = "4s", idle = "off"'
 """Windows during a move to another cluster, as docs/runbooks.md says."""
+WAITING: Final = LIVE.replace(f'idle = "{IDLE_SECONDS}s"', 'idle = "off"')
+"""Windows that wait for every partition."""
 SIZE: Final = 'size = "10s"'
 """Of all windows, before that of `people` is changed."""
 
@@ -37,3 +40,15 @@ minimum_block = 5
 {_COMMON}""",
 }
 """`trips` gets a value, `people` is `sampled` and gets another size, `places` gets partitions."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """A time, on the clock of `time.time`, for some collections: by default for all."""
+
+    begin: float
+    end: float
+    names: frozenset[str] = frozenset(COLLECTIONS)
+
+    def holds(self, at: float, name: str) -> bool:
+        return self.begin <= at <= self.end and name in self.names

@@ -144,6 +144,11 @@ async def test_readiness_gives_reasons() -> None:
             for replica in served.replicas:
                 replica.read([], position=0, end=0)
         assert await ask(client, "/readyz") == {"ready": True, "reasons": [], "waits": []}
+        pipeline.collections["city"].notices.append("partition 2 waits for other workers")
+        answer = await ask(client, "/readyz")
+        assert answer["waits"] == ["city: partition 2 waits for other workers"]
+        status = await ask(client, "/api/collections/city/status")
+        assert status["problems"] == ["partition 2 waits for other workers"]
         pipeline.broker_watch.silent = True
         answer = await ask(client, "/readyz", 503)
         assert answer["reasons"] == ["the broker does not answer"]

@@ -9,6 +9,7 @@ from ldpstream.agents.kafka.identity import SourceChangedError
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
 from ldpstream.agents.reading.source import Batch, Outside
+from ldpstream.agents.served.served import Wait
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key
 from tests.processes import eventually
@@ -108,7 +109,7 @@ async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection
     assert not engine.held
 
 
-def test_an_added_partition_waits_for_the_owner_of_partition_0_as_a_known_problem() -> None:
+def test_an_added_partition_that_waits_for_the_owner_of_partition_0_is_no_problem() -> None:
     """A rolling restart goes on as workers are ready, so none may wait for one restarted later."""
     prefix = state_prefix(make_engine().context)
     head = encode_head(Head(epoch=7, seq=1, partitions=1))
@@ -116,7 +117,8 @@ def test_an_added_partition_waits_for_the_owner_of_partition_0_as_a_known_proble
     engine.assign([1])
     engine.tick()
     assert not engine.settled
-    (problem,) = engine.problems
+    assert engine.problems == ()
+    (problem,) = engine.notices
     assert problem.startswith("partition 1 was added, and waits for the owner of partition 0")
     assert problem.endswith("workers with collection.city.partitions = 2")
 
@@ -126,7 +128,7 @@ def test_a_new_state_has_no_problem_before_its_first_head() -> None:
     engine.assign([1])
     engine.tick()
     assert not engine.settled
-    assert engine.problems == ()
+    assert (engine.problems, engine.notices) == ((), ())
 
 
 ADDED = (
@@ -146,6 +148,17 @@ async def test_counting_goes_on_in_the_known_partitions_after_others_were_added(
     take(engine, 0, [0])
     engine.tick()
     assert caplog.messages == [f"collection city: {ADDED}"]
+
+
+def test_windows_that_added_partitions_hold_open_wait_for_nothing_else() -> None:
+    engine = make_engine()
+    engine.assign([0])
+    wait = Wait(1, 0, 0.0, "another worker owns it")
+    engine._waits.found = [wait]  # As if it had looked.
+    assert engine.waits == [wait]
+    engine.assign([0, 2])
+    assert engine.waits == ()
+    assert engine.problems == (ADDED,)
 
 
 def test_the_group_shows_added_partitions_before_the_next_look_at_the_topic() -> None:

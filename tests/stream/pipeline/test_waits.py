@@ -102,7 +102,32 @@ def test_reports_dated_earlier_are_waited_for() -> None:
     world.cluster.produce(1, frame((NOW_MS + 20 * SECOND_MS, 0)))
     world.cluster.ingest(1)
     (wait,) = world.pass_by(12)
-    assert wait.reason == "its last report came 11 s ago, and is dated before their end"
+    assert wait.reason == "its last report, counted 11 s ago, is dated before their end and grace"
+
+
+def test_what_came_before_a_partition_was_loaded_did_not_come_just_now() -> None:
+    world = World()
+    world.pass_by(60)
+    world.cluster.take_over(1)
+    (wait,) = world.pass_by(12)
+    assert wait.reason == "it was loaded 11 s ago, and no report has come since"
+
+
+def test_a_partition_that_has_closed_waits_for_the_broker_alone() -> None:
+    """The broker is slow to store: the partition's reports have long passed the window."""
+    world = World()
+    world.pass_by(60)
+    for _ in range(20):
+        world.cluster.now_ms += SECOND_MS
+        for p in range(2):
+            world.cluster.produce(p, frame((world.cluster.now_ms, 0)))
+            world.cluster.ingest(p)
+            world.cluster.clock(p)
+        world.cluster.flush(0)
+        world.look()
+    (wait,) = world.waits.found
+    assert wait.partition == 1
+    assert wait.reason == "it has closed them, but the broker has not stored that yet"
 
 
 def test_without_idle_the_operator_is_waited_for() -> None:
