@@ -7,11 +7,11 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from ldpstream.agents.query.errors import QueryError, refused
 from ldpstream.estimators.queries import range_values
@@ -53,14 +53,20 @@ class BoxRequest(_NamedQuery):
         description="[low, high], both included, or edges of bins; one pair per dimension",
     )
     values: list[str | int] | None = Field(
-        default=None, min_length=1, description="In place of bounds: the labels of a set"
+        default=None,
+        min_length=1,
+        validate_default=True,
+        description="In place of bounds: the labels of a set",
     )
 
-    @model_validator(mode="after")
-    def _check_one(self) -> Self:
-        if (self.bounds is None) == (self.values is None):
-            raise refused("either bounds or values", None)
-        return self
+    @field_validator("values")
+    @classmethod
+    def _check_one(
+        cls, values: list[str | int] | None, given: ValidationInfo
+    ) -> list[str | int] | None:
+        if (values is None) == (given.data.get("bounds") is None) and "bounds" in given.data:
+            raise refused("either bounds or values", values)
+        return values
 
 
 class LinearRequest(_NamedQuery):

@@ -74,7 +74,7 @@ def test_send_spreads_frames_without_keys_over_all_partitions(lab: Lab, batch: i
     result = invoke(*command, stdin=values)
     messages = -(-1_000 // batch)
     assert result.exit_code == 0, result.stderr
-    assert result.stdout == f"1,000 reports in {messages} messages acknowledged\n"
+    assert result.stdout == f"1,000 reports in {messages:,} messages acknowledged\n"
     records = asyncio.run(lab.records(lab.collection.topics.source))
     assert len(records) == messages
     assert {record.key for record in records} == {None}

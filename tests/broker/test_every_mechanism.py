@@ -100,7 +100,7 @@ def test_every_mechanism_from_values_to_the_same_document(lab: Lab, tmp_path: Pa
             command("close", "-c", lab.file, mechanism, "--until", str(START_MS + WINDOW_MS))
         for mechanism, (_, _, options) in TABLES.items():
             there = final(worker.url, mechanism, "--top", "all", *options)
-            expected = {**here[mechanism], "window": there["window"], "final": True}
+            expected = {**here[mechanism], "window": there["window"], "size": "10s", "final": True}
             assert there.get("of", there["n"]) == N
             assert there["distribution"]
             assert there == expected

@@ -123,7 +123,7 @@ async def test_a_body_can_ask_all_that_parameters_can(client: Client) -> None:
         ({"quantiles": [0.5]}, "quantiles: expected a domain of one ordered dimension"),
         ({"method": "wilson"}, 'method: expected one of "padded", "exact"'),
         ({"bounds": [[0, 1]]}, "bounds: unknown key; expected one of start, end"),
-        ({"ranges": ["0..1,0..1", {"name": "b"}]}, "ranges[1]: expected either bounds or"),
+        ({"ranges": ["0..1,0..1", {"name": "b"}]}, "ranges[1].values: expected either bou"),
         ({"ranges": [{"name": "b", "bounds": [[0]]}]}, "ranges[0].bounds[0]: expected at least 2"),
         ({"linear": [{"name": "f", "weights": 5}]}, "linear[0].weights: expected a list or an"),
         ({"linear": [{"name": "f", "weight": {}}]}, "linear[0].weights: expected a value"),
