@@ -42,11 +42,19 @@ def test_all_invariants_hold_while_releases_are_mixed():
     assert stopped
 
 
+class CountedAlone(UpgradeWorld):
+    """Without messages that do not count: the schedule below is too rare to be found beside them."""
+
+    def __init__(self, seed: int, *, kafka: bool = True) -> None:
+        super().__init__(seed, kafka=kafka)
+        self.trickle = False
+
+
 def test_no_pane_is_gathered_that_another_partition_has_dropped(monkeypatch: pytest.MonkeyPatch):
     seed = 5_001_974
-    assert ran(seed).violated is None
+    assert run(seed, make=CountedAlone).violated is None
     monkeypatch.setattr(closing, "expired", lambda _: NEVER)
-    assert "(9) closed pane" in str(run(seed, make=UpgradeWorld).violated)
+    assert "(9) closed pane" in str(run(seed, make=CountedAlone).violated)
 
 
 def test_every_mutant_has_a_seed():
