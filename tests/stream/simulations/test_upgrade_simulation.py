@@ -43,7 +43,7 @@ def test_all_invariants_hold_while_releases_are_mixed():
 
 
 class CountedAlone(UpgradeWorld):
-    """Without messages that do not count: the schedule below is too rare to be found beside them."""
+    """Without messages that do not count: beside them the schedule below has not been found."""
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         super().__init__(seed, kafka=kafka)
