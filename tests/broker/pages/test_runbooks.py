@@ -12,7 +12,7 @@ from aiokafka import TopicPartition
 from ldpstream.agents.kafka.metadata import describe
 from tests.broker.asking import until_counted
 from tests.broker.conftest import on_kafka
-from tests.brokers import Broker, broker
+from tests.brokers import Broker, broker, skip_without_kafka
 from tests.configuring import collection
 from tests.lab import START_MS, Lab
 from tests.ledger import WINDOW_MS
@@ -29,6 +29,7 @@ HOLDING = 'grace = "2h", future = "3s", idle = "off"'
 @pytest.fixture(scope="module")
 def other() -> Iterator[Broker]:
     """Another cluster."""
+    skip_without_kafka()
     with broker("kafka") as running:
         yield running
 
