@@ -34,7 +34,7 @@ def described(file: str, **changes: object) -> Description:
         "uncounted": 0,
         "last": [None] * collection.partitions,
     }
-    return Description(**known | changes)  # type: ignore[arg-type]
+    return Description(**known | changes)  # type: ignore[arg-type]  # fields by name
 
 
 def restored(file: str, backup: Path, *options: str) -> str:

@@ -206,7 +206,7 @@ class Turned(Reserved):
 
 
 class Anew(Releases):
-    """What is left out is chosen anew for every release."""
+    """Each release chooses again which reports it leaves out."""
 
     def _advance(self, replicas: Sequence[Replica], pane: int, counted: Mapping[int, int]) -> bool:
         last = self._cells.released.get(pane)
@@ -219,7 +219,7 @@ class Anew(Releases):
 
 
 class ChosenAnew(LongPanes):
-    """What is left out is chosen anew for every release."""
+    """Each release chooses again which reports it leaves out."""
 
     changes = MappingProxyType(
         {
