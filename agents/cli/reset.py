@@ -13,10 +13,10 @@ from typing import Any, Final
 import click
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import UnknownTopicOrPartitionError, for_code
+from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
 
 from ldpstream.agents.cli.backup import contexts, digest, messages
-from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.config import CollectionConfig, Config, client_options
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.groups import count_members, worker_groups
@@ -37,6 +37,9 @@ from ldpstream.agents.terminal.common import (
 from ldpstream.agents.terminal.errors import Failed, Refused
 
 _PATIENCE_SECONDS: Final = 30.0
+_LOOK_SECONDS: Final = 0.1
+_EXPIRY_SECONDS: Final = 1.0
+"""How long a broker may take to notice the end of a session."""
 _TOGETHER: Final = 1_000
 """How many records of a back-up are acknowledged at once."""
 
@@ -56,7 +59,8 @@ _TOGETHER: Final = 1_000
 def reset(config_file: str, name: str, *, file: Path | None, erase: bool, yes: bool) -> None:
     """Delete the state of a collection; the next worker counts its topic from the beginning.
 
-    Stop the workers and packers that count it first. All windows, counters, orders to close and
+    Stop the workers and packers that count it first: of one that was killed, the end of its session
+    is awaited. All windows, counters, orders to close and
     packed messages are deleted. Published estimates and copies of late and rejected reports stay in
     their topics.
 
@@ -111,17 +115,36 @@ async def _delete_stopped(
 async def _check_stopped(
     admin: AIOKafkaAdminClient, config: Config, collection: CollectionConfig
 ) -> None:
+    """Return once no member of a group reads the collection.
+
+    One that was killed stays a member until its session ends, which looks like one that runs.
+    """
+    static = config.worker.instance is not None
+    session_ms = client_options.group_times(config.kafka.options, static=static).session_ms
+    wait_seconds = session_ms / 1000 + _EXPIRY_SECONDS
+    deadline, told = time.monotonic() + wait_seconds, False
+    for group_id, who in (await _groups(admin, config, collection)).items():
+        while members := await count_members(admin, group_id, topic=collection.topics.source):
+            running = f"the group {group_id} has {members} running"
+            if time.monotonic() > deadline:
+                raise Failed(
+                    f"nothing was changed: {running}; stop all {who} first, or restart them "
+                    f"without {collection.name}"
+                )
+            if not told:
+                told = True
+                click.echo(f"{running}: waiting up to {wait_seconds:g} s for killed ones", err=True)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _groups(
+    admin: AIOKafkaAdminClient, config: Config, collection: CollectionConfig
+) -> dict[str, str]:
+    """Return the groups that read a collection's source, each with whom it consists of."""
     groups = dict.fromkeys(await worker_groups(admin, config.worker.id), "workers")
     if collection.topics.frames is not None:
         groups[config.worker.pack_group] = "packers"
-    for group_id, who in groups.items():
-        members = await count_members(admin, group_id, topic=collection.topics.source)
-        if members:
-            raise Failed(
-                f"nothing was changed: the group {group_id} has {members} running; stop all {who} "
-                f"first, or restart them without {collection.name} (the group forgets a killed one "
-                "after some seconds)"
-            )
+    return groups
 
 
 async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> list[str]:
@@ -139,7 +162,7 @@ async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> list[str]
     while left := await describe(admin, present):
         if time.monotonic() > deadline:
             raise Failed(f"the broker still shows {min(left)} after {_PATIENCE_SECONDS:g} s")
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(_LOOK_SECONDS)
     return present
 
 
@@ -151,11 +174,48 @@ def _erase(config: Config, collection: CollectionConfig, config_file: str, *, ye
     if not yes:
         confirm(f"Delete {', '.join(names)}, with all reports and estimates of {name}?")
     # The source first: whatever still sends to it, or counts it, notices at once.
-    deleted = broker.run(_delete_stopped(config, collection, names), config.kafka, config_file)
+    deleted = broker.run(_erase_stopped(config, collection, names), config.kafka, config_file)
     if deleted:
         click.echo(f"{name} is erased at the broker: deleted {', '.join(deleted)}")
     else:
         click.echo(f"{name} had no topics")
+
+
+async def _erase_stopped(
+    config: Config, collection: CollectionConfig, names: Sequence[str]
+) -> list[str]:
+    deleted = await _delete_stopped(config, collection, names)
+    async with broker.admin(config.kafka) as admin:
+        for group_id in await _groups(admin, config, collection):
+            await _forget(admin, group_id, collection.topics.source)
+    return deleted
+
+
+async def _forget(admin: AIOKafkaAdminClient, group_id: str, topic: str) -> None:
+    """Return once a group's offsets in a deleted topic are gone: a broker deletes them afterwards.
+
+    Raises:
+        Failed: if they stay.
+    """
+    deadline = time.monotonic() + _PATIENCE_SECONDS
+    while await _has_offsets(admin, group_id, topic):
+        if time.monotonic() > deadline:
+            raise Failed(
+                f"the topics are deleted, but after {_PATIENCE_SECONDS:g} s the broker still has "
+                f"offsets of the group {group_id} in {topic}: delete them by "
+                f"kafka-consumer-groups.sh --bootstrap-server BROKER --delete-offsets "
+                f"--group {group_id} --topic {topic}"
+            )
+        await asyncio.sleep(_LOOK_SECONDS)
+
+
+async def _has_offsets(admin: AIOKafkaAdminClient, group_id: str, topic: str) -> bool:
+    """Return whether a group has committed offsets in a topic, False if the broker does not say."""
+    try:
+        found = await admin.list_consumer_group_offsets(group_id)
+    except KafkaError:
+        return False
+    return any(partition.topic == topic for partition in found)
 
 
 # --- continue a back-up --------------------------------------------------------------------------

@@ -33,7 +33,9 @@ from ldpstream.agents.kafka.groups import (
     DisplacedError,
     assign,
     give_up_place,
+    is_joining,
     keep_place,
+    leave_while_joining,
     refused_member,
 )
 
@@ -100,7 +102,7 @@ class FaustGroup:
         """
         try:
             ours = offsets.keys() <= self._assigned()
-            return ours and await self._call(_commit, offsets) is not None
+            return ours and bool(await self._call(_commit, offsets))
         except (KafkaError, IllegalStateError):
             return False
 
@@ -186,6 +188,8 @@ async def _leave(consumer: AIOKafkaConsumer) -> bool:
 
 
 async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> bool:
+    if is_joining(consumer._coordinator):  # noqa: SLF001 (nothing public leads to it)
+        return False
     # It looks for the group's coordinator without a limit, and the thread runs only two calls at a
     # time.
     async with asyncio.timeout(_CALL_SECONDS):
@@ -229,10 +233,17 @@ class _QuietThread(AIOKafkaConsumerThread):
         asyncio.run_coroutine_threadsafe(self.app.crash(error), self.parent_loop)
 
     async def on_thread_stop(self) -> None:
+        coordinator = getattr(self._consumer, "_coordinator", None)
+        leaving: asyncio.Task[None] | None = None
+        # A static member keeps its partitions, for when it returns.
+        if coordinator is not None and self.app.conf.consumer_group_instance_id is None:
+            leaving = asyncio.create_task(leave_while_joining(coordinator))
         # aiokafka's own waiting tasks cancel the task that stops a consumer while the broker is
         # away.
         with suppress(asyncio.CancelledError):
             await super().on_thread_stop()
+        if leaving is not None:
+            leaving.cancel()
 
     def on_crash(self, msg: str, *fmt: Any, **_: Any) -> None:
         """Leave it to the worker to report why it ends; Faust would print a traceback."""

@@ -10,7 +10,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from ldpstream.agents.kafka.metadata import describe
-from tests.broker.asking import until_counted
+from tests.broker.asking import counted, until_counted
 from tests.broker.conftest import on_kafka
 from tests.brokers import Broker, broker, skip_without_kafka
 from tests.configuring import collection
@@ -87,6 +87,13 @@ async def replay(lab: Lab, windows: range) -> None:
         await producer.flush()
 
 
+async def until_final(lab: Lab, windows: int) -> None:
+    """Wait until so many windows are final."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while len(await lab.finals()) < windows:  # noqa: ASYNC110 (no event)
+            await asyncio.sleep(0.1)
+
+
 def stop(worker: Worker) -> None:
     assert worker.terminate() == 0
     worker.kill()
@@ -122,10 +129,11 @@ async def test_a_back_up_under_load_loses_and_doubles_nothing(running: Broker, t
     (back_up,), (restore,) = commands("Back up"), commands("Restore")
     with lab.worker() as one, lab.worker() as two:
         async with devices(lab):
-            for _ in range(4):
-                await asyncio.sleep(1)
+            for windows in range(2, 5):
+                await until_final(lab, windows)
                 await follow(place, back_up)
-            await asyncio.sleep(4)
+            # These become final twice.
+            await until_final(lab, 6)
         stop(one)
         stop(two)
     await follow(place, restore)
@@ -137,7 +145,8 @@ async def test_a_back_up_under_load_loses_and_doubles_nothing(running: Broker, t
 async def test_a_collection_moves_to_another_cluster(
     running: Broker, other: Broker, tmp_path: Path
 ) -> None:
-    lab = Lab(running, tmp_path, window=LIVE)
+    seconds = collection(partitions=4, window=LIVE, extra="", size="1s")
+    lab = Lab(running, tmp_path, collections={"trips": seconds})
     place = place_of(lab)
     old = lab.changed("old.toml", (LIVE, HOLDING))
     new = old.changed("new.toml", (running.bootstrap, other.bootstrap))
@@ -146,7 +155,7 @@ async def test_a_collection_moves_to_another_cluster(
     # 1. Windows are held open.
     with lab.worker() as worker:
         async with devices(lab):
-            await asyncio.sleep(12)
+            await until_final(lab, 1)
             stop(worker)
             worker = old.start_worker()
             await asyncio.to_thread(worker.wait_ready)
@@ -154,7 +163,6 @@ async def test_a_collection_moves_to_another_cluster(
             with new.worker() as first:
                 stop(first)
             async with devices(new):
-                await asyncio.sleep(1)
                 # A state that is still counted would go on in both clusters.
                 await follow(place, commands("Back up")[0])
                 asked = await asyncio.to_thread(spawn, *_restore(new.file))
@@ -163,15 +171,17 @@ async def test_a_collection_moves_to_another_cluster(
                 assert b"let a worker there count the rest, stop it" in asked.stderr
         # 3. The rest is counted.
         async with devices(new):
-            source = "/api/collections/trips/status"
-            await eventually(lambda: not sum(p["lag"] for p in worker.get(source)["partitions"]))
-            await asyncio.sleep(1)
+            sent = len(await old.records(old.collection.topics.source))
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                while sum(head.next for head in await old.heads()) != sent:  # noqa: ASYNC110 (no event)
+                    await asyncio.sleep(0.1)
             stop(worker)
             await follow(place, store)
             # 4. The state goes on there.
             await follow(place, go_on)
             with new.worker() as working:
-                await asyncio.sleep(2)
+                before = counted(working)
+                await eventually(lambda: counted(working) > before)
                 stop(working)
     # 5. Windows close.
     live = new.changed("live.toml", (HOLDING, LIVE))

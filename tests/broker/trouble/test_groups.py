@@ -45,6 +45,18 @@ def reasons(worker: Worker) -> list[str]:
         return []
 
 
+async def only_reason(worker: Worker, part: str) -> str:
+    """Wait until a worker is not ready for one reason alone, which has this part; return it."""
+    found: list[str] = []
+
+    def alone() -> bool:
+        found[:] = reasons(worker)
+        return len(found) == 1 and part in found[0]
+
+    await eventually(alone, what=part)
+    return found[0]
+
+
 @asynccontextmanager
 async def refused(lab: Lab, *said: str) -> AsyncIterator[Worker]:
     """Run a worker that is refused at the beginning of the block, and says so everywhere."""
@@ -53,13 +65,14 @@ async def refused(lab: Lab, *said: str) -> AsyncIterator[Worker]:
     worker = lab.start_worker(file=other.file)
     worker.url = f"http://127.0.0.1:{port}"
     try:
-        await eventually(lambda: any("refuses" in one for one in reasons(worker)), what="a reason")
-        (reason,) = reasons(worker)
-        (problem,) = worker.get("/api/collections/trips/status")["problems"]
-        assert reason == f"trips: {problem}"
+        reason = await only_reason(worker, "refuses")
+        problem = reason.removeprefix("trips: ")
+        # Between two attempts there may be none for a moment.
+        path = "/api/collections/trips/status"
+        await eventually(lambda: worker.get(path)["problems"] == [problem], what=problem)
         for one in (*said, f"in the group {lab.config.worker.id} (", "it gets no partitions"):
             assert one in problem
-        assert worker.metrics("ldpstream_problems") == 1
+        await eventually(lambda: worker.metrics("ldpstream_problems") == 1, what="a problem")
         yield worker
     finally:
         worker.kill()

@@ -43,7 +43,8 @@ async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.Mon
         return await asyncio.shield(call)
 
     monkeypatch.setattr("ldpstream.agents.kafka.faust_parts._CALL_SECONDS", 0.01)
-    consumer = SimpleNamespace(assignment=lambda: {ours}, commit=commit)
+    coordinator = SimpleNamespace(_rejoin_needed_fut=asyncio.Future())
+    consumer = SimpleNamespace(assignment=lambda: {ours}, commit=commit, _coordinator=coordinator)
     own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
     group = FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
     assert not await group.commit({ours: 7})

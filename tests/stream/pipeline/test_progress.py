@@ -1,5 +1,6 @@
 """Offsets that are committed to the group, which may refuse them."""
 
+import asyncio
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
 from typing import Any, cast
@@ -111,7 +112,8 @@ async def test_a_partition_that_the_client_has_lost_is_committed_later() -> None
     async def call_thread(function: Callable[..., Any], *arguments: Any) -> Any:
         return await function(*arguments)
 
-    consumer = SimpleNamespace(assignment=lambda: assigned, commit=commit)
+    coordinator = SimpleNamespace(_rejoin_needed_fut=asyncio.Future())
+    consumer = SimpleNamespace(assignment=lambda: assigned, commit=commit, _coordinator=coordinator)
     own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
     group = FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
     engine = make_engine()
