@@ -23,7 +23,6 @@ from ldpstream.agents.config import reference
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.metrics.gateway import GatewayMetrics
 from ldpstream.agents.metrics.gauges import PipelineCollector
-from ldpstream.agents.metrics.packing import PackMetrics
 from ldpstream.mechanisms.base.canonical import Json
 
 COLUMNS: Final = 100
@@ -191,7 +190,6 @@ def metrics() -> str:
     processes = {
         "Worker": [*_collectors(Metrics().registry), gauges],
         "Gateway": _collectors(GatewayMetrics([]).registry),
-        "Packer": _collectors(PackMetrics([]).registry),
     }
     lines = [f"# Every metric of ldpstream {__version__}", "", _OF_METRICS]
     for process, collectors in processes.items():

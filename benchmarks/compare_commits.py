@@ -1,7 +1,7 @@
 """Compare this checkout with an earlier commit: `python -m benchmarks.compare_commits 5846c59`.
 
 The two take turns, each with its own code and the same benchmark: reports per core second for
-singles, frames and packed reports, latencies with documents every 100 ms, the time until a worker
+singles and frames, latencies with documents every 100 ms, the time until a worker
 is ready, and an idle worker's memory and share of a core. Every other round this checkout goes
 first, as a machine's speed drifts. Prints the best of all rounds, and the ratio; that of the client
 alone (`getmany`) is not judged. Exits with 1 if speed falls below 0.9 of the commit's, or anything
@@ -39,8 +39,8 @@ plan = speed.Plan(reports, 0, 1)
 speed._faust = lambda *_: []
 for size in (1, 1_000):
     for cost in parts.by_size("kafka", plan, size):
-        if cost.reader.startswith(("pack", "worker", "getmany")):
-            kind = "client" if cost.reader.startswith("getmany") else "speed"
+        if cost.reader in ("worker", "getmany"):
+            kind = "client" if cost.reader == "getmany" else "speed"
             found[f"{kind}: {cost.reader}, {size:,} a message"] = cost.of_a_core
 with broker("kafka") as running:
     for name, size, every in (("10 singles/s", 1, 0.1), ("500 singles/s", 1, 0.002)):

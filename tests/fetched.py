@@ -9,7 +9,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import READ_COMMITTED, Fetcher, FetchResult, PartitionRecords
 
-from ldpstream.agents.kafka.fetches import bound, take_whole
+from ldpstream.agents.kafka.fetches import bound
 from ldpstream.agents.kafka.unpacking import BATCH_BYTES
 
 
@@ -44,17 +44,14 @@ def fetch_result(
 class Consumer:
     """The fetch responses of a bounded consumer, and its position in each partition."""
 
-    def __init__(self, most_bytes: int = BATCH_BYTES, *, whole: bool = False) -> None:
+    def __init__(self, most_bytes: int = BATCH_BYTES) -> None:
         self.places: defaultdict[TopicPartition, Place] = defaultdict(Place)
         self._fetcher: Any = object.__new__(Fetcher)
         subscriptions = SimpleNamespace(reassignment_in_progress=False)
         vars(self._fetcher).update(
             _records={}, _subscriptions=subscriptions, _wait_consume_future=None
         )
-        consumer = cast("AIOKafkaConsumer", self)
-        bound(consumer, most_bytes=most_bytes)
-        if whole:
-            take_whole(consumer)
+        bound(cast("AIOKafkaConsumer", self), most_bytes=most_bytes)
 
     def answered(
         self,

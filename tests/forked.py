@@ -31,7 +31,7 @@ from tests import forked_client
 from tests.forked_client import MAIN
 
 __all__ = ["MAIN", "Forked", "run", "script", "start"]
-_IMPORTED: Final = ("worker", "packing.run", "gateway.run", "plan.run")
+_IMPORTED: Final = ("worker", "gateway.run", "plan.run")
 _ORDER_BYTES: Final = 1 << 20
 _SERVER: Final = "import sys; from tests.forked import serve; serve(*map(int, sys.argv[1:]))"
 

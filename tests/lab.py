@@ -192,16 +192,6 @@ class Lab(Connected):
         with _ready(self.start_worker(environment=environment)) as worker:
             yield worker
 
-    @contextmanager
-    def packer(self, *arguments: str) -> Iterator["Worker"]:
-        """Run a packer process and wait until it is ready; kill it at the end if it still runs."""
-        with _ready(self.start_packer(*arguments)) as packer:
-            yield packer
-
-    def start_packer(self, *arguments: str) -> "Worker":
-        """Start a packer process; the caller has to kill it."""
-        return self.start_worker(command="pack", arguments=arguments)
-
     def start_worker(
         self,
         *,
@@ -215,7 +205,7 @@ class Lab(Connected):
         words = [command, "-c", str(file or self.file), *arguments]
         variables = {**os.environ, **(environment or {})}
         process = forked.start(words, environment=variables, stderr=stderr)
-        return Worker(process, command=command)
+        return Worker(process)
 
 
 @contextmanager

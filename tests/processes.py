@@ -23,11 +23,8 @@ PATIENCE_SECONDS = 120.0
 class Worker:
     """A worker process, or one that runs another command."""
 
-    def __init__(
-        self, process: "subprocess.Popen[bytes] | Forked", *, command: str = "worker"
-    ) -> None:
+    def __init__(self, process: "subprocess.Popen[bytes] | Forked") -> None:
         self.process = process
-        self.command = command
         self.url = ""
         self._errors: list[bytes] = []
 

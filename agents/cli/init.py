@@ -73,9 +73,6 @@ retention = "7d"                # of the topics that ldpstream creates
 precision = "1s"                # event times are cut to this on the device
 minimum = 100                   # no combination of answers is about fewer reports; 0: no promise
 # minimum_block = 20            # the same for disclosed blocks; open windows are not shown then
-# "frames": workers read what `ldpstream pack -c FILE` packs, many messages into one, for devices
-# that send single reports at a high rate. While no packer runs, they read the topic itself.
-input = "topic"
 
 # Windows [start, end) of event time, aligned to the UTC epoch. hop < size makes them overlap.
 # A report that arrives within `grace` of its event time is counted, whatever others send; one that

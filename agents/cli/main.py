@@ -29,7 +29,6 @@ COMMANDS: Final = {
     "audit": "Draw reports of a client, and bound their privacy loss from below.",
     "plan": "Compare the mechanisms that satisfy a collection's policy.",
     "worker": "Run the Faust worker.",
-    "pack": 'Pack many single messages into one, for input = "frames".',
     "gateway": "Take uploads over HTTP from devices that cannot speak Kafka.",
     "send": "Privatize values and produce the reports.",
     "ledger": "Show what a device's ledger has spent.",

@@ -59,10 +59,9 @@ _TOGETHER: Final = 1_000
 def reset(config_file: str, name: str, *, file: Path | None, erase: bool, yes: bool) -> None:
     """Delete the state of a collection; the next worker counts its topic from the beginning.
 
-    Stop the workers and packers that count it first: of one that was killed, the end of its session
-    is awaited. All windows, counters, orders to close and
-    packed messages are deleted. Published estimates and copies of late and rejected reports stay in
-    their topics.
+    Stop the workers that count it first: of one that was killed, the end of its session is awaited.
+    All windows, counters and orders to close are deleted. Published estimates and copies of late
+    and rejected reports stay in their topics.
 
     With --restore the state of a back-up takes its place, and the next worker counts what it does
     not contain: the rest of the same topic or, in another cluster, all of a new one.
@@ -92,10 +91,8 @@ def _start_over(
             f"Delete all state of {name}? Workers then count {collection.topics.source} from its "
             "beginning."
         )
-    # An order to close names offsets of the old source: it must not apply to the new one. On a
-    # broker without topic ids nothing tells that frames were packed from the old source.
-    topics = collection.topics
-    names = [topics.changelog, topics.control, topics.frames]
+    # An order to close names offsets of the old source: it must not apply to the new one.
+    names = [collection.topics.changelog, collection.topics.control]
     deleted = broker.run(_delete_stopped(config, collection, names), config.kafka, config_file)
     if deleted:
         click.echo(f"{name} starts over: deleted {' and '.join(deleted)}")
@@ -104,12 +101,12 @@ def _start_over(
 
 
 async def _delete_stopped(
-    config: Config, collection: CollectionConfig, names: Sequence[str | None]
+    config: Config, collection: CollectionConfig, names: Sequence[str]
 ) -> list[str]:
     """Delete those of these topics that exist, once nothing counts the collection; return them."""
     async with broker.admin(config.kafka) as admin:
         await _check_stopped(admin, config, collection)
-        return await _delete(admin, [name for name in names if name is not None])
+        return await _delete(admin, names)
 
 
 async def _check_stopped(
@@ -123,28 +120,18 @@ async def _check_stopped(
     session_ms = client_options.group_times(config.kafka.options, static=static).session_ms
     wait_seconds = session_ms / 1000 + _EXPIRY_SECONDS
     deadline, told = time.monotonic() + wait_seconds, False
-    for group_id, who in (await _groups(admin, config, collection)).items():
+    for group_id in await worker_groups(admin, config.worker.id):
         while members := await count_members(admin, group_id, topic=collection.topics.source):
             running = f"the group {group_id} has {members} running"
             if time.monotonic() > deadline:
                 raise Failed(
-                    f"nothing was changed: {running}; stop all {who} first, or restart them "
+                    f"nothing was changed: {running}; stop all workers first, or restart them "
                     f"without {collection.name}"
                 )
             if not told:
                 told = True
                 click.echo(f"{running}: waiting up to {wait_seconds:g} s for killed ones", err=True)
             await asyncio.sleep(_LOOK_SECONDS)
-
-
-async def _groups(
-    admin: AIOKafkaAdminClient, config: Config, collection: CollectionConfig
-) -> dict[str, str]:
-    """Return the groups that read a collection's source, each with whom it consists of."""
-    groups = dict.fromkeys(await worker_groups(admin, config.worker.id), "workers")
-    if collection.topics.frames is not None:
-        groups[config.worker.pack_group] = "packers"
-    return groups
 
 
 async def _delete(admin: AIOKafkaAdminClient, names: Sequence[str]) -> list[str]:
@@ -186,7 +173,7 @@ async def _erase_stopped(
 ) -> list[str]:
     deleted = await _delete_stopped(config, collection, names)
     async with broker.admin(config.kafka) as admin:
-        for group_id in await _groups(admin, config, collection):
+        for group_id in await worker_groups(admin, config.worker.id):
             await _forget(admin, group_id, collection.topics.source)
     return deleted
 

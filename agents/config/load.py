@@ -167,15 +167,13 @@ def _with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) -
         except ConfigError as error:
             raise ConfigError(path, "; ".join(str(error).splitlines())) from error
         _check_accepted(path, file, own, [own, *found], one)
-        # `pack` writes the messages of all specs to one topic; only the new spec's state reads it.
-        topics, kept = replace(own.topics, frames=None), own.retention_ms
         found.append(
             replace(
                 one,
-                topics=topics,
+                topics=own.topics,
                 partitions=own.partitions,
                 format=own.format,
-                retention_ms=kept,
+                retention_ms=own.retention_ms,
                 rejected=own.rejected,
             )
         )

@@ -281,9 +281,6 @@ class CollectionTable(Table):
         le=NEWEST,
         description="Newest format of the state; lower it while earlier releases still read it",
     )
-    input: Literal["topic", "frames"] = Field(
-        default="topic", description="Whether workers read the source topic or packed frames"
-    )
     window: WindowTable = WindowTable()
     spread: SpreadTable | None = None
     rejected: Literal["copy", "count"] = Field(

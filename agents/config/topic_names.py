@@ -11,7 +11,7 @@ from ldpstream.agents.query.errors import shown
 class Topics:
     """The topics of one collection.
 
-    Only `source` is written by devices; worker, packer and operator write the others.
+    Only `source` is written by devices; worker and operator write the others.
     """
 
     source: str
@@ -25,9 +25,6 @@ class Topics:
     """Orders to close panes, written by operators, never by devices."""
     changelog: str
     """Commit records and state entries, compacted, partition for partition with the source."""
-    frames: str | None = None
-    """What `pack` writes, partition for partition with the source; None if nothing reads it."""
-
     rounds: str | None = None
     """The questions of rounds, from `discover` to devices; None without unknown words."""
 
@@ -38,10 +35,9 @@ class Topics:
         *,
         worker_id: str,
         collection: str,
-        packed: bool = False,
         words: bool = False,
     ) -> "Topics":
-        """Return the topics of a collection that reads `source`, or its `packed` frames."""
+        """Return the topics of a collection that reads `source`."""
         return cls(
             source=source,
             late=f"{source}.late",
@@ -49,7 +45,6 @@ class Topics:
             estimates=f"{source}.estimates",
             control=f"{source}.control",
             changelog=f"{worker_id}-{collection}-changelog",
-            frames=f"{source}.frames" if packed else None,
             rounds=f"{source}.rounds" if words else None,
         )
 

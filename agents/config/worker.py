@@ -121,11 +121,6 @@ class WorkerConfig(ServingTable):
     )
 
     @property
-    def pack_group(self) -> str:
-        """The consumer group of all packers."""
-        return f"{self.id}.pack"
-
-    @property
     def addresses_topic(self) -> str:
         """The topic in which workers of all shards publish their addresses."""
         return f"{self.id}-workers"

@@ -1,4 +1,4 @@
-"""Answers for monitoring, the same from worker, packer and gateway."""
+"""Answers for monitoring, the same from worker and gateway."""
 
 from collections.abc import Sequence
 from typing import Final

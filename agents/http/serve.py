@@ -72,23 +72,11 @@ def check_serving(worker: WorkerConfig) -> None:
     Raises:
         HttpUnavailableError: as `serve` would.
     """
-    worker_access(worker.http, worker)
+    reading_access(
+        worker.http.rpartition(":")[0], worker.token, open_to_everybody=worker.open_to_everybody
+    )
     if worker.certificate is not None and worker.key is not None:
         server_tls(worker.certificate, worker.key)
-
-
-def worker_access(address: str, worker: WorkerConfig) -> Access:
-    """Return who may read at an address, as configured in `[worker]`.
-
-    Raises:
-        HttpUnavailableError: as `reading_access`.
-    """
-    return reading_access(
-        address.rpartition(":")[0],
-        worker.token,
-        open_to_everybody=worker.open_to_everybody,
-        trusted_proxies=worker.trusted_proxies,
-    )
 
 
 def reading_access(

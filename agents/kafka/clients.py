@@ -18,7 +18,6 @@ from ldpstream.agents.config.client_options import (
     CONNECTION,
     CONSUMER,
     FILES,
-    GROUP,
     METADATA_MS,
     PRODUCER,
     ClientOptionError,
@@ -36,7 +35,6 @@ __all__ = [
     "admin",
     "connection",
     "max_batch_bytes",
-    "member",
     "producer",
     "reader",
     "replication_factor",
@@ -51,7 +49,6 @@ _TRANSACTION_MS: Final = 30_000
 # An answer takes three times its size while it is parsed; a larger batch is still returned.
 _READER_BYTES: Final = 1 << 20
 _ANSWER_BYTES: Final = 8 << 20
-_MEMBER_BYTES: Final = 4 << 20
 # How often a client goes through all of its partitions when nothing happens. Any event (an answer,
 # a seek, an unknown leader) makes it do so at once.
 _LOOK_MS: Final = 1_000
@@ -110,31 +107,6 @@ def reader(
         auto_offset_reset="none",
         fetch_max_wait_ms=wait_ms,
         isolation_level="read_committed" if committed_only else "read_uncommitted",
-        **connection(bootstrap, options),
-        **chosen,
-    )
-
-
-def member(
-    bootstrap: str, options: Mapping[str, Any], *, group_id: str, wait_ms: int, min_bytes: int
-) -> AIOKafkaConsumer:
-    """Return an unstarted consumer that shares topics with its group.
-
-    It reads only committed records, never commits by itself, and raises an error if its position is
-    outside the log or unknown. The broker may delay an answer below `min_bytes` by `wait_ms`.
-
-    Raises:
-        ClientOptionError: for an option that no client knows.
-    """
-    chosen = {"max_partition_fetch_bytes": _MEMBER_BYTES, **_chosen(options, CONSUMER | GROUP)}
-    return BoundedConsumer(
-        most_bytes=batch_bytes(options),
-        group_id=group_id,
-        enable_auto_commit=False,
-        auto_offset_reset="none",
-        fetch_max_wait_ms=wait_ms,
-        fetch_min_bytes=min_bytes,
-        isolation_level="read_committed",
         **connection(bootstrap, options),
         **chosen,
     )

@@ -58,22 +58,6 @@ class Connections:
         await consumer.start()
         return consumer
 
-    async def member(self, *, group_id: str, wait_ms: int, min_bytes: int) -> AIOKafkaConsumer:
-        """Open a member of a consumer group; see `ldpstream.agents.kafka.clients.member`.
-
-        It is not subscribed to any topic yet.
-        """
-        consumer = clients.member(
-            self._kafka.bootstrap,
-            self._kafka.options,
-            group_id=group_id,
-            wait_ms=wait_ms,
-            min_bytes=min_bytes,
-        )
-        self._stack.push_async_callback(_close, consumer.stop)
-        await consumer.start()
-        return consumer
-
     async def producer(self, producer: LastingProducer) -> None:
         """Open a producer.
 

@@ -51,7 +51,7 @@ async def declare_topics(
 
     With `only` no other topics are described, because that requires a permission.
 
-    A changelog or a frames topic with fewer partitions than its source gets more; everything else
+    A changelog with fewer partitions than its source gets more; everything else
     that exists is left as it is.
 
     Raises:
@@ -90,9 +90,8 @@ async def _check_found(
     changelogs = [one.topics.changelog for one in collections if one.topics.changelog in found]
     await _check_compacted(client, changelogs)
     for one in collections:
-        for name in (one.topics.changelog, one.topics.frames):
-            if name is not None and name in found:
-                await _grow(client, name, found[name].partitions, one)
+        if one.topics.changelog in found:
+            await _grow(client, found[one.topics.changelog].partitions, one)
 
 
 async def check_topics(
@@ -150,8 +149,6 @@ def _wanted(collection: CollectionConfig, replication_factor: int) -> list[NewTo
         (topics.control, 1, {"retention.ms": str(collection.window.retention_ms)}),
         (topics.changelog, collection.partitions, _CHANGELOG),
     ]
-    if topics.frames is not None:
-        wanted.append((topics.frames, collection.partitions, kept))
     if topics.rounds is not None:
         wanted.append((topics.rounds, 1, {"retention.ms": "-1"}))
     return [
@@ -249,12 +246,11 @@ def _check_fewer(partitions: int, collection: CollectionConfig) -> None:
         )
 
 
-async def _grow(
-    client: AIOKafkaAdminClient, name: str, partitions: int, collection: CollectionConfig
-) -> None:
-    """Add partitions to a topic that has fewer than its source."""
+async def _grow(client: AIOKafkaAdminClient, partitions: int, collection: CollectionConfig) -> None:
+    """Add partitions to a changelog that has fewer than its source."""
     if partitions >= collection.partitions:
         return
+    name = collection.topics.changelog
     try:
         # Unlike `create_topics` this raises the broker's error about a topic.
         await client.create_partitions({name: NewPartitions(collection.partitions)})

@@ -7,8 +7,8 @@ accept such batches, for example with a header's name that is not UTF-8. Here
 - the unreadable part of a batch becomes one record without key and value, at the batch's last
   offset, so that a reader sees the same wherever in the batch it starts, and reading continues;
 - a poll returns only as much as was decompressed within its budget; the rest waits, compressed;
-- records may be taken as they are parsed, or a batch whole, as one `Run`: making an object of each
-  record costs some seven times as much as decompressing it;
+- records may be taken as they are parsed: making aiokafka's object of each costs more than
+  decompressing it;
 - errors that say nothing about the batch itself (a wrong checksum, lack of memory) are raised by
   the next call, after everything before has been returned.
 
@@ -28,14 +28,11 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords
 
 from ldpstream.agents.kafka.fetch_sessions import fetch_news
-from ldpstream.agents.kafka.polls import Run
 from ldpstream.agents.kafka.unpacking import Unpacker
 
 POLL_BYTES: Final = 16 << 20
 _RECORD_BYTES: Final = 512
 """The cost of a record as an object, whatever it holds."""
-_FEW: Final = 8
-"""With fewer records a batch is cheaper record by record."""
 _BACKOFF_SECONDS: Final = 0.5
 # The length of a record batch, after its first offset; it counts what follows it.
 _LENGTH: Final = slice(8, 12)
@@ -84,26 +81,16 @@ def take_plain(consumer: AIOKafkaConsumer) -> AIOKafkaConsumer:
     return consumer
 
 
-def take_whole(consumer: AIOKafkaConsumer) -> None:
-    """Make a started, bounded consumer return a `Run` for each batch that is not small.
-
-    `max_records` of its `getmany` then counts these and single, plain records of small batches.
-    """
-    fetcher: Any = take_plain(consumer)._fetcher  # noqa: SLF001 (not offered otherwise)
-    fetcher._records.whole = True  # noqa: SLF001 (where fetches wait)
-
-
 class _Fetches(OrderedDict[TopicPartition, Any]):
     """A consumer's fetches that wait to be read, by partition.
 
-    `plain` says that records are taken as they are parsed, `whole` that batches are taken whole.
+    `plain` says that records are taken as they are parsed.
     """
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__()
         self.unpacker = Unpacker(most_bytes)
         self.plain = False
-        self.whole = False
         self._stopped: list[TopicPartition] = []
         self._warned: set[TopicPartition] = set()
 
@@ -171,7 +158,7 @@ class _Records(PartitionRecords):
         return self._records_iterator
 
     def _unpack_records(self) -> Iterator[Any]:
-        """Yield all records, or runs; `next_fetch_offset` is the offset after the last one.
+        """Yield all records; `next_fetch_offset` is the offset after the last one.
 
         Raises:
             CorruptRecordException: for a wrong checksum.
@@ -211,24 +198,11 @@ class _Records(PartitionRecords):
         return bool(batch.is_control_batch)
 
     def _opened(self, batch: Any, data: memoryview) -> Iterable[Any]:
-        """Return the records of a batch, or its runs."""
-        if self._is_left_out(batch):
-            return ()
-        records = self._fetches.unpacker.unpack(batch, data)
-        # Older formats have no such field.
-        few = getattr(batch, "last_offset_delta", 0) < _FEW
-        return records if few or not self._fetches.whole else self._run(records)
-
-    def _run(self, records: Iterable[Any]) -> Iterator[Run]:
-        found: list[Any] = []
-        try:
-            # Keeps the records before one that cannot be read.
-            found.extend(records)
-        finally:
-            if found and found[0].offset < self.next_fetch_offset:
-                found = [record for record in found if record.offset >= self.next_fetch_offset]
-            if found:
-                yield Run.of(found)
+        """Return the records of a batch."""
+        records: Iterable[Any] = (
+            () if self._is_left_out(batch) else self._fetches.unpacker.unpack(batch, data)
+        )
+        return records
 
 
 def _empty(partition: TopicPartition, batch: Any) -> "ConsumerRecord[None, None]":

@@ -21,7 +21,7 @@ from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import TopicState, count_brokers, describe
-from ldpstream.agents.kafka.permissions import WORKER, Needed, missing_on_group, missing_on_topics
+from ldpstream.agents.kafka.permissions import WORKER, missing_on_group, missing_on_topics
 from ldpstream.agents.kafka.refusals import not_permitted
 
 MISSING_SECONDS: Final = 15.0
@@ -53,24 +53,18 @@ class TopicIdentity:
         collections: Sequence[CollectionConfig],
         *,
         group: str,
-        needed: Needed = WORKER,
     ) -> None:
         """Declare the topics of collections, remember them, and use a started client from now on.
 
         Raises:
-            BrokerUnavailableError: if something is not permitted that is `needed`.
+            BrokerUnavailableError: if something is not permitted that a worker does.
             TopicError, KafkaError: as `declare_topics`.
         """
         factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
-        named = [getattr(one.topics, field) for one in collections for field in needed]
-        only = [name for name in named if name is not None]
-        found = await declare_topics(client, collections, replication_factor=factor, only=only)
+        named = [getattr(one.topics, field) for one in collections for field in WORKER]
+        found = await declare_topics(client, collections, replication_factor=factor, only=named)
         self._ids = {name: state.id for name, state in found.items()}
-        missing = [
-            lacking
-            for one in collections
-            for lacking in missing_on_topics(one, found, needed=needed)
-        ]
+        missing = [lacking for one in collections for lacking in missing_on_topics(one, found)]
         missing += await missing_on_group(client, group)
         if missing:
             raise not_permitted(kafka, missing)

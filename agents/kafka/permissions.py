@@ -23,11 +23,8 @@ WORKER: Final[Needed] = {
     "estimates": {"write"},
     "control": {"read"},
     "changelog": {"read", "write"},
-    "frames": {"read"},
 }
 """What a worker does with each topic, by field of `Topics`."""
-PACKER: Final[Needed] = {"source": {"read"}, "frames": {"write"}}
-"""What `pack` does with topics."""
 GATEWAY: Final[Needed] = {"source": {"write"}, "rounds": {"read"}}
 """What `gateway` does with topics."""
 

@@ -9,7 +9,6 @@ device, and never a value that the configuration does not list.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import accumulate
 from typing import Final
 
@@ -24,12 +23,10 @@ from ldpstream.agents.metrics.gauges import PipelineCollector
 from ldpstream.agents.partition.classify import DELAY_MS, LATENESS_MS, Buckets, Delays
 from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.served.served import ServedPipeline
-from ldpstream.agents.state.packed import REASONS as PACKED_REASONS
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
 from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 
 RESULTS: Final = ("counted", "late", "rejected")
-_PACKED_RESULTS: Final = ("taken", "repeat", "hole", *PACKED_REASONS)
 _TIME_BUCKETS_SECONDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _AGE_BUCKETS_SECONDS: Final = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0, 900.0, 3600.0, 86400.0)
 
@@ -122,24 +119,6 @@ class Metrics(ProcessMetrics):
             ["collection"],
             registry=registry,
         )
-        self._packed = Counter(
-            "ldpstream_packed_messages",
-            "Packed messages read: taken, repeat, hole (after missing offsets), or why refused",
-            ["collection", "result"],
-            registry=registry,
-        )
-        self._reread = Counter(
-            "ldpstream_reread_offsets",
-            "Offsets read from the source itself where packed messages are the input",
-            ["collection"],
-            registry=registry,
-        )
-        self._pack_lag = Gauge(
-            "ldpstream_pack_lag_records",
-            "Source records that no packed message read so far holds, of owned partitions",
-            ["collection", "partition"],
-            registry=registry,
-        )
         self.flush_seconds = Histogram(
             "ldpstream_flush_seconds",
             "Time of a flush, from its first record sent to its commit record read back",
@@ -186,10 +165,6 @@ class Metrics(ProcessMetrics):
             for accepted in served.accepted:
                 for result in RESULTS:
                     self._accepted.labels(name, accepted.config.spec.fingerprint.hex(), result)
-            if served.config.topics.frames is not None:
-                for result in _PACKED_RESULTS:
-                    self._packed.labels(name, result)
-                self._reread.labels(name)
             for result in RESULTS:
                 self._reports.labels(name, result)
             specs = (one.spec for one in (served.config, *served.config.accept))
@@ -220,21 +195,6 @@ class Metrics(ProcessMetrics):
             self._rejected.labels(collection, reason).inc(count)
         self._lost_offsets.labels(collection).inc(outcome.lost_offsets)
         self._delays.add(collection, outcome.delays)
-
-    def packed(self, collection: str, what: str, count: int) -> None:
-        """Count packed messages by outcome, or ("reread") offsets read from the source."""
-        if what == "reread":
-            self._reread.labels(collection).inc(count)
-        else:
-            self._packed.labels(collection, what).inc(count)
-
-    def pack_lag(self, collection: str, partition: int, records: int | None) -> None:
-        """Set how far packed messages are behind; None if the partition is no longer owned."""
-        if records is not None:
-            self._pack_lag.labels(collection, str(partition)).set(records)
-        else:
-            with suppress(KeyError):
-                self._pack_lag.remove(collection, str(partition))
 
     def estimated(self, collection: str, document: EstimateDocument) -> None:
         """Export the queries of a published document as gauges, if its window is the newest.

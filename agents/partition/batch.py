@@ -9,21 +9,20 @@ which defines the format; tests verify that both give the same result.
 
 import struct
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.state.packed import PackedRecords, Record
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.errors import FrameError
 from ldpstream.mechanisms.wire.frame import VERSION, decode_frame, frame_fingerprint
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-_Values = Sequence[bytes | None] | Mapping[int, bytes | None]
-"""Messages by their place; None is one without a value."""
+Record = tuple[int, bytes | None]
+"""A message: its offset, and its value if it has one."""
 _HEAD: Final = np.dtype(
     [("start", "<u4"), ("fingerprint", "<u8"), ("time_ms", "<i8"), ("count", "<u4")]
 )
@@ -102,30 +101,6 @@ class Decided:
         return range(bisect_left(offsets, self.first), bisect_left(offsets, self.end))
 
 
-def read_records(
-    spec: CollectionSpec,
-    accept: frozenset[bytes],
-    records: Sequence[Record],
-    *,
-    decided: range | None = None,
-) -> Batch:
-    """Read messages `(offset, value)` like `read_batch`, without materialising packed ones."""
-    if not isinstance(records, PackedRecords):
-        return read_batch(spec, accept, [value for _, value in records], decided=decided)
-    reader = _Reader(spec, accept, decided)
-    others: list[int] = []
-    for length, places in records.by_length():
-        if length < 0:
-            reader.nulls(places.tolist())
-        elif reports := _reports(spec, length, len(places)):
-            others += reader.rows(records.matrix(length, places), places, reports)
-        else:
-            others += places.tolist()
-    others.sort()
-    reader.frames({place: records[place][1] for place in others}, others)
-    return reader.batch()
-
-
 def read_batch(
     spec: CollectionSpec,
     accept: frozenset[bytes],
@@ -143,7 +118,7 @@ def read_batch(
     lengths: dict[int, list[int]] = {}
     for place, value in enumerate(values):
         if value is None:
-            reader.nulls([place])
+            reader.null(place)
         else:
             lengths.setdefault(len(value), []).append(place)
     others: list[int] = []
@@ -180,13 +155,12 @@ class _Reader:
         self.refused: list[tuple[int, str]] = []
         self.passed = 0
 
-    def nulls(self, places: Sequence[int]) -> None:
-        """Read messages without a value."""
-        for place in places:
-            if not self._alone and self._left(place, b""):
-                self.passed += 1
-            else:
-                self.refused.append((place, "undecodable"))
+    def null(self, place: int) -> None:
+        """Read a message without a value."""
+        if not self._alone and self._left(place, b""):
+            self.passed += 1
+        else:
+            self.refused.append((place, "undecodable"))
 
     def _left(self, place: int, data: bytes) -> bool:
         """Return whether a message is left to another state, judging by its header alone."""
@@ -197,7 +171,7 @@ class _Reader:
             return elsewhere
         return found in self._accept or (elsewhere and found != self._fingerprint)
 
-    def frames(self, values: _Values, places: Sequence[int]) -> None:
+    def frames(self, values: Sequence[bytes | None], places: Sequence[int]) -> None:
         """Read messages one by one."""
         for place in places:
             data = values[place] or b""
@@ -216,11 +190,8 @@ class _Reader:
 
     def matrix(self, values: Sequence[bytes | None], places: list[int], reports: int) -> list[int]:
         """Read messages of one length at once if each has a single run; return the others."""
-        rows = np.frombuffer(b"".join(values[place] or b"" for place in places), dtype=np.uint8)
-        return self.rows(rows.reshape(len(places), -1), np.array(places, dtype=np.int64), reports)
-
-    def rows(self, rows: NDArray[np.uint8], message: Integers, reports: int) -> list[int]:
-        """Like `matrix`, for messages already in rows: uint8 `(M, L)`, `message` int64 `(M,)`."""
+        data = np.frombuffer(b"".join(values[place] or b"" for place in places), dtype=np.uint8)
+        rows, message = data.reshape(len(places), -1), np.array(places, dtype=np.int64)
         heads = rows[:, : _HEAD.itemsize].copy().view(_HEAD)[:, 0]
         ours = heads["fingerprint"] == int.from_bytes(self._fingerprint, "little")
         fits = ours & (heads["start"] == _SINGLE) & (heads["count"] == reports)

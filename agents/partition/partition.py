@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from ldpstream.agents.partition.batch import Arrivals, read_records
+from ldpstream.agents.partition.batch import Arrivals, Record, read_batch
 from ldpstream.agents.partition.classify import Classified, Delays, classify, count
 from ldpstream.agents.partition.closing import (
     IdleClock,
@@ -130,7 +130,7 @@ class Partition:
 
     def ingest(
         self,
-        records: Sequence[tuple[int, bytes | None]],
+        records: Sequence[Record],
         *,
         now_ms: int,
         arrived: Arrivals | None = None,
@@ -178,13 +178,11 @@ class Partition:
         if offset < self.work.next:
             raise ValueError("expected offsets of at least next")
 
-    def _classify(
-        self, records: Sequence[tuple[int, bytes | None]], arrived: Arrivals
-    ) -> Classified:
-        decided_here = self._decided.places(records)
+    def _classify(self, records: Sequence[Record], arrived: Arrivals) -> Classified:
+        values, decided_here = [value for _, value in records], self._decided.places(records)
         return classify(
             self._context,
-            read_records(self._context.spec, self._accept, records, decided=decided_here),
+            read_batch(self._context.spec, self._accept, values, decided=decided_here),
             self.work,
             arrived=arrived,
             partition=self.partition,
@@ -208,32 +206,20 @@ class Partition:
         self._changed |= self.work is not before
         return lost
 
-    def pass_over(self, offset: int) -> None:
-        """Continue at an offset: those before it have no records, and would show as lag otherwise.
-
-        Raises:
-            ValueError: if it is below `next`.
-        """
-        self._expect(offset)
-        if offset > self.work.next:
-            self.work = replace(self.work, next=offset)
-            self._changed = True
-
     def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
         """Note that a fetch covering all of the source below `offset` has been ingested.
 
         `end` is where the source ended at that time. `asked_ms` is when it was sent, on the clock
         of `clock`, or earlier; None if not known.
         """
-        self.pass_over(max(offset, self.work.next))
+        # Offsets without records, which would show as lag otherwise.
+        if offset > self.work.next:
+            self.work = replace(self.work, next=offset)
+            self._changed = True
         if end > self.work.end:
             self.work = replace(self.work, end=end)
         # A leader whose log ends before what has been read lags behind: it proves nothing.
         self._probes.asked(None if end < self.work.next else asked_ms)
-
-    def frames_at(self, offset: int) -> None:
-        """Note at which offset to continue the frames topic; alone this is not worth a flush."""
-        self.work = replace(self.work, frames=offset)
 
     def interrupted(self) -> None:
         """Restart the idle time: the source is read in a new session, or not at all."""

@@ -25,7 +25,6 @@ from ldpstream.agents.pipeline.loading import Loader, Rivals, waits_for
 from ldpstream.agents.pipeline.waits import WindowWaits
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel, Intake, OwnedPartition
-from ldpstream.agents.reading.packed_intake import PackedIntake
 from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.served.served import Wait
 from ldpstream.agents.state.context import Context
@@ -55,7 +54,6 @@ class Engine:
         config: CollectionConfig,
         context: Context,
         reader: SourceReader,
-        frames: SourceReader,
         channel: Channel,
         services: Services,
     ) -> None:
@@ -73,12 +71,7 @@ class Engine:
         self._services = services
         self._held: dict[int, OwnedPartition] = {}
         self.news = asyncio.Event()
-        common = (config, reader, channel, self, services.clock)
-        self.intake = (
-            Intake(*common)
-            if config.topics.frames is None
-            else PackedIntake(*common, frames=frames, metrics=services.metrics)
-        )
+        self.intake = Intake(config, reader, channel, self, services.clock)
         self.end_offsets: Mapping[int, int] = self.intake.end_offsets
         self._loader = Loader(self.title, config, context, self.replicas, services.identity)
         self.complaints = Complaints(f"collection {self.title}")

@@ -75,15 +75,14 @@ class Rank:
 
 def make_ranks(
     collections: Sequence[CollectionConfig],
-    frames: SourceReader,
     channels: Mapping[str, Channel],
     services: Services,
     session_ms: int,
 ) -> list[Rank]:
     """Return the engines of all collections.
 
-    `frames` reads all frames topics. What is read from a collection goes through its channel, by
-    name. `session_ms` is the group's session timeout.
+    What is read from a collection goes through its channel, by name. `session_ms` is the group's
+    session timeout.
     """
     ranks, own = list[Rank](), dict[str, Engine]()
     for place in range(1 + max((len(c.accept) for c in collections), default=0)):
@@ -94,7 +93,7 @@ def make_ranks(
             context = make_context(
                 one, partitions=len(sources), accepted=place > 0, session_ms=session_ms
             )
-            engine = Engine(one, context, reader, frames, channels[one.name], services)
+            engine = Engine(one, context, reader, channels[one.name], services)
             engines.append(engine)
             if (over := own.setdefault(one.name, engine)) is not engine:
                 over.accept((*over.accepted, engine))
@@ -133,9 +132,7 @@ class Pipeline:
             self.clock,
             self.broker_watch,
         )
-        packed = topic_partitions({c.topics.frames: c for c in found if c.topics.frames})
-        self._frames = SourceReader(packed)
-        self._ranks = make_ranks(found, self._frames, channels, self._services, group.session_ms)
+        self._ranks = make_ranks(found, channels, self._services, group.session_ms)
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
         self._progress = Progress(group, [*self.collections.values()])
@@ -212,10 +209,6 @@ class Pipeline:
         self._spawn(keeping, self._fail)
         control = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
         self._spawn(lambda: self._obey(control), self._orders_ended)
-        if any(c.topics.frames for c in found):
-            frames = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
-            self._frames.start(take_plain(frames))
-            self._spawn(self._frames.run, self._fail)
         for rank in self._ranks:
             many = sum(engine.config.partitions for engine in rank.engines)
             wait_ms = int(scaled_interval(_WAIT_MS, many, most=_MOST_WAIT_MS))

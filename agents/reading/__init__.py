@@ -1,1 +1,1 @@
-"""Reading source, packed and changelog topics, each message once and in order."""
+"""Reading source and changelog topics, each message once and in order."""

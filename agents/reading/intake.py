@@ -32,37 +32,12 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class Frames:
-    """How far the frames topic of a partition has been read, and what its packers do."""
-
-    session: Session | None = None
-    """The session in which it is read."""
-    hole: int | None = None
-    """The offset of the source up to which something is missing before the next message."""
-    hole_since: float = 0.0
-    at_end: bool = False
-    """Whether the frames topic has been read to its end."""
-    unknown: float | None = None
-    """Since when the broker has reported it as unknown."""
-    packed: int | None = None
-    """The source offset up to which the last packed message went; None before the first."""
-    heard: float = 0.0
-    """When packed messages last brought, or were about to bring, something new."""
-    own: float = 0.0
-    """When a report was last counted, from either topic."""
-    counted: int = 0
-    """How many were counted by then."""
-
-
-@dataclass
 class OwnedPartition:
     """A loaded partition. Times are on the monotonic clock, in seconds."""
 
     state: Partition
     session: Session | None = None
     """The session in which the source is read."""
-    frames: Frames = field(default_factory=Frames)
-    """The reading of packed messages."""
     flushed: float = 0.0
     """When its last flush began."""
     flight: "asyncio.Task[None] | None" = None
@@ -78,11 +53,6 @@ class OwnedPartition:
     def partition(self) -> int:
         """The partition's number."""
         return self.state.partition
-
-    def note_own(self, now: float) -> None:
-        """Note whether reports have been counted by now."""
-        if self.state.work.n > self.frames.counted:
-            self.frames.counted, self.frames.own = self.state.work.n, now
 
 
 class Owner(Protocol):
@@ -136,20 +106,16 @@ class Intake:
 
     def look(self, held: OwnedPartition) -> None:
         """Call for waiting items if the partition was full or a call was lost; at every tick."""
-        for session in (held.session, held.frames.session):
-            if session is not None:
-                session.next(lost=self.channel.empty())
+        if held.session is not None:
+            held.session.next(lost=self.channel.empty())
 
     def take(self, held: OwnedPartition, session: Session) -> None:
         """Take the item that has waited longest in a session, if there is room for it."""
         session.called = False
         with contained(self.owner.fail):
-            if session.waiting and not self._blocked(held, session):
+            if session.waiting and not held.state.full:
                 self._take(held, session, session.take())
                 session.next()
-
-    def _blocked(self, held: OwnedPartition, _: Session) -> bool:
-        return held.state.full
 
     def _take(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
         if isinstance(item, Outside):

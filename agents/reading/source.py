@@ -16,11 +16,11 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from ldpstream.agents.kafka.polls import Answers, Run, steady_ms
+from ldpstream.agents.kafka.polls import Answers, steady_ms
 from ldpstream.agents.partition.arrival import UNDATED, Dates
+from ldpstream.agents.partition.batch import Record
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error
-from ldpstream.agents.state.packed import Record
 
 _POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000
@@ -173,10 +173,6 @@ class SourceReader:
             self._consumer.seek(partition, 0)
             self._consumer.pause(partition)
 
-    def known(self, partition: TopicPartition) -> bool:
-        """Return whether the broker knew a partition when topics were last listed."""
-        return partition.partition in (self._consumer.partitions_for_topic(partition.topic) or ())
-
     def begin(
         self, partition: TopicPartition, offset: int, call: Callable[[Session], None]
     ) -> Session:
@@ -271,14 +267,13 @@ class SourceReader:
         if end is None:
             return None
         start, stop = session.answers.position, await self._consumer.position(partition)
-        run = Run.of(found) if found else None
-        dates = session.answers.read(stop, end=end, found=() if run is None else (run,))
+        dates = session.answers.read(stop, end=end, found=found)
         return Batch(
             start=start,
             stop=stop,
             end=end,
             asked_ms=session.answers.asked_ms,
-            records=() if run is None else list(zip(run.offsets, run.values, strict=True)),
+            records=[(record.offset, record.value) for record in found],
             dates=dates,
         )
 

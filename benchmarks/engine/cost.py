@@ -19,8 +19,6 @@ class Cost:
     reports: int
     cpu_seconds: float
     seconds: float
-    reread: float = 0.0
-    """The share of the messages that the worker read from the source instead of packed."""
 
     @property
     def of_a_core(self) -> float:

@@ -23,7 +23,7 @@ from tests.fairness import trickle
 from tests.lab import START_MS, Lab
 from tests.processes import eventually
 
-from benchmarks.speed.pack import PARTITIONS
+from benchmarks.engine.topic import PARTITIONS
 
 FLUSH_AND_PUBLISH = "flush every 250 ms, publish.every = 500 ms"
 _WAIT_SECONDS = 30.0

@@ -11,23 +11,17 @@ from benchmarks.engine.speed import Plan
 from benchmarks.engine.state import MIB, Used
 from benchmarks.engine.tables import table
 from benchmarks.engine.targets import Target
+from benchmarks.engine.topic import PARTITIONS
 from benchmarks.engine.workers import SHARED_PARTITIONS, Many, Together
-from benchmarks.speed import pack
 
 
 def costs(found: Sequence[Cost], plan: Plan, broker: str) -> Table:
     """Return the table of speeds."""
     rows = (
-        (
-            cost.reader + (f" ({cost.reread:.0%} read from the source)" if cost.reread else ""),
-            f"{cost.reports_a_message:,}",
-            f"{cost.of_a_core:,.0f}",
-        )
-        for cost in found
+        (cost.reader, f"{cost.reports_a_message:,}", f"{cost.of_a_core:,.0f}") for cost in found
     )
     title = (
-        f"From topic to statistic, {pack.PARTITIONS} partitions, {broker} broker, best of "
-        f"{plan.repeat}"
+        f"From topic to statistic, {PARTITIONS} partitions, {broker} broker, best of {plan.repeat}"
     )
     columns = ("reader", "reports a message", "reports/s of a core")
     return table(title, columns, rows)

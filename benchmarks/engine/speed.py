@@ -1,6 +1,5 @@
-"""Reports a second by frame size: bare consumers, the worker, `pack`, and stream engines."""
+"""Reports a second by frame size: bare consumers, the worker, and stream engines."""
 
-import copy
 import json
 import math
 import subprocess
@@ -15,12 +14,11 @@ from tests.lab import Lab
 
 from benchmarks.engine import backlog
 from benchmarks.engine.cost import MEASURED_CORE, Cost, best, on_core
-from benchmarks.speed import pack
+from benchmarks.engine.getmany import bare_consumer
+from benchmarks.engine.topic import PARTITIONS
 
 SIZES = (1, 100, 1_000)
-GETMANY, WORKER = "getmany", "worker"
-PACK, PACKED, THROUGH_PACK = "pack", "worker of packed", "pack + worker"
-BURST = "pack + worker at once, burst after silence"
+WORKER = "worker"
 FAUST, QUIX = "Faust table", "Quix tumbling count"
 _QUIX = Path(__file__).with_name("quix_counts.py")
 _PEER_SECONDS = 300.0
@@ -54,50 +52,25 @@ def measure(running: Broker, plan: Plan, size: int) -> list[Cost]:
 def _round(running: Broker, plan: Plan, size: int, folder: Path) -> list[Cost]:
     """Measure every reader once, one after the other, on one topic."""
     messages = plan.messages(size)
-    lab = Lab(running, folder, partitions=pack.PARTITIONS)
+    lab = Lab(running, folder, partitions=PARTITIONS)
     topic = lab.collection.topics.source
     costs = [backlog.worker(lab, WORKER, messages=messages, size=size)]
     with on_core(MEASURED_CORE):
-        bare = pack.bare_consumer(running, topic, messages)
-        costs.append(Cost(GETMANY, size, messages * size, bare.cpu_seconds, bare.seconds))
+        costs.append(bare_consumer(running, topic, messages, size=size))
         if size in {1, 1_000}:
             few = min(messages, max(1, plan.peer_reports // size))
             costs += _faust(running, topic, few, size, folder)
             if plan.quix:
                 costs += _quix(plan.quix, running, topic, few, size, folder)
-        if size == 1:
-            costs += _through_pack(lab, messages)
-    if size == 1:
-        burst = Lab(running, folder, partitions=pack.PARTITIONS, extra='input = "frames"')
-        costs.append(backlog.through_pack(burst, BURST, messages=messages))
     for cost in costs:
         said = f"  {cost.reader}: {cost.of_a_core:,.0f} reports/s of a core in {cost.seconds:.1f} s"
         print(said, file=sys.stderr, flush=True)
     return costs
 
 
-def _through_pack(lab: Lab, messages: int) -> list[Cost]:
-    """Pack the topic, then count the packed one: each process has the core to itself."""
-    packed = copy.copy(lab)
-    text, own = lab.file.read_text(), lab.config.worker.id
-    packed.file = lab.file.with_name("packed.toml")
-    # State belongs to a worker's id, so this worker gets one of its own.
-    text = text.replace(f'"{own}"', f'"{own}-packed"')
-    packed.file.write_text(f'{text}\ninput = "frames"\n')
-    packed.reload()
-    packer, worker = pack.run_packer(packed, messages), pack.run_worker(packed, messages, PACKED)
-    cpu = packer.cpu_seconds, worker.cpu_seconds
-    seconds = packer.seconds, worker.seconds
-    return [
-        Cost(PACK, 1, messages, cpu[0], seconds[0]),
-        Cost(PACKED, 1, messages, cpu[1], seconds[1]),
-        Cost(THROUGH_PACK, 1, messages, sum(cpu), sum(seconds)),
-    ]
-
-
 def _faust(running: Broker, topic: str, messages: int, size: int, folder: Path) -> list[Cost]:
     program = [sys.executable, "-m", "benchmarks.engine.faust_table"]
-    arguments = [running.bootstrap, topic, str(pack.PARTITIONS), str(messages), str(folder)]
+    arguments = [running.bootstrap, topic, str(PARTITIONS), str(messages), str(folder)]
     return _peer(FAUST, program + arguments, messages, size)
 
 

@@ -4,7 +4,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from benchmarks.engine.cost import Cost
-from benchmarks.engine.speed import BURST, FAUST, GETMANY, QUIX, THROUGH_PACK, WORKER
+from benchmarks.engine.getmany import GETMANY
+from benchmarks.engine.speed import FAUST, QUIX, WORKER
 
 
 @dataclass(frozen=True)
@@ -23,18 +24,14 @@ class Target:
 
 ASKED = (
     (WORKER, 1_000, None, 5e6),
-    (THROUGH_PACK, 1, GETMANY, 0.6),
-    (BURST, 1, GETMANY, 0.6),
-    (THROUGH_PACK, 1, FAUST, 20.0),
-    (BURST, 1, FAUST, 20.0),
+    (WORKER, 1, GETMANY, 0.6),
+    (WORKER, 1, FAUST, 20.0),
     (WORKER, 1_000, FAUST, 20.0),
-    (THROUGH_PACK, 1, QUIX, 10.0),
-    (BURST, 1, QUIX, 10.0),
+    (WORKER, 1, QUIX, 10.0),
     (WORKER, 1_000, QUIX, 10.0),
 )
 """The reader, reports a message, the peer on the same stream, and the least ratio; without a peer,
-the least reports a second of processor time. Singles go through `pack` in both forms: one process
-after the other, and both at once in a burst."""
+the least reports a second of processor time."""
 
 
 def targets(costs: Sequence[Cost], sizes: Collection[int]) -> list[Target]:

@@ -10,6 +10,7 @@ from tests.lab import START_MS, Lab
 
 from ldpstream.agents.kafka import clients
 
+PARTITIONS = 4
 _KINDS = 512
 
 

@@ -13,9 +13,9 @@ from tests.brokers import Broker
 from tests.lab import Lab
 from tests.processes import Worker
 
+from benchmarks.engine.backlog import counted, metric, until
 from benchmarks.engine.cost import MEASURED_CORE, on_core
 from benchmarks.engine.topic import fill
-from benchmarks.speed.pack import counted, metric, until
 from benchmarks.state.lab import peak_bytes
 from ldpstream.agents.kafka.declare import TopicError, declare_topics
 
@@ -69,7 +69,8 @@ def _together(running: Broker, workers: int, reports: int) -> Together:
             stack.callback(started[-1].kill)
         for worker in started:
             worker.wait_ready()
-        until(lambda: _owned(started) == [SHARED_PARTITIONS // workers] * workers)
+        shares = [SHARED_PARTITIONS // workers] * workers
+        until(lambda: _owned(started) == shares, every_seconds=_POLL_SECONDS)
         start: list[tuple[float, float]] = []
         asyncio.run(
             fill(

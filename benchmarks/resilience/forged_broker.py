@@ -2,12 +2,12 @@
 
     python -m benchmarks.resilience.forged_times --broker kafka
 
-Each of three collections (timestamps by the broker; by senders; by senders, and packed) gets 180
-honest reports a second, each a message that is sent within `grace` of its event time, and 100
-forged ones dated as far ahead as is accepted. The worker is stopped for 20 s of every minute, and
-the packer for 20 s of every 70. Forged reports are always on time, so all late reports are honest.
-There must not be more of these than *tardy* reports, which arrived later than `grace` after their
-event time: by the broker's timestamps where it sets them, otherwise by their acknowledgement.
+Each of two collections (timestamps by the broker; by senders) gets 180 honest reports a second,
+each a message that is sent within `grace` of its event time, and 100 forged ones dated as far ahead
+as is accepted. The worker is stopped for 20 s of every minute. Forged reports are always on time,
+so all late reports are honest. There must not be more of these than *tardy* reports, which arrived
+later than `grace` after their event time: by the broker's timestamps where it sets them, otherwise
+by their acknowledgement.
 """
 
 import asyncio
@@ -31,6 +31,7 @@ FORGED_A_SECOND: Final = 100
 GRACE_MS: Final = 5_000
 _NETWORK_MS: Final = 1_000
 """This much of the grace is left for the way from sender to log."""
+_EVERY_SECONDS: Final = 60
 _AWAY_SECONDS: Final = 20
 _STEP_SECONDS: Final = 0.1
 _MOST_A_STEP: Final = 100
@@ -45,29 +46,23 @@ def measure_on(kind: str, *, seconds: int) -> list[Row]:
     with broker(kind) as running, tempfile.TemporaryDirectory() as folder:
         window = f'grace = "{GRACE_MS}ms", idle = "5s"'
         plain = collection(partitions=PARTITIONS, window=window, extra="")
-        packed = collection(partitions=PARTITIONS, window=window, extra='input = "frames"')
-        bodies = {"dated": plain, "created": plain, "packed": packed}
+        bodies = {"dated": plain, "created": plain}
         lab = Lab(running, Path(folder), collections=bodies, partitions=PARTITIONS)
         return asyncio.run(_measure(lab, kind, seconds))
 
 
 async def _measure(lab: Lab, kind: str, seconds: int) -> list[Row]:
-    labs = [lab.of(name) for name in ("dated", "created", "packed")]
+    labs = [lab.of(name) for name in ("dated", "created")]
     if kind == "kafka":
         source = lab.config.collections["dated"].topics.source
         configs = {"message.timestamp.type": "LogAppendTime"}
         await lab.create(source, partitions=PARTITIONS, configs=configs)
     with ExitStack() as stack:
         worker = stack.enter_context(lab.worker())
-        packer = stack.enter_context(lab.packer())
-        stops = [
-            asyncio.create_task(_stop_and_go(one.process.pid, every))
-            for one, every in ((worker, 60), (packer, 70))
-        ]
+        stopping = asyncio.create_task(_stop_and_go(worker.process.pid))
         sent, tardy = await _send(labs, seconds)
-        for task in stops:
-            task.cancel()
-        await asyncio.gather(*stops, return_exceptions=True)
+        stopping.cancel()
+        await asyncio.gather(stopping, return_exceptions=True)
         deadline = time.monotonic() + _CATCH_UP_SECONDS
         found: list[Row] = []
         while time.monotonic() < deadline:
@@ -85,10 +80,10 @@ async def _decided(lab: Lab, sent: int, tardy: int) -> Row:
     return lab.collection.name, sent, tardy, n, late, rejected
 
 
-async def _stop_and_go(pid: int, every_seconds: int) -> None:
+async def _stop_and_go(pid: int) -> None:
     try:
         while True:
-            await asyncio.sleep(every_seconds - _AWAY_SECONDS)
+            await asyncio.sleep(_EVERY_SECONDS - _AWAY_SECONDS)
             os.kill(pid, signal.SIGSTOP)
             await asyncio.sleep(_AWAY_SECONDS)
             os.kill(pid, signal.SIGCONT)

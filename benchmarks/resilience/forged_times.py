@@ -6,7 +6,7 @@ Ten minutes of simulated time on the state machine: 180 honest reports a second,
 within `grace` of its event time, and 100 forged ones dated as far ahead as is accepted. Prints a
 table: for a worker at the log's end, and for one that is away for half of every two minutes and
 catches up; with the broker's timestamps, with the senders', and, for comparison, without the bound
-by arrival. With `--broker` time, worker, packer and broker are real
+by arrival. With `--broker` time, worker and broker are real
 (`benchmarks.resilience.forged_broker`).
 """
 
@@ -121,9 +121,7 @@ def _batches(
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.resilience.forged_times")
     parser.add_argument("--seconds", type=int, default=600, help="of simulated or real time")
-    parser.add_argument(
-        "--broker", choices=("embedded", "kafka"), help="with a worker and a packer"
-    )
+    parser.add_argument("--broker", choices=("embedded", "kafka"), help="with a worker")
     asked = parser.parse_args()
     if asked.broker:
         print("collection      sent  tardy   counted   late  rejected")

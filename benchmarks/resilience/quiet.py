@@ -2,7 +2,7 @@
 
     python -m benchmarks.resilience.quiet [--seconds 600] [--broker kafka]
 
-Two workers, a gateway and a packer; devices upload honest reports of two collections, one of them
+Two workers and a gateway; devices upload honest reports of two collections, one of them
 with a correct prior. The rules' hour passes in `--seconds`: every duration in them is scaled down
 accordingly (3600: unchanged), ranges by 60 at most, so that they hold several scrapes. All alerts
 that were firing or pending at any time are printed. At the end the messages of one collection are
@@ -26,7 +26,6 @@ from tests.brokers import broker
 from tests.configuring import collection
 from tests.lab import Lab
 from tests.ops.monitoring import RANGES, Prometheus, prometheus
-from tests.ports import free_ports
 from tests.processes import PATIENCE_SECONDS
 
 HOUR_SECONDS: Final = 3_600
@@ -88,21 +87,17 @@ async def run(seconds: float, kind: str, folder: Path) -> int:
     token = folder / "read-token"
     token.write_text(TOKEN)
     factor = HOUR_SECONDS / seconds
-    packed = collection(partitions=2, window=WINDOW, extra='input = "frames"')
-    bodies = {"trips": packed, "ill": ILL}
+    bodies = {"trips": collection(partitions=2, window=WINDOW, extra=""), "ill": ILL}
     with broker(kind) as running, ExitStack() as stack:
         lab = configure(Lab(running, folder, collections=bodies))
         text = lab.file.read_text()
         lab.file.write_text(text.replace("[worker]", f'[worker]\ntoken = {{ file = "{token}" }}'))
         lab.reload()
         workers = [stack.enter_context(lab.worker()) for _ in range(2)]
-        packed_at = f"127.0.0.1:{free_ports(1)[0]}"
-        stack.enter_context(lab.packer("--http", packed_at))
         gateway = stack.enter_context(started(lab))
         targets = {
             "ldpstream": [one.url.removeprefix("http://") for one in workers],
             "ldpstream-gateway": [gateway.url.removeprefix("http://")],
-            "ldpstream-packer": [packed_at],
         }
         stop, junk = asyncio.Event(), asyncio.Event()
         sending = asyncio.create_task(send(lab, gateway.url, stop, junk))

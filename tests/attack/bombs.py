@@ -23,7 +23,7 @@ from aiokafka.record.util import calc_crc32c
 
 from tests.attack.stand import COLLECTION, Attack, Outcome, Stand, resident_bytes
 from tests.brokers import Broker
-from tests.processes import PATIENCE_SECONDS
+from tests.processes import PATIENCE_SECONDS, Worker
 
 _MIB: Final = 1 << 20
 _MOST_GROWTH: Final = 128 * _MIB
@@ -148,19 +148,15 @@ async def _operators_topic(broker: Broker, topic: str) -> None:
 
 
 async def _thrown(
-    stand: Stand, make: Callable[[bool], Sequence[Batch]], *, product: bool, packer: bool = False
+    stand: Stand, make: Callable[[bool], Sequence[Batch]], *, product: bool
 ) -> Outcome:
-    """Write batches, then honest reports, to a source that a worker or a packer reads."""
-    body = COLLECTION + ('\ninput = "frames"' if packer else "")
-    file = stand.configure({"trips": body})
+    """Write batches, then honest reports, to a source that a worker reads."""
+    file = stand.configure({"trips": COLLECTION})
     topic = tomllib.loads(file.read_text())["collection"]["trips"]["topic"]
     if not product:
         await _operators_topic(stand.broker, topic)
     with stand.serving("worker", "-c", str(file)) as worker:
-        if not packer:
-            return await _judged(stand, file, topic, make, worker.process.pid, worker.metrics)
-        with stand.serving("pack", "-c", str(file)) as packing:
-            return await _judged(stand, file, topic, make, packing.process.pid, worker.metrics)
+        return await _judged(stand, file, topic, make, worker)
 
 
 async def _judged(
@@ -168,9 +164,9 @@ async def _judged(
     file: Path,
     topic: str,
     make: Callable[[bool], Sequence[Batch]],
-    pid: int,
-    metrics: Callable[..., float],
+    worker: Worker,
 ) -> Outcome:
+    pid = worker.process.pid
     before = resident_bytes(pid)
     batches = make(stand.short)
     refused = await produce(stand.broker, topic, batches)
@@ -181,7 +177,9 @@ async def _judged(
     while counted < _HONEST and time.monotonic() < deadline:
         await asyncio.sleep(0.5)
         try:
-            counted = metrics("ldpstream_reports_total", collection="trips", result="counted")
+            counted = worker.metrics(
+                "ldpstream_reports_total", collection="trips", result="counted"
+            )
             grown = resident_bytes(pid) - before
         except (OSError, StopIteration):
             return Outcome(False, "the process has ended")
@@ -251,16 +249,6 @@ ATTACKS = (
         "bomb-dust",
         "batches of half a million empty records cost it no more",
         partial(_thrown, make=_dust, product=False),
-    ),
-    Attack(
-        "bomb-packer",
-        "all of these together cost a packer no more",
-        partial(
-            _thrown,
-            make=lambda short: [*_each(short), *_swarm(short), *_dust(short)],
-            product=False,
-            packer=True,
-        ),
     ),
     Attack(
         "bomb-header-name",

@@ -23,17 +23,11 @@ async def run_with_nodes_killed(
     reports: int,
     a_frame: int = 100,
     seed: int = 0,
-    packers: int = 0,
 ) -> None:
-    """Count a stream while nodes are killed with -9 and started again, and check every count.
-
-    This many `packers` run with the worker.
-    """
+    """Count a stream while nodes are killed with -9 and started again, and check every count."""
     rng = random.Random(seed)
     with ExitStack() as stack:
         worker = stack.enter_context(lab.worker())
-        for _ in range(packers):
-            stack.enter_context(lab.packer())
 
         async def disturb() -> None:
             for node in (rng.choice(cluster.nodes) for _ in range(times)):

@@ -1,9 +1,9 @@
 """The long form of the crash tests, as a command that prints what it did.
 
 python -m tests.crash.run --broker kafka --times 10 --reports 500000
-python -m tests.crash.run --broker kafka --input frames --packers 2 --frame 1 --reports 200000
+python -m tests.crash.run --broker kafka --frame 1 --reports 200000
 python -m tests.crash.run --broker cluster --times 6     (three nodes, killed one after another)
-python -m tests.crash.run --broker cluster --input frames --packers 2 --store rocksdb --times 3
+python -m tests.crash.run --broker cluster --store rocksdb --times 3
 """
 
 import argparse
@@ -18,8 +18,6 @@ from tests.crash.nodes import run_with_nodes_killed
 from tests.crash.scenario import run
 from tests.lab import Lab
 
-_INPUT = ("", 'input = "frames"')
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Kill or stop workers while a stream is counted.")
@@ -31,18 +29,14 @@ def main() -> None:
     parser.add_argument("--frame", type=int, default=100, help="reports a message")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--store", choices=("memory", "rocksdb"), default="memory")
-    parser.add_argument("--input", choices=("topic", "frames"), default="topic")
-    parser.add_argument("--packers", type=int, help="with --input frames; 1 by default")
     given = parser.parse_args()
-    packed = given.input == "frames" or given.packers is not None
-    packers = (1 if given.packers is None else given.packers) if packed else 0
     if given.store == "rocksdb" and given.workers > 1:
         parser.error("--store rocksdb takes one worker: two cannot share a folder")
     if given.broker == "cluster":
-        _kill_nodes(given, packers)
+        _kill_nodes(given)
         return
     with broker(given.broker) as running, tempfile.TemporaryDirectory() as folder:
-        lab = Lab(running, Path(folder), store=given.store, extra=_INPUT[packed])
+        lab = Lab(running, Path(folder), store=given.store)
         begun = time.monotonic()
         sent = asyncio.run(
             run(
@@ -53,21 +47,18 @@ def main() -> None:
                 reports=given.reports,
                 a_frame=given.frame,
                 seed=given.seed,
-                packers=packers,
             )
         )
         print(
-            f"{given.broker}, {given.workers} worker(s), {packers} packer(s), "
-            f"{given.times} x {given.disturbance}: "
+            f"{given.broker}, {given.workers} worker(s), {given.times} x {given.disturbance}: "
             f"{lab.ledger.n} reports in {len(lab.ledger.windows)} windows counted exactly, "
             f"{sent.late} late, {sent.rejected} rejected, in {time.monotonic() - begun:.0f} s"
         )
 
 
-def _kill_nodes(given: argparse.Namespace, packers: int) -> None:
+def _kill_nodes(given: argparse.Namespace) -> None:
     with kafka_cluster() as cluster, tempfile.TemporaryDirectory() as folder:
-        extra = _INPUT[packers > 0]
-        lab = Lab(cluster.broker, Path(folder), store=given.store, extra=extra)
+        lab = Lab(cluster.broker, Path(folder), store=given.store)
         begun = time.monotonic()
         asyncio.run(
             run_with_nodes_killed(
@@ -77,12 +68,11 @@ def _kill_nodes(given: argparse.Namespace, packers: int) -> None:
                 reports=given.reports,
                 a_frame=given.frame,
                 seed=given.seed,
-                packers=packers,
             )
         )
         took_seconds = time.monotonic() - begun
         print(
-            f"{NODES} nodes, {packers} packer(s), {given.times} x kill of one: "
+            f"{NODES} nodes, {given.times} x kill of one: "
             f"{lab.ledger.n} reports in {len(lab.ledger.windows)} windows counted exactly, "
             f"in {took_seconds:.0f} s"
         )

@@ -85,11 +85,8 @@ async def run(
     reports: int,
     a_frame: int = 100,
     seed: int = 0,
-    packers: int = 0,
 ) -> Sent:
     """Count a stream while workers are disturbed `times` times, and check every count.
-
-    This many `packers` run with them, and are disturbed as often as workers are.
 
     `disturbance` is `kill` (kill -9 and start over) or `stop` (SIGSTOP beyond the session timeout,
     then SIGCONT).
@@ -97,7 +94,6 @@ async def run(
     rng = random.Random(seed)
     with ExitStack() as stack:
         fleet = [lab.start_worker() for _ in range(workers)]
-        fleet += [lab.start_packer() for _ in range(packers)]
         stack.callback(lambda: [worker.kill() for worker in fleet])
         # Only the first one: others may join under way.
         await asyncio.to_thread(fleet[0].wait_ready)
@@ -124,7 +120,7 @@ async def run(
 async def _kill(lab: Lab, fleet: list[Worker], rng: random.Random) -> None:
     number = rng.randrange(len(fleet))
     fleet[number].kill()
-    fleet[number] = lab.start_worker(command=fleet[number].command)
+    fleet[number] = lab.start_worker()
     # Now and then it is killed again before it has come up.
     if rng.random() < 0.75:
         await asyncio.to_thread(fleet[number].wait_ready)

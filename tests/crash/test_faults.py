@@ -21,9 +21,9 @@ pytestmark = [
 
 
 SEEDS = {
-    # Slow disk, broker stopped, worker killed, packer killed, connections cut.
+    # Slow disk, broker stopped, worker killed, connections held and cut.
     "embedded": 297,
-    # Worker, devices, packer and broker killed, worker stopped and woken as a zombie.
+    # Worker, devices and broker killed, connections cut, worker stopped and woken as a zombie.
     "kafka": 34,
 }
 

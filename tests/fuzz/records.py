@@ -38,14 +38,12 @@ from ldpstream.agents.state.encoding import (
     state_prefix,
 )
 from ldpstream.agents.state.listing import windows
-from ldpstream.agents.state.packed import Packed, PackedError, decode_packed, encode_packed
 from ldpstream.agents.state.records import HEAD, REASONS, Head, Key, RecordError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import add_up, snapshot
 from ldpstream.agents.state.windows import NEVER, Name, WindowSpec
 from tests.fuzz.mutations import mutated, mutated_json
-from tests.packing import make_records
 from tests.stream.harness import Cluster, frame, make_context
 
 ID = bytes(range(16))
@@ -90,14 +88,6 @@ def _head(data: bytes) -> None:
     head = decode_head(Key(HEAD, 1, 1), data)
     # What was decoded can be encoded again.
     encode_head(head)
-
-
-def _packed(data: bytes) -> None:
-    found = decode_packed(data, partition=3, topic_id=ID)
-    assert len(found.records) <= 1 << 20
-    assert all(found.after <= offset < found.next for offset in (found.records.offsets[[0, -1]]))
-    for place in {0, len(found.records) // 2, len(found.records) - 1}:
-        _ = found.records[place]
 
 
 def _events(data: bytes) -> None:
@@ -155,15 +145,6 @@ _BODY = {
 }
 
 
-def _packed_records() -> tuple[bytes, ...]:
-    some = [(5, b"abc"), (6, b"abd"), (7, b"xyz")]
-    other = [(5, None), (9, b""), (11, b"12345")]
-    return tuple(
-        encode_packed(Packed(5, 12, 20, make_records(one)), partition=3, topic_id=ID)
-        for one in (some, other)
-    )
-
-
 def formats() -> list[Format]:
     """Return all formats of single records."""
     chunks = encode_chunk(np.array([3, 0, -2, 9])), encode_chunk(np.array([0] * 99 + [1 << 40]))
@@ -177,7 +158,6 @@ def formats() -> list[Format]:
         Format("chunk", (RecordError,), lambda d: decode_chunk(d, 4), _damaged(*chunks)),
         Format("totals", (RecordError,), decode_totals, _damaged(encode_totals(Totals(1, 2, 3)))),
         Format("tokens", (RecordError,), decode_tokens, _damaged(tokens)),
-        Format("packed", (PackedError,), _packed, _damaged(*_packed_records())),
         Format("status", (ApiError,), _status(CollectionStatus), _damaged_json(_dump(_STATUS))),
         Format(
             "readiness",

@@ -60,7 +60,6 @@ ROOMS: Final = (
     "agents/client",
     "agents/terminal",
     "agents/plan",
-    "agents/packing",
     "agents/demo",
     "agents/testing",
     "agents/python",

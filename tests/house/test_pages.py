@@ -62,7 +62,6 @@ NOT_RUN: Final = {
     "docs/internals/benchmarks.md#Long runs": "hours",
     "docs/operations.md#When windows wait": "a line; tests/broker/windows/test_idle.py waits",
     "docs/operations.md#In Docker, on one machine": "Docker; tests/ops runs the same natively",
-    "docs/pack.md#Packing single reports": "for ever; tests/broker/test_pack.py runs packers",
     "docs/faults.md#Faults": "hours",
     "docs/performance.md#Performance": "minutes; tests/broker/test_engine_benchmark.py",
     "docs/internals/architecture.md#Architecture": "a picture",

@@ -25,7 +25,7 @@ Found = TypeVar("Found")
 PATIENCE_SECONDS: Final = 300
 DEVICES: Final = ("checkins", "commutes")
 """Services that send to the collections of the same names."""
-OWN: Final = (*DEVICES, "gateway", "packer", "worker-1", "worker-2")
+OWN: Final = (*DEVICES, "gateway", "worker-1", "worker-2")
 WORKERS: Final = ("worker-1", "worker-2")
 PROJECT: Final = "com.docker.compose.project"
 UPLOADS: Final = 50
@@ -229,10 +229,7 @@ def rights() -> str:
 def stop() -> str:
     """Stop everything, each within its own grace period; returns the figure."""
     begun = time.monotonic()
-    docker(
-        "stop",
-        *(container(name) for name in ("gateway", "packer", "worker-1", "worker-2", "prometheus")),
-    )
+    docker("stop", *(container(name) for name in ("gateway", "worker-1", "worker-2", "prometheus")))
     own = time.monotonic() - begun
     docker("stop", container("kafka"))
     for name in (*OWN, "prometheus", "kafka"):

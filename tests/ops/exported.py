@@ -1,4 +1,4 @@
-"""The metrics that workers, gateways and packers export."""
+"""The metrics that workers and gateways export."""
 
 from typing import Any
 
@@ -7,7 +7,6 @@ from prometheus_client import CollectorRegistry
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.metrics.gateway import GatewayMetrics
 from ldpstream.agents.metrics.gauges import PipelineCollector
-from ldpstream.agents.metrics.packing import PackMetrics
 from tests.stream.serving import RIDES, serve_collections
 
 _SUFFIXES = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
@@ -16,11 +15,7 @@ _SUFFIXES = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}
 def exported() -> dict[tuple[str, str], tuple[str, set[str]]]:
     """Return kind and labels of every metric, by process and name (a counter's with `_total`)."""
     found: dict[tuple[str, str], tuple[str, set[str]]] = {}
-    registries = {
-        "worker": Metrics().registry,
-        "gateway": GatewayMetrics([]).registry,
-        "packer": PackMetrics([]).registry,
-    }
+    registries = {"worker": Metrics().registry, "gateway": GatewayMetrics([]).registry}
     for process, registry in registries.items():
         for family in registry.collect():
             name = f"{family.name}_total" if family.type == "counter" else family.name

@@ -90,7 +90,7 @@ def test_addresses_agree(tmp_path: Path):
     workers = [name for name in OWN if name.startswith("worker-")]
     assert [set(containers_port(name)) for name in workers] == [{served}] * 2
     scraped = yaml.safe_load((DOCKER / "prometheus" / "prometheus.yml").read_text())
-    job, gateways, packers = scraped["scrape_configs"]
+    job, gateways = scraped["scrape_configs"]
     assert job["static_configs"] == [{"targets": [f"{name}:{served}" for name in workers]}]
     uploads = config.gateway.http.rpartition(":")[2]
     assert containers_port("gateway") == {uploads: f"127.0.0.1:{uploads}"}
@@ -101,12 +101,7 @@ def test_addresses_agree(tmp_path: Path):
         assert f"{name}-data:{config.worker.data}" in SERVICES[name]["volumes"]
     assert f"/dev/tcp/{host}/{port} " in SERVICES["kafka"]["healthcheck"]["test"][-1]
     assert f"-d -o ldpstream -g ldpstream {config.worker.data}" in DOCKERFILE
-    packs = SERVICES["packer"]["command"][-1].rpartition(":")[2]
-    assert f":{packs}/readyz" in SERVICES["packer"]["healthcheck"]["test"][-1]
-    assert packs in DOCKERFILE.partition("EXPOSE ")[2].partition("\n")[0].split()
-    assert packers["static_configs"] == [{"targets": [f"packer:{packs}"]}]
-    assert any(one.topics.frames for one in config.collections.values())
-    for one in (job, gateways, packers):
+    for one in (job, gateways):
         assert one["authorization"] == {"credentials_file": "/run/secrets/read-token"}
     source = yaml.safe_load(
         (DOCKER / "grafana" / "provisioning" / "datasources" / "prometheus.yml").read_text()

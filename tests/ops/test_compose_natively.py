@@ -113,7 +113,7 @@ async def upload(gateway: Worker, config: Path) -> None:
 
 
 async def check_intake(server: Prometheus) -> None:
-    """Wait until every query about gateways and packers has an answer, and those of its rules."""
+    """Wait until every query about gateways has an answer, and those of its rules."""
     asked = [text for board, text in board_expressions() if board.startswith("intake")]
     for expression in [*asked, *recorded("ldpstream-intake-recording")]:
         await eventually(partial(server.answers, expression), what=expression)
@@ -125,7 +125,7 @@ async def test_the_containers_configuration_counts_and_is_scraped(bootstrap: str
     assert not kafka_healthy(f"127.0.0.1:{free_ports(1)[0]}")
     token = tmp_path / "read-token"
     token.write_text("0123456789abcdef" * 4)
-    ports = dict(zip((*_WORKERS, "gateway", "packer"), free_ports(4), strict=True))
+    ports = dict(zip((*_WORKERS, "gateway"), free_ports(3), strict=True))
     configs = {n: configured(tmp_path, bootstrap, token, port) for n, port in ports.items()}
     targets = {
         job["job_name"]: [f"127.0.0.1:{ports[target.split(':')[0]]}" for target in named["targets"]]
@@ -147,13 +147,6 @@ async def test_the_containers_configuration_counts_and_is_scraped(bootstrap: str
         stack.callback(gateway.kill)
         gateway.wait_ready()
         await eventually(lambda: healthy(ports["gateway"], of=SERVICES["gateway"]))
-        command = [*SERVICES["packer"]["command"][:-1], f"127.0.0.1:{ports['packer']}"]
-        packer = Worker(start(command, configs["packer"]))
-        stack.callback(packer.kill)
-        packer.wait_ready()
-        await eventually(lambda: healthy(ports["packer"], of=SERVICES["packer"]))
-        packer.url = f"http://127.0.0.1:{ports['packer']}"
-        assert packer.status("/metrics") == 401
         # Uploads need no token, metrics that of readers.
         assert gateway.get("/v1/collections/checkins/spec")["collection"] == "checkins"
         assert gateway.status("/metrics") == 401
@@ -186,7 +179,7 @@ async def test_the_containers_configuration_counts_and_is_scraped(bootstrap: str
             uploading.cancel()
             with suppress(asyncio.CancelledError):
                 await uploading
-        for running in (*devices.values(), gateway, packer, *workers):
+        for running in (*devices.values(), gateway, *workers):
             assert running.terminate() == 0
             assert running.errors() == ""
         assert not healthy(ports["worker-1"])

@@ -128,7 +128,6 @@ def test_commands_ports_paths_and_environment_agree(name: str, tmp_path: Path):
         served = {
             "worker": config.worker.http,
             "gateway": config.gateway.http,
-            "pack": command[-1],
         }[command[0]].rpartition(":")[2]
         labels = one["spec"]["template"]["metadata"]["labels"]
         assert one["spec"]["selector"]["matchLabels"].items() <= labels.items()
@@ -165,13 +164,12 @@ def test_commands_ports_paths_and_environment_agree(name: str, tmp_path: Path):
 @pytest.mark.broker
 @pytest.mark.slow
 async def test_processes_of_the_manifests_answer_their_probes(tmp_path: Path):
-    """The default worker and gateway, and the packer: addresses, folders and the broker differ."""
-    full = [c for _, _, c in pods("full") if c["args"][0] == "pack"]
-    commands = [c["args"] for c in (*(c for _, _, c in pods("plain")), *full)]
-    assert sorted(command[0] for command in commands) == ["gateway", "pack", "worker"]
+    """The default worker and gateway: addresses, folders and the broker differ."""
+    commands = [container["args"] for _, _, container in pods("plain")]
+    assert sorted(command[0] for command in commands) == ["gateway", "worker"]
     with broker("embedded") as running, ExitStack() as stack:
         started = []
-        for command, port in zip(sorted(commands, reverse=True), free_ports(3), strict=True):
+        for command, port in zip(sorted(commands, reverse=True), free_ports(2), strict=True):
             text = written("plain")
             for old, new in (
                 ("[worker]", "enable_idempotence = false\n[worker]"),
@@ -185,9 +183,8 @@ async def test_processes_of_the_manifests_answer_their_probes(tmp_path: Path):
                 text = text.replace(old, new)
             (tmp_path / "read-token").write_text("0123456789abcdef" * 4)
             file = tmp_path / f"{command[0]}.toml"
-            file.write_text(f'{text}\ninput = "frames"\n')
-            changed = {FILE: str(file), "0.0.0.0:6068": f"127.0.0.1:{port}"}
-            one = Worker(Forked([changed.get(word, word) for word in command]))
+            file.write_text(text)
+            one = Worker(Forked([str(file) if word == FILE else word for word in command]))
             stack.callback(one.kill)
             one.wait_ready()
             one.url = f"http://127.0.0.1:{port}"

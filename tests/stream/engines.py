@@ -95,7 +95,6 @@ def make_engine(
             accepted=accepted,
         ),
         reader,
-        reader,
         Lane(),
         Services(
             producer=cast("LastingProducer", Sender(take)),

@@ -16,7 +16,6 @@ from pathlib import Path
 from tests.stream.simulation.broken_gathered import Partitions
 from tests.stream.simulation.groups import TwoFormats, TwoGroups
 from tests.stream.simulation.intake import Harsh, IntakeWorld
-from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import stored_world
 from tests.stream.simulation.tokens import TokenWorld
@@ -43,7 +42,6 @@ def main() -> int:
     parser.add_argument("runs", type=int, nargs="?", default=10_000)
     parser.add_argument("first_seed", type=int, nargs="?", default=0)
     parser.add_argument("--store", choices=("memory", "rocksdb"), default="memory")
-    parser.add_argument("--input", choices=("topic", "frames"), default="topic")
     parser.add_argument("--one-report", action="store_true", help="devices carry tokens")
     parser.add_argument("--intake", action="store_true", help="read through the intake")
     parser.add_argument("--harsh", action="store_true", help="the same, under elections and pauses")
@@ -54,26 +52,20 @@ def main() -> int:
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
     if asked.intake or asked.harsh:
-        if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
-            parser.error("--intake and --harsh take --input topic and --store memory")
+        if (asked.store, asked.one_report) != ("memory", False):
+            parser.error("--intake and --harsh take --store memory")
         return simulate(asked.runs, asked.first_seed, make=Harsh if asked.harsh else IntakeWorld)
     if asked.several or asked.groups or asked.upgrade or asked.calendar:
-        if (asked.input, asked.store, asked.one_report) != ("topic", "memory", False):
-            parser.error(
-                "--several, --groups, --upgrade, --calendar take --input topic and --store memory"
-            )
+        if (asked.store, asked.one_report) != ("memory", False):
+            parser.error("--several, --groups, --upgrade and --calendar take --store memory")
         groups = TwoFormats if asked.upgrade else TwoGroups
         make = groups if asked.groups else UpgradeWorld if asked.upgrade else Partitions
         make = _UNEVEN.get(asked.calendar, make)
         return simulate(asked.runs, asked.first_seed, make=make)
     if asked.one_report:
-        if (asked.input, asked.store) != ("topic", "memory"):
-            parser.error("--one-report takes --input topic and --store memory")
-        return simulate(asked.runs, asked.first_seed, make=TokenWorld)
-    if asked.input == "frames":
         if asked.store != "memory":
-            parser.error("--input frames takes --store memory")
-        return simulate(asked.runs, asked.first_seed, make=PackedWorld)
+            parser.error("--one-report takes --store memory")
+        return simulate(asked.runs, asked.first_seed, make=TokenWorld)
     if asked.store == "memory":
         return simulate(asked.runs, asked.first_seed)
     with tempfile.TemporaryDirectory() as folder, stored_world(Path(folder)) as make:

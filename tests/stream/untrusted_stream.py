@@ -41,10 +41,6 @@ class Ingested:
             self.offsets.append(offset)
             self.next = offset + 1
 
-    def pass_over(self, offset: int) -> None:
-        assert offset >= self.next
-        self.next = offset
-
     def read_to(self, offset: int, *, end: int, asked_ms: int | None) -> None:
         self.next = max(self.next, offset)
         if end == offset and asked_ms is not None:

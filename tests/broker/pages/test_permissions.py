@@ -1,8 +1,6 @@
 """What a broker has to permit: the pages' own commands are enough, and what is missing is named."""
 
 import asyncio
-from copy import copy
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +9,7 @@ from ldpstream.agents.kafka.addresses import declare_addresses
 from ldpstream.agents.kafka.declare import declare_topics
 from tests.broker.pages.acls import grant
 from tests.broker.pages.listeners import STRANGER, Secured
-from tests.lab import START_MS, Lab
-from tests.processes import PATIENCE_SECONDS
+from tests.lab import Lab
 from tests.stream.cli import invoke, spawn
 
 pytestmark = pytest.mark.broker
@@ -103,38 +100,3 @@ async def test_missing_topics_that_could_not_be_created_are_named(
     assert (checked.exit_code, checked.stderr) == (0, "")
     # Nothing has been created by asking.
     assert checked.stdout.count("a worker creates it") == len(list(topics.names()))
-
-
-async def test_a_packer_works_with_the_documented_permissions(
-    secured: Secured, tmp_path: Path
-) -> None:
-    """Those of docs/kafka.md."""
-    lab = Lab(secured.broker("SASL_PLAINTEXT", user=STRANGER), tmp_path, extra='input = "frames"')
-    topics, own = lab.collection.topics, copy(lab)
-    everything = replace(lab.config.kafka, bootstrap=secured.bootstrap("PLAINTEXT"), options={})
-    own.config = replace(lab.config, kafka=everything)
-    await own.create(topics.source, partitions=4)
-    await own.create(topics.frames or "", partitions=4)
-    refused = lab.start_packer()
-    assert await asyncio.to_thread(refused.wait) == 1
-    assert "does not permit it: [Error 29] TopicAuthorizationFailedError: topic" in refused.errors()
-    refused.kill()
-    permit = f"kafka-acls.sh --bootstrap-server one:9092 --add --allow-principal User:{STRANGER}"
-    commands = (
-        f"{permit} --operation Read --topic {topics.source}",
-        f"{permit} --operation Write --topic {topics.frames}",
-        f"{permit} --operation Read --group {own.config.worker.pack_group}",
-    )
-    async with secured.administrator() as client:
-        await grant(client, "\n".join(commands))
-    async with own.producer() as producer:
-        frame = own.frame(1, first_ms=START_MS, last_ms=START_MS)
-        await producer.send_and_wait(topics.source, frame, partition=2)
-    with lab.packer() as packer:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            packed = await own.records(topics.frames or "")
-            while not packed:
-                await asyncio.sleep(0.2)
-                packed = await own.records(topics.frames or "")
-        assert packer.terminate() == 0
-    assert len(packed) == 1

@@ -42,7 +42,7 @@ class _Holding:
         self._heads = heads
         self._result = result
         self._places = [asyncio.Lock() for _ in world.workers]
-        self._others = {name: asyncio.Lock() for name in ("broker", "devices", "packers")}
+        self._others = {name: asyncio.Lock() for name in ("broker", "devices")}
 
     async def one(self, kind: Kind, rng: random.Random) -> None:
         """Do one fault, and wait until it is over."""

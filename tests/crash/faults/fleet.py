@@ -23,16 +23,14 @@ TERMINATE_SECONDS = 120.0
 
 @dataclass
 class Place:
-    """Where one process runs after the other; `wanted` says whether one should.
+    """Where one worker runs after the other; `wanted` says whether one should.
 
-    `command` and its `arguments` are run with the configuration `file` and the broker `bootstrap`.
+    It runs with the configuration `file` and the broker `bootstrap`.
     """
 
     number: int
     bootstrap: str
     file: Path
-    command: str = "worker"
-    arguments: tuple[str, ...] = ()
     wanted: bool = True
     worker: Worker | None = None
     ready: bool = False
@@ -120,7 +118,7 @@ class Fleet:
         while True:
             await holds(lambda: place.wanted, seconds=math.inf)
             self.started += 1
-            name = f"{place.command}-{place.number}-{self.started:03d}.log"
+            name = f"worker-{place.number}-{self.started:03d}.log"
             log = (self._logs / name).open("wb")
             with log:
                 await self._one(place, log)
@@ -130,9 +128,7 @@ class Fleet:
         """Run one worker until it ends."""
         bootstrap = {"LDPSTREAM_KAFKA_BOOTSTRAP": place.bootstrap}
         worker = self._lab.start_worker(
-            command=place.command,
             file=place.file,
-            arguments=place.arguments,
             environment=bootstrap,
             stderr=log,
         )
@@ -153,14 +149,14 @@ class Fleet:
             # Only a worker that finds no broker at its start may end by itself.
             if was_ready or worker.process.returncode != 1:
                 self.unexpected.append(
-                    f"{place.command} {place.number} ended by itself "
+                    f"worker {place.number} ended by itself "
                     f"with {worker.process.returncode}: {log.name}"
                 )
             self.gave_up += 1
 
 
 def _url(worker: Worker) -> str:
-    """Return what a process says once it is ready, a worker its URL; nothing if it ends before."""
+    """Return the URL that a worker prints once it is ready; nothing if it ends before."""
     assert worker.process.stdout is not None
     for line in map(bytes.decode, worker.process.stdout):
         if line.startswith("ready"):

@@ -23,11 +23,7 @@ STORM_ROUNDS = 3
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """All that faults take hold of.
-
-    `workers` and the first of `packers` are always wanted, `visitors` and the second packer come
-    and go.
-    """
+    """All that faults take hold of: `workers` are always wanted, `visitors` come and go."""
 
     lab: Lab
     around: Services
@@ -35,7 +31,6 @@ class World:
     devices: Devices
     workers: list[Place]
     visitors: list[Place]
-    packers: list[Place]
     flushing: Callable[[bool], Awaitable[None]]
     """Makes the broker's disk slow: it flushes every message before the next one."""
 
@@ -46,8 +41,8 @@ Act = Callable[[World, Place, random.Random], Awaitable[None]]
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of fault on some brokers; `holds` is `worker` (one of them), `workers`, `broker`,
-    `packers` or `devices`."""
+    """A kind of fault on some brokers; `holds` is `worker` (one of them), `workers`, `broker` or
+    `devices`."""
 
     name: str
     act: Act
@@ -182,27 +177,8 @@ async def _slow(world: World, place: Place, rng: random.Random) -> None:
     await asyncio.gather(*(proxy.slow(seconds) for proxy in proxies))
 
 
-async def _kill_packer(world: World, place: Place, rng: random.Random) -> None:
-    world.fleet.kill(world.packers[0])
-
-
-async def _stop_packer(world: World, place: Place, rng: random.Random) -> None:
-    """Stop a packer past its session while another takes over, and wake it as a zombie."""
-    world.packers[1].wanted = True
-    await _zombie(world, world.packers[0], rng)
-    world.packers[1].wanted = False
-    await _leave(world, world.packers[1], killed=rng.random() < 0.5)
-
-
-async def _double_packer(world: World, place: Place, rng: random.Random) -> None:
-    world.packers[1].wanted = True
-    await asyncio.sleep(rng.uniform(4.0, 10.0))
-    world.packers[1].wanted = False
-    await _leave(world, world.packers[1], killed=rng.random() < 0.5)
-
-
 _ALL = frozenset({"embedded", "kafka", "cluster"})
-_ONE, _FLEET, _BROKER, _PACKERS = "worker", "workers", "broker", "packers"
+_ONE, _FLEET, _BROKER = "worker", "workers", "broker"
 KINDS = (
     Kind("worker killed", _kill_worker, _ONE, _ALL, 3),
     Kind("all workers killed", _kill_all_workers, _FLEET, _ALL),
@@ -215,9 +191,6 @@ KINDS = (
     Kind("broker stopped for seconds", _stall_broker, _BROKER, _ALL, 2),
     Kind("slow disk", _slow_disk, _BROKER, _ALL, 2),
     Kind("devices killed", _kill_device, "devices", _ALL, 2),
-    Kind("packer killed", _kill_packer, _PACKERS, _ALL, 2),
-    Kind("packer stopped, woken as a zombie", _stop_packer, _PACKERS, _ALL),
-    Kind("second packer comes and goes", _double_packer, _PACKERS, _ALL),
     Kind("worker's connections cut", _cut, _ONE, _ALL, 2),
     Kind("worker's connections held", _hold, _ONE, _ALL, 2),
     Kind("worker's connections slow", _slow, _ONE, _ALL),

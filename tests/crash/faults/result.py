@@ -7,7 +7,7 @@ from tests.crash.faults.check import Checked
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """A run; `workers` and one packer stay, `visitors` and other packers come and go.
+    """A run; `workers` stay, `visitors` come and go.
 
     With `idle` event time is the time on the wall, and partitions of all collections fall idle.
     """
@@ -19,13 +19,12 @@ class Settings:
     seconds: float
     workers: int = 3
     visitors: int = 2
-    packers: int = 2
     idle: bool = False
 
     @property
     def places(self) -> int:
         """How many processes there are room for, devices aside."""
-        return self.workers + self.visitors + self.packers
+        return self.workers + self.visitors
 
 
 @dataclass(frozen=True)

@@ -44,16 +44,13 @@ async def run(settings: Settings, folder: Path) -> Result:
             transactions=settings.broker != "embedded",
         )
         flushing = lab.flushing if settings.broker != "embedded" else _nothing
-        staying = settings.workers
-        coming = staying + settings.visitors
         world = World(
             lab,
             around,
             fleet,
             devices,
-            fleet.places[:staying],
-            fleet.places[staying:coming],
-            fleet.places[coming:],
+            fleet.places[: settings.workers],
+            fleet.places[settings.workers :],
             flushing,
         )
         async with _watched(lab, fleet) as (heads, scrapes):
@@ -69,15 +66,13 @@ async def run(settings: Settings, folder: Path) -> Result:
 
 
 def _places(lab: FaultLab, around: Services, settings: Settings) -> list[Place]:
-    """Return the places of workers, visitors and packers; every other one uses RocksDB."""
-    packing = settings.workers + settings.visitors
+    """Return the places of workers and visitors; every other one uses RocksDB."""
     return [
         Place(
             number,
             bootstrap,
             lab.with_rocksdb(number) if number % 2 else lab.file,
-            command="worker" if number < packing else "pack",
-            wanted=number < settings.workers or number == packing,
+            wanted=number < settings.workers,
         )
         for number, bootstrap in enumerate(around.bootstraps)
     ]
@@ -103,7 +98,7 @@ async def _go(world: World, result: Result, heads: Heads, scrapes: Scrapes) -> N
     if scrapes.processes < 0.8 * (scrapes.began - scrapes.cut_off):
         result.wrong.append(f"the metrics show {scrapes.processes} processes of {scrapes.began}")
     result.checked = await close_and_check(world.lab, devices)
-    for place in [*world.packers, *world.workers]:
+    for place in world.workers:
         await fleet.terminate(place)
 
 

@@ -116,7 +116,7 @@ PLANS = {
         frame=(10, 90),
         transaction=8,
     ),
-    "packed": Plan(
+    "singles": Plan(
         table=_table(
             "subset-selection",
             "size = 20, blocks = 5",
@@ -124,7 +124,6 @@ PLANS = {
             epsilon=2.0,
             precision="1s",
             partitions=3,
-            more='input = "frames"\n',
         ),
         share=0.08,
         frame=(2, 20),

@@ -112,13 +112,9 @@ class Scrapes:
 
     async def once(self) -> None:
         """Scrape every ready worker."""
-        await asyncio.gather(
-            *(self._scrape(p) for p in self._fleet.places if p.ready and p.command == "worker")
-        )
+        await asyncio.gather(*(self._scrape(place) for place in self._fleet.places if place.ready))
 
     def _began(self, place: Place) -> None:
-        if place.command != "worker":
-            return
         self.began += 1
         task = asyncio.create_task(self._first(place))
         self._starting.add(task)

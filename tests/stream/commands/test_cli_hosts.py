@@ -13,7 +13,7 @@ from tests.stream.modes import MODES
 
 LONG = "a" * 70
 HOSTS = [".svc", "kafka..svc", "...", LONG, f"kafka.{LONG}.svc", "a b", "kafka/svc", ""]
-COMMANDS = ["check", "worker", "gateway", "pack", "send modes", "finals modes", "simulate modes"]
+COMMANDS = ["check", "worker", "gateway", "send modes", "finals modes", "simulate modes"]
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -75,7 +75,7 @@ def test_waiting_for_a_broker_is_reported(
     assert refusal.startswith(f"no broker answers at {address}: ")
 
 
-@pytest.mark.parametrize("command", ["worker", "pack", "gateway"])
+@pytest.mark.parametrize("command", ["worker", "gateway"])
 def test_a_process_that_waits_for_a_broker_ends_on_sigterm(tmp_path: Path, command: str):
     """It does not wait for its clients to give up, which they do after 40 s."""
     with socket.create_server(("127.0.0.1", 0)) as mute:
@@ -83,7 +83,7 @@ def test_a_process_that_waits_for_a_broker_ends_on_sigterm(tmp_path: Path, comma
         address = f"127.0.0.1:{mute.getsockname()[1]}"
         data = f'[worker]\ndata = "{tmp_path}"\nhttp = "127.0.0.1:0"\n'
         kafka = f'[kafka]\nbootstrap = "{address}"\n[gateway]\nhttp = "127.0.0.1:0"\n'
-        file = configured(tmp_path, data + kafka + PLACES + 'input = "frames"\n')
+        file = configured(tmp_path, data + kafka + PLACES)
         waiting = Worker(begin(command, "-c", file))
         try:
             asked, _ = mute.accept()
@@ -131,10 +131,9 @@ def test_a_worker_that_anybody_could_read_refuses_to_start(tmp_path: Path, nobod
     assert result.stderr.count(b"\n") == 1
 
 
-@pytest.mark.parametrize("command", ["worker", "pack"])
-def test_servers_refuse_impossible_client_settings(tmp_path: Path, command: str):
-    file = configured(tmp_path, "[kafka]\ncolour = 3\n" + PLACES + 'input = "frames"\n')
-    assert refused(invoke(command, "-c", file)).startswith(f"{file}: kafka.colour: unknown key; ")
+def test_a_worker_refuses_impossible_client_settings(tmp_path: Path):
+    file = configured(tmp_path, "[kafka]\ncolour = 3\n" + PLACES)
+    assert refused(invoke("worker", "-c", file)).startswith(f"{file}: kafka.colour: unknown key; ")
 
 
 def test_the_environment_names_the_broker(

@@ -1,4 +1,4 @@
-"""A batch read whole holds what aiokafka reads record by record, and ends at the same offset.
+"""A consumer reads what aiokafka itself reads of batches, and ends at the same offset.
 
 Batches are of every kind: all codecs, keys, headers, records without a value, offsets removed by
 compaction, committed and aborted transactions with their markers, and fetches that begin within a
@@ -9,7 +9,6 @@ import random
 import struct
 import tomllib
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from aiokafka import TopicPartition
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c_py
 
-from ldpstream.agents.kafka.polls import Run, runs
 from tests.fetched import Consumer, Place, fetch_result
 from tests.soak import seeds
 
@@ -89,9 +87,8 @@ class Log:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("seed", seeds(20, soak=1_000))
-async def test_batches_hold_what_their_records_hold(seed: int, whole: bool) -> None:
+async def test_batches_hold_what_aiokafka_reads(seed: int) -> None:
     rng = random.Random(seed)
     log = Log(rng)
     for _ in range(12):
@@ -100,39 +97,22 @@ async def test_batches_hold_what_their_records_hold(seed: int, whole: bool) -> N
     data, aborted, plain = log.from_(start), log.aborted_from(start), Place(start)
     expected = fetch_result(ONE, data, plain, aborted).getall()
 
-    consumer, found, places = Consumer(whole=whole), [], []
+    consumer, found, places = Consumer(), [], []
     consumer.answered(ONE, data, start=start, aborted=aborted)
     while some := (await consumer.poll(rng.choice([1, 2, 5]))).get(ONE, []):
         found += some
         places.append(consumer.places[ONE].position)
-        assert places[-1] > runs(some)[-1].offset
-    got = [pair for run in runs(found) for pair in zip(run.offsets, run.values, strict=True)]
-    assert got == [(record.offset, record.value) for record in expected]
-    assert whole or found == expected
+        assert places[-1] > some[-1].offset
+    assert found == expected
     assert places == sorted(places)
     assert consumer.places[ONE].position == plain.position == log.end
     # Another fetch may begin at any offset in between.
     for place in places[:1]:
         consumer.answered(ONE, log.from_(place), start=place, aborted=log.aborted_from(place))
-        rest = runs((await consumer.poll()).get(ONE, []))
-        assert [offset for run in rest for offset in run.offsets] == [
-            record.offset for record in expected if record.offset >= place
-        ]
+        rest = (await consumer.poll()).get(ONE, [])
+        assert rest == [record for record in expected if record.offset >= place]
 
 
 def test_aiokafka_is_pinned_to_versions_whose_internals_are_known() -> None:
     project = Path(__file__).resolve().parents[3] / "pyproject.toml"
     assert "aiokafka>=0.14,<0.15" in tomllib.loads(project.read_text())["project"]["dependencies"]
-
-
-def test_single_records_form_a_run_too() -> None:
-    records = [
-        SimpleNamespace(offset=o, value=bytes([o]), timestamp=o, timestamp_type=0)
-        for o in (4, 5, 7)
-    ]
-    (run,) = runs(records)
-    assert (list(run.offsets), run.values, run.offset) == ([4, 5, 7], [b"\4", b"\5", b"\7"], 7)
-    assert Run.of(records[:2]).offsets == range(4, 6)
-    assert list(runs([])) == []
-    mixed = runs([records[0], Run.of(records[1:2]), records[2]])
-    assert [list(run.offsets) for run in mixed] == [[4], [5], [7]]

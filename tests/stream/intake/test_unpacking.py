@@ -14,7 +14,6 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
 from ldpstream.agents.kafka import fetches, unpacking
-from ldpstream.agents.kafka.polls import Run, runs
 from ldpstream.agents.kafka.unpacking import BATCH_BYTES, batch_bytes
 from tests import fetched
 from tests.attack.bombs import misnamed, specks, zeros
@@ -94,22 +93,15 @@ def unreadable(kind: str) -> bytes:
 
 
 @pytest.mark.parametrize("kind", [*CODECS, "many", "header", "codec", "blocks"])
-@pytest.mark.parametrize("whole", [False, True])
 async def test_an_unreadable_batch_is_one_bad_message_at_its_last_offset(
-    kind: str, *, whole: bool, monkeypatch: pytest.MonkeyPatch
+    kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = unreadable(kind)
     # Checksums do not match, and are not tested here.
     monkeypatch.setattr(PartitionRecords, "__init__", _unchecked)
-    consumer = Consumer(whole=whole)
+    consumer = Consumer()
     consumer.fetch(data, batch("lz4", b"honest"))
-    found = (await consumer.poll())[ONE]
-    if whole:
-        made = runs(found)
-        assert all(isinstance(run, Run) for run in made)
-        read = [pair for run in made for pair in zip(run.offsets, run.values, strict=True)]
-    else:
-        read = [(record.offset, record.value) for record in found]
+    read = [(record.offset, record.value) for record in (await consumer.poll())[ONE]]
     last = int.from_bytes(data[23:27])
     (offset, why), honest = read
     assert offset == last

@@ -11,7 +11,6 @@ from aiokafka.errors import CorruptRecordException
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c_py
 
-from ldpstream.agents.kafka.polls import runs
 from tests.fetched import Consumer
 from tests.unreadable import unreadable
 
@@ -45,11 +44,7 @@ def signed(batch: bytearray) -> bytes:
 class Reader(Consumer):
     def read(self, most: int | None = None) -> dict[TopicPartition, list[tuple[int, Any]]]:
         return {
-            partition: [
-                record
-                for run in runs(records)
-                for record in zip(run.offsets, run.values, strict=True)
-            ]
+            partition: [(record.offset, record.value) for record in records]
             for partition, records in asyncio.run(self.poll(most)).items()
         }
 
@@ -64,11 +59,10 @@ BATCHES = (
 READ = [(0, b"0"), (1, b"1"), (2, b"2"), (3, b"3"), (6, None), (7, b"7"), (8, None), (9, b"9")]
 
 
-@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("most", [None, 1, 3])
 @pytest.mark.parametrize("start", range(10))
-def test_every_read_of_an_offset_gives_the_same_record(whole: bool, most: int | None, start: int):
-    reader = Reader(whole=whole)
+def test_every_read_of_an_offset_gives_the_same_record(most: int | None, start: int):
+    reader = Reader()
     reader.answered(ONE, log_of(*BATCHES, start=start), start=start)
     found = []
     while some := reader.read(most):
@@ -100,10 +94,9 @@ def test_bytes_that_do_not_unpack_are_passed_over():
     assert reader.read() == {ONE: [(8, None), (9, b"9")]}
 
 
-@pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("error", [CorruptRecordException, MemoryError])
 def test_corruption_and_lack_of_memory_are_raised_and_lose_nothing_else(
-    whole: bool, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+    error: type[Exception], monkeypatch: pytest.MonkeyPatch
 ):
     batch = bytearray(good(b"1", b"x" * 500, codec=4))
     if error is CorruptRecordException:
@@ -114,7 +107,7 @@ def test_corruption_and_lack_of_memory_are_raised_and_lose_nothing_else(
             raise MemoryError
 
         monkeypatch.setattr(cramjam.zstd, "decompress_into", fail)
-    reader = Reader(whole=whole)
+    reader = Reader()
     third = TopicPartition("c", 0)
     reader.answered(OTHER, good(b"0"))
     reader.answered(ONE, log_of(good(b"0"), bytes(batch)))

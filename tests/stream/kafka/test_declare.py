@@ -44,7 +44,7 @@ class Client:
 
 
 def cities(*names: str, **changes: object) -> list[CollectionConfig]:
-    mapping = {"collection": {name: {**CITY, "input": "frames", **changes} for name in names}}
+    mapping = {"collection": {name: {**CITY, **changes} for name in names}}
     return [*read_config(mapping, base=Path(), environment={}).collections.values()]
 
 
@@ -62,7 +62,7 @@ async def test_a_changelog_that_another_worker_has_grown_meanwhile_is_accepted(
 ) -> None:
     collection, topics = city(), city().topics
     found = {name: TopicState(2, None) for name in topics.names()}
-    found |= {name: TopicState(1, None) for name in (topics.changelog, topics.frames) if name}
+    found |= {topics.changelog: TopicState(1, None)}
 
     async def describe(*_: object) -> Mapping[str, TopicState]:
         return found
@@ -70,7 +70,7 @@ async def test_a_changelog_that_another_worker_has_grown_meanwhile_is_accepted(
     monkeypatch.setattr(declare, "describe", describe)
     client = Client(InvalidPartitionsError)
     assert await declared(client, collection) == found
-    assert client.asked == [topics.changelog, topics.frames]
+    assert client.asked == [topics.changelog]
     with pytest.raises(TopicError, match=r"cannot be given more partitions: .*: it has 2"):
         await declared(Client(PolicyViolationError), collection)
 

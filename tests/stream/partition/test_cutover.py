@@ -13,14 +13,11 @@ import pytest
 from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.partition.loading import SiblingHeads
 from ldpstream.agents.partition.partition import Partition
-from ldpstream.agents.reading.packed_intake import Taken, take
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.packed import Packed
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec
-from tests.packing import make_records
 from tests.soak import seeds
 from tests.stream.harness import frame, make_context, make_spec
 
@@ -102,17 +99,7 @@ class Owner:
             first = part.next
             names = self.world.source[first : first + n]
             records = [(first + i, MESSAGES[name]) for i, name in enumerate(names)]
-            if records and self.world.rng.random() < 0.5:
-                self._take_packed(part, first + len(records))
-            else:
-                part.ingest(records, now_ms=10)
-
-    def _take_packed(self, part: Partition, stop: int) -> None:
-        """Take messages from a packer, some of them again."""
-        after = max(0, part.next - self.world.rng.randrange(4))
-        names = self.world.source[after:stop]
-        records = make_records([(after + i, MESSAGES[name]) for i, name in enumerate(names)])
-        assert take(part, Packed(after, stop, stop, records), now_ms=10) is Taken.TAKEN
+            part.ingest(records, now_ms=10)
 
     def _load(self, place: int) -> Partition | None:
         others = [

@@ -51,7 +51,7 @@ def test_a_group_is_named_by_its_shard_and_a_single_one_by_the_id() -> None:
     assert Shard().group("ldpstream") == "ldpstream"
     assert Shard(2, 4).group("ldpstream") == "ldpstream.2-of-4"
     ours = ["ldpstream", "ldpstream.2-of-4"]
-    others = ["ldpstream.pack", "ldpstream.0-of-4", "ldpstream2", "x.ldpstream.2-of-4", "2-of-4"]
+    others = ["ldpstream.other", "ldpstream.0-of-4", "ldpstream2", "x.ldpstream.2-of-4", "2-of-4"]
     assert [one for one in ours + others if is_group(one, "ldpstream")] == ours
 
 

@@ -156,7 +156,7 @@ class LostUncounted(Watched):
     """Offsets that retention deleted are passed over without being counted."""
 
     def skip_to(self, offset: int, *, now_ms: int) -> None:
-        self.pass_over(offset)
+        self.read_to(offset, end=self.work.end, asked_ms=None)
 
 
 class Uncapped(Worker):

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from ldpstream.agents.partition.arrival import UNDATED
+from ldpstream.agents.partition.batch import Record
 from ldpstream.agents.partition.closing import UnbrokenProbes
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session
-from ldpstream.agents.state.packed import Record
 from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWorld, Part
 from tests.stream.simulation.patched import with_partition, with_worker
 from tests.stream.simulation.setting import PASSED
@@ -43,7 +43,7 @@ class GapsTrusted(ReadIsSent):
 
     def _take(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
         if isinstance(item, Batch) and item.start > held.state.next:
-            held.state.pass_over(item.start)
+            held.state.read_to(item.start, end=item.end, asked_ms=None)
         super()._take(held, session, item)
 
 

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from tests.soak import CHECK, seeds
-from tests.stream.simulation.packed import PackedWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import stored_world
 from tests.stream.simulation.tokens import TOKEN_MUTANTS, TokenWorld
@@ -37,13 +36,6 @@ def test_a_schedule_with_tokens_can_be_explained():
     told = explain(49, make=TOKEN_MUTANTS["7 tokens forgotten at a takeover"])
     assert "(7) two reports of one token and window" in told
     assert " token(" in told
-
-
-@pytest.mark.soak
-def test_all_invariants_hold_with_packed_messages():
-    make = type("World", (TokenWorld, PackedWorld), {})
-    for seed in seeds(8, soak=500, first=300):
-        assert run(seed, make=make).violated is None, explain(seed, make=make)
 
 
 @pytest.mark.soak

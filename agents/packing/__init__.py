@@ -1,1 +1,0 @@
-"""Pack single reports into larger messages, partition for partition, with their offsets."""
