@@ -61,8 +61,6 @@ class CollectionConfig:
     """With fewer reports a document contains only their number."""
     minimum_block: int
     """Disclosed blocks with fewer reports are merged; 0 or 1: never."""
-    format: int
-    """The newest format of the state that a worker declares to read."""
     rejected: RejectedPolicy
     publish_every_ms: int | None
     """Shortest interval between documents of an open window; None: none are published."""
@@ -186,7 +184,6 @@ def read_collection(
         retention_ms=table.retention,
         minimum=table.minimum,
         minimum_block=table.minimum_block,
-        format=table.format,
         rejected=table.rejected,
         publish_every_ms=table.publish.every,
         options=_options(path, table, spec),

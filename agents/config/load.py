@@ -172,7 +172,6 @@ def _with_accepted(own: CollectionConfig, files: Sequence[str], *, base: Path) -
                 one,
                 topics=own.topics,
                 partitions=own.partitions,
-                format=own.format,
                 retention_ms=own.retention_ms,
                 rejected=own.rejected,
             )

@@ -33,7 +33,6 @@ from ldpstream.agents.config.worker import Name, WorkerConfig
 from ldpstream.agents.query.errors import refused
 from ldpstream.agents.query.options import KEYS, SETTINGS
 from ldpstream.agents.state.calendar import Weekday, time_zone, zones_are_known
-from ldpstream.agents.state.context import NEWEST
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS
 from ldpstream.mechanisms.registry.registry import MECHANISMS
@@ -274,12 +273,6 @@ class CollectionTable(Table):
         default=0,
         ge=0,
         description="The same for disclosed blocks; above 1, open windows are never shown",
-    )
-    format: int = Field(
-        default=NEWEST,
-        ge=1,
-        le=NEWEST,
-        description="Newest format of the state; lower it while earlier releases still read it",
     )
     window: WindowTable = WindowTable()
     spread: SpreadTable | None = None

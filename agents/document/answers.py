@@ -288,7 +288,6 @@ class CollectionStatus(Answer):
     late: int
     rejected: int
     lost_offsets: int
-    format: int = Field(default=1, description="Format of its state")
     size: str = Field(default="", description="Of the windows, as documents name it")
     other_sizes: list[str] = Field(
         default=[],

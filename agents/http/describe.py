@@ -189,7 +189,6 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
         late=sum(one.late for one in partitions),
         rejected=sum(sum(one.rejected.values()) for one in partitions),
         lost_offsets=sum(one.lost_offsets for one in partitions),
-        format=max((r.head.format for r in served.replicas[:1] if r.head is not None), default=1),
         size=served.config.window.identity.label,
         other_sizes=sorted({one.label for r in served.replicas for one in r.other_windows}),
         partitions=partitions,

@@ -108,14 +108,6 @@ def _families() -> dict[str, GaugeMetricFamily]:
             "Offsets that retention deleted unread, which windows still kept may lack",
             _BY_PARTITION,
         ),
-        "state_format": (
-            "Format of the state; none before a partition's first commit",
-            _BY_PARTITION,
-        ),
-        "state_reads": (
-            "Newest format that the partition's owner reads; the smallest holds a switch back",
-            _BY_PARTITION,
-        ),
         "state_cells": (
             "Live cells of the state; partition 0 has those of closed windows",
             _BY_PARTITION,
@@ -191,10 +183,6 @@ def _add_collection(
         families["idle"].add_metric(labels, float(replica.head.idle))
         missing = sum(gap.offsets for gap in replica.head.gaps)
         families["missing_offsets"].add_metric(labels, float(missing))
-        if replica.head.seq:
-            # In an empty log there is no written commit record.
-            families["state_format"].add_metric(labels, float(replica.head.format))
-            families["state_reads"].add_metric(labels, float(replica.head.reads))
         families["state_cells"].add_metric(labels, float(len(replica.cells)))
         families["state_bytes"].add_metric(labels, float(replica.size_bytes))
         families["state_dead_records"].add_metric(labels, float(replica.dead_records))

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.partition.batch import Arrivals, Batch
 from ldpstream.agents.partition.owned import OwnedCells
-from ldpstream.agents.state.context import GATHERS, Context
+from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import REASONS, Head
 from ldpstream.agents.state.tokens import Numbers, Tokens, again, as_numbers
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -251,8 +251,7 @@ def count(cells: OwnedCells, work: Head, classified: Classified) -> Head:
     """Count a batch into the cells; return the head with the new watermark and numbers."""
     n = late = 0
     for pane, reports in classified.counted(classified.reports):
-        # Releases that read format 1 alone know no reserves.
-        cells.count(pane, reports, reserve=work.format >= GATHERS)
+        cells.count(pane, reports)
         n += len(reports)
     if classified.tokens is not None:
         for pane, tokens in classified.counted(classified.tokens):

@@ -45,7 +45,7 @@ from typing import Final
 
 from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.partition.owned import OwnedCells
-from ldpstream.agents.state.context import GATHERS, Context
+from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import sum_chunks
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head
@@ -236,9 +236,9 @@ def store_finals(
         return work
     # 1. Partition 0 takes over the counts of panes that all partitions have closed.
     closed = min(head.closed for head in heads)
-    if closed > work.gathered and partitions > 1 and work.format >= GATHERS:
-        # Without gathered panes, other partitions drop panes by their own clock: those panes are
-        # incomplete.
+    if closed > work.gathered and partitions > 1:
+        # Other partitions drop published panes by their own clock, perhaps before they are
+        # gathered: those panes are incomplete.
         oldest = expired(replicas)
         if oldest > work.expired:
             work = expire(cells, work, oldest)

@@ -77,17 +77,13 @@ class Settled(Enum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a winning head added to the partition's counters, and how late these reports came.
-
-    `switched` is the format to which it moved a state, None if it did not.
-    """
+    """What a winning head added to the partition's counters, and how late these reports came."""
 
     counted: int
     late: int
     rejected: Mapping[str, int]
     lost_offsets: int
     delays: Delays = field(default_factory=Delays)
-    switched: int | None = None
 
 
 def make_copies(

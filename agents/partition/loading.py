@@ -1,8 +1,8 @@
-"""The head from which an owner continues: after a load, a switch of formats, or lost messages.
+"""The head from which an owner continues: after a load, or after lost messages.
 
 Rule 6. Every load starts with a new random epoch, from the replica's state and at its head's next
 offset: never from the committed offset, never from the memory of an earlier epoch. The new owner
-changes the stored head in three ways, which take effect when its first flush wins
+changes the stored head in two ways, which take effect when its first flush wins
 (`starting_head`):
 
 1. All panes of decided windows, and all gathered ones, are closed. Partition 0's head says how
@@ -15,8 +15,6 @@ changes the stored head in three ways, which take effect when its first flush wi
    collection's own state decides, and it does not load before. An owner that still has the earlier
    configuration cannot continue to decide: its heads lose, and the state that it loads instead
    contains the offset. To go back, a state that has handed over must accept the other spec.
-3. The head says which format the owner reads (rule 14); `FormatSwitch` later moves the state to a
-   newer one.
 """
 
 from collections.abc import Sequence
@@ -26,7 +24,6 @@ from typing import Final
 import numpy as np
 
 from ldpstream.agents.partition.batch import NO_END, Arrivals, Decided
-from ldpstream.agents.partition.closing import UnbrokenProbes
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
@@ -95,8 +92,6 @@ def starting_head(
     begun = _close_below(context.window, head, closed)
     # 2. Another state may decide part of the source.
     begun = _cut_over(context, begun, siblings)
-    # 3. The format, and what this owner reads.
-    begun = _begin_format(context, begun, replicas)
     return replace(begun, source=source or head.source)
 
 
@@ -118,63 +113,11 @@ def _cut_over(context: Context, head: Head, siblings: SiblingHeads) -> Head:
     return replace(head, cutover=reached)
 
 
-def _begin_format(context: Context, head: Head, replicas: Sequence[Replica]) -> Head:
-    # A state without any head is new: the replicas of all partitions should have been read.
-    heads = [replica.head for replica in replicas if replica.head is not None]
-    begun = max((one.format for one in heads if one.seq), default=context.format)
-    return replace(head, format=max(head.format, begun), reads=context.format)
-
-
 def decided_offsets(head: Head, siblings: SiblingHeads) -> Decided:
     """Return the offsets that a state decides; `head` is the result of `starting_head`."""
     end = NO_END if head.cutover == NEVER else head.cutover
     before = [other.cutover for other in siblings.accepted if other.cutover < end]
     return Decided(max([0, *before]), end)
-
-
-def reads_less(stored: Head, work: Head) -> bool:
-    """Return whether to write at once that an owner reads less, since a switch may come."""
-    return work.format < stored.reads > work.reads
-
-
-def reads_more(stored: Head, work: Head) -> bool:
-    """Return whether to write that an owner reads more, because a switch waits for it."""
-    return work.format < work.reads > stored.reads
-
-
-class FormatSwitch:
-    """Decides in which format the owner of a partition writes next.
-
-    Partition 0's owner raises it once all heads have said for long enough that their writers read a
-    newer one. If the process was suspended in between, this time starts again, because another
-    owner may have written meanwhile.
-    """
-
-    def __init__(self, context: Context, partition: int) -> None:
-        self._context = context
-        self._partition = partition
-        self._readable = 0
-        self._looks = UnbrokenProbes(context.gap_ms)
-
-    def look(self, work: Head, heads: Sequence[Head], *, now_ms: int) -> tuple[Head, bool]:
-        """Return the next head in its format, and whether this is a switch, to be written at once.
-
-        `heads` are the winning heads of all known partitions. The owners of other partitions follow
-        partition 0's head with their next write.
-        """
-        if self._partition and heads[0].format > work.format:
-            return replace(work, format=heads[0].format), False
-        if self._partition or work.format >= self._context.format:
-            return work, False
-        readable = min(self._context.format, *(head.reads for head in heads))
-        if readable != self._readable or len(heads) < work.partitions:
-            self._readable = readable
-            self._looks.broken()
-        self._looks.probed(now_ms)
-        long_enough = self._looks.last_for(self._context.switch_ms, now_ms=now_ms)
-        if readable <= work.format or not long_enough:
-            return work, False
-        return replace(work, format=readable), True
 
 
 def skip_lost(

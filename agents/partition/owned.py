@@ -139,8 +139,8 @@ class OwnedCells:
             self._epochs[epoch] -= 1
         self._dirty.discard(name)
 
-    def count(self, pane: int, reports: Reports, *, reserve: bool = True) -> None:
-        """Add the reports counted in an open pane, also to its `reserve` if it takes any."""
+    def count(self, pane: int, reports: Reports) -> None:
+        """Add the reports counted in an open pane, also to its reserve if it takes any."""
         few = self._mechanism.sparse_counts(reports)
         if few is not None:
             added = sum(count for _, count in few)
@@ -156,7 +156,7 @@ class OwnedCells:
         total = self._totals.get(pane, Totals())
         self._totals[pane] = Totals(total.n + len(reports), total.late, total.sum + added)
         self._touch(Name("n", pane))
-        if reserve and self._reserves is not None:
+        if self._reserves is not None:
             for chunk in self._reserves.add(pane, reports):
                 self._touch(Name("reserve", pane, chunk))
 

@@ -32,13 +32,10 @@ from ldpstream.agents.partition.closing import (
 from ldpstream.agents.partition.flushes import Flush, Outcome, Settled, WaitingCopies, make_copies
 from ldpstream.agents.partition.loading import (
     ALONE,
-    FormatSwitch,
     SiblingHeads,
     bound_gap,
     decided_offsets,
     loadable,
-    reads_less,
-    reads_more,
     skip_lost,
     starting_head,
 )
@@ -79,7 +76,6 @@ class Partition:
         self._decided = decided_offsets(head, ALONE)
         self._probes = UnbrokenProbes(context.gap_ms)
         self._clock = IdleClock(context.window, replica.partition)
-        self._format = FormatSwitch(context, replica.partition)
         self._releases = Releases(context, self._cells)
         # The reports counted, and when it was first noticed that they are as many; at first those
         # that were loaded, which came any time before.
@@ -110,7 +106,7 @@ class Partition:
             return None
         self = cls(context, replicas[partition], stored, epoch=epoch)
         self.work = starting_head(context, stored, replicas, siblings, source=source)
-        self._changed = self.work.cutover != stored.cutover or reads_less(stored, self.work)
+        self._changed = self.work.cutover != stored.cutover
         self._decided = decided_offsets(self.work, siblings)
         return self
 
@@ -275,14 +271,11 @@ class Partition:
         heads = seen.heads
         if len(heads) < known_partitions:
             return
-        # 1. A state in an older format moves on when all owners read a newer one.
-        if self.work.format < max(self.work.reads, heads[0].format):
-            self._follow_formats(heads, now_ms)
-        # 2. Time passes without reports: the partition is idle, or ordered to close panes.
+        # 1. Time passes without reports: the partition is idle, or ordered to close panes.
         before, window = self.work, self._context.window
         idle = window.idle_ms is not None and self._is_idle(window.idle_ms, now_ms)
         self.work = self._clock.advance(before, seen, controls, idle=idle, now_ms=now_ms)
-        # 3. Partition 0 stores what all have closed; the others leave to it what it has stored.
+        # 2. Partition 0 stores what all have closed; the others leave to it what it has stored.
         if self.partition == 0:
             self._decide(replicas, heads)
             if len(heads) >= self.work.partitions and self._context.minimum > 1:
@@ -292,28 +285,17 @@ class Partition:
             handed_over = min(heads[0].gathered, self.base.closed)
             if handed_over > self.work.gathered:
                 self.work = hand_over(self._cells, self.work, handed_over)
-        # 4. A pane is kept until its retention is over and all its windows are published.
+        # 3. A pane is kept until its retention is over and all its windows are published.
         kept = min(window.expired(self.work.clock), heads[0].published * window.hop_panes)
         if kept > self.work.expired:
             self.work = expire(self._cells, self.work, kept)
-        # 5. Time alone is not worth a flush, unless a pane closes or the partition becomes idle.
+        # 4. Time alone is not worth a flush, unless a pane closes or the partition becomes idle.
         now, said = self.work, self.flight or self.base
         if now is not before:
             moved = replace(
                 before, clock=now.clock, expired=now.expired, gathered=now.gathered, idle=now.idle
             )
             self._changed |= now != moved or (now.idle and not said.idle)
-
-    def _follow_formats(self, heads: Sequence[Head], now_ms: int) -> None:
-        """Take on a newer format (rule 14), and say so if this owner reads more than was said."""
-        self.work, switched = self._format.look(self.work, heads, now_ms=now_ms)
-        self._changed |= switched
-        # An idle partition writes a head only when a pane closes. If two groups own it, each would
-        # displace the other for ever; so the one that reads more waits for longer than a proof of
-        # idleness takes.
-        if reads_more(self.flight or self.base, self.work):
-            undisturbed_ms = self._context.switch_ms + (self._context.window.idle_ms or 0)
-            self._changed |= self._probes.last_for(undisturbed_ms, now_ms=now_ms)
 
     def _decide(self, replicas: Sequence[Replica], heads: Sequence[Head]) -> None:
         self.work = store_finals(self._context, self._cells, self.work, replicas, heads)
@@ -354,7 +336,6 @@ class Partition:
             rejected={reason: count for reason, count in rejected.items() if count},
             lost_offsets=won.lost - before.lost,
             delays=self._sent_delays,
-            switched=won.format if before.seq and won.format > before.format else None,
         )
         return Settled.WON
 

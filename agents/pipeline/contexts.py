@@ -5,7 +5,7 @@ from typing import Final
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.document.build import final_content
 from ldpstream.agents.reading.interval import scaled_interval
-from ldpstream.agents.state.context import SWITCH_MS, Context
+from ldpstream.agents.state.context import Context
 
 _FINALS_A_STEP: Final = 128
 _ENTRIES_A_STEP: Final = 1 << 18
@@ -28,12 +28,12 @@ def finals_a_step(statistic_size: int) -> int:
 
 
 def make_context(
-    collection: CollectionConfig, *, partitions: int, accepted: bool = False, session_ms: int = 0
+    collection: CollectionConfig, *, partitions: int, accepted: bool = False
 ) -> Context:
     """Return a collection as the state machine sees it.
 
     `partitions` are those of all sources that are read together; `accepted`: another collection
-    accepts this spec. An owner may be silent for `session_ms` before a state changes its format.
+    accepts this spec.
     """
     return Context(
         spec=collection.spec,
@@ -46,7 +46,5 @@ def make_context(
         gap_ms=max(_LEAST_GAP_MS, 4 * source_wait_ms(partitions)),
         minimum=collection.minimum,
         minimum_block=collection.minimum_block,
-        format=collection.format,
-        switch_ms=max(SWITCH_MS, session_ms),
         release_ms=collection.publish_every_ms,
     )

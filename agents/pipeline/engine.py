@@ -279,11 +279,6 @@ class Engine:
             state = self._loader.load(partition)
             if state is not None:
                 held = self._held[partition] = OwnedPartition(state)
-                if state.base.format > self.context.format:
-                    self.note(
-                        f"collection.{self.config.name}.format: its state has moved to format "
-                        f"{state.base.format} and stays there: remove the key"
-                    )
                 self.intake.begin(held)
 
     async def check_topics(self) -> None:
@@ -300,16 +295,10 @@ class Engine:
         """Schedule a flush of what has been ingested for when it is due."""
         self._flights.soon(held)
 
-    def won(self, held: OwnedPartition, outcome: Outcome, seconds: float) -> None:
+    def won(self, outcome: Outcome, seconds: float) -> None:
         """Record a flush that won, what it added, and how many seconds it took."""
         self.news.set()
         name, metrics = self.config.name, self._services.metrics
-        if outcome.switched is not None and held.partition == 0:
-            log.info(
-                "collection %s: its state is written in format %d from now on: releases that do "
-                "not read it stop, and there is no way back",
-                *(self.title, outcome.switched),
-            )
         metrics.won(name, outcome, accepted=self._accepted)
         metrics.flush_seconds.labels(name).observe(seconds)
 

@@ -160,7 +160,7 @@ class InFlightFlushes:
             if settled is Settled.WON:
                 assert held.state.outcome is not None
                 seconds = time.monotonic() - held.flushed
-                self.owner.won(held, held.state.outcome, seconds)
+                self.owner.won(held.state.outcome, seconds)
                 self.complaints.over(held.partition)
             else:
                 self.owner.lost(held)

@@ -65,10 +65,6 @@ class Loader:
 
     def worth_trying(self, partitions: AbstractSet[int]) -> list[int]:
         """Return those of these partitions, maybe thousands, that partition 0's head includes."""
-        first = self.replicas[0].head
-        # A state is new, and begins with the newest format, only if no partition has a record.
-        if first is not None and not first.seq and any(r.head is None for r in self.replicas):
-            return []
         return [partition for partition in partitions if partition < included(self.replicas)]
 
     def load(self, partition: int) -> Partition | None:

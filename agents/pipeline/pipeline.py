@@ -77,12 +77,10 @@ def make_ranks(
     collections: Sequence[CollectionConfig],
     channels: Mapping[str, Channel],
     services: Services,
-    session_ms: int,
 ) -> list[Rank]:
     """Return the engines of all collections.
 
-    What is read from a collection goes through its channel, by name. `session_ms` is the group's
-    session timeout.
+    What is read from a collection goes through its channel, by name.
     """
     ranks, own = list[Rank](), dict[str, Engine]()
     for place in range(1 + max((len(c.accept) for c in collections), default=0)):
@@ -90,9 +88,7 @@ def make_ranks(
         sources = topic_partitions({c.topics.source: c for c in found})
         reader, engines = SourceReader(sources), list[Engine]()
         for one in found:
-            context = make_context(
-                one, partitions=len(sources), accepted=place > 0, session_ms=session_ms
-            )
+            context = make_context(one, partitions=len(sources), accepted=place > 0)
             engine = Engine(one, context, reader, channels[one.name], services)
             engines.append(engine)
             if (over := own.setdefault(one.name, engine)) is not engine:
@@ -132,7 +128,7 @@ class Pipeline:
             self.clock,
             self.broker_watch,
         )
-        self._ranks = make_ranks(found, channels, self._services, group.session_ms)
+        self._ranks = make_ranks(found, channels, self._services)
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
         self._progress = Progress(group, [*self.collections.values()])

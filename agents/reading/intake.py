@@ -64,7 +64,7 @@ class Owner(Protocol):
     def took(self, held: OwnedPartition) -> None:
         """Note that something has been ingested that the next flush may write."""
 
-    def won(self, held: OwnedPartition, outcome: Outcome, seconds: float) -> None:
+    def won(self, outcome: Outcome, seconds: float) -> None:
         """Note a flush that won, what it added, and how many seconds it took."""
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:

@@ -1,21 +1,4 @@
-"""What the state machine needs to know about its collection, and the exact totals of a span.
-
-Rule 14: formats of a state, and how a collection moves to a newer one while releases are mixed.
-
-1. A head is written in a format, and names the newest one that its writer reads. A head that names
-   none comes from a release that only reads format 1.
-2. A state is written in the format of partition 0's winning head. The owner of partition 0 raises
-   it, once the winning heads of all partitions have said for `SWITCH_MS` that their writers read
-   the newer one. It never goes back. A new state begins with the newest format.
-3. An owner that reads less than the head it loads says so at once. One that reads more says so with
-   its next write or, without any, after it has held the partition undisturbed for the switch's and
-   the idle time: quiet partitions would hold the switch back otherwise, and two groups that read
-   different formats must not displace each other for ever.
-
-So any release may own any partition until the switch; one that does not read the new format refuses
-the first head in it by name. An owner may say less than it reads (`Context.format`), which holds
-the switch back.
-"""
+"""What the state machine needs to know about its collection, and the exact totals of a span."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,16 +9,8 @@ from ldpstream.agents.state.windows import NOTHING_LOST, Lost, WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
-NEWEST: Final = 2
-"""The newest format that this release reads and writes; it reads and writes all from 1 on."""
-GATHERS: Final = 2
-"""The first format in which partition 0 stores closed panes for all partitions (rule 13)."""
 RESERVE_BYTES: Final = 16 << 20
 """The largest reserve of a pane: where it would need more, nothing is released of open panes."""
-SWITCH_MS: Final = 30_000
-"""The longest default session of a worker, after which a partition's owner is known; for a longer
-session the wait is longer."""
-
 
 WaitingKey = Literal["minimum", "minimum_block", "publish.every"]
 
@@ -114,9 +89,6 @@ class Context:
       `release_ms`; None: they hold nothing of open panes.
     - `minimum_block` above 1: answers hold nothing of open panes, and small blocks of a part are
       merged (`ldpstream.agents.state.blocks`).
-    - `format` is the newest one that owners say they read; below the release's newest it holds the
-      state where it is. `switch_ms` is how long all of them say so before the state moves on
-      (rule 14).
     """
 
     spec: CollectionSpec
@@ -133,8 +105,6 @@ class Context:
     minimum: int = 1
     minimum_block: int = 1
     release_ms: int | None = 0
-    format: int = NEWEST
-    switch_ms: int = SWITCH_MS
 
     def __post_init__(self) -> None:
         if not 1 <= self.chunk <= 65_536 or self.finals_a_step < 1:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.state.context import NEWEST, Context
+from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import REASONS, Head, Key, RecordError
 from ldpstream.agents.state.windows import NEVER, Gap, Kind, Name, WindowIdentity
 
@@ -34,16 +34,19 @@ _KINDS: Final[tuple[Kind, ...]] = (
 _HEAD_KIND: Final = bytes((_KINDS.index("head"),))
 _STATE: Final = struct.Struct("<B8sqqI")
 _REST: Final = struct.Struct("<BqIQQ")
-_HEAD: Final = struct.Struct("<BB10qI9q16s4q")
+_OFFSETS: Final = ("next", "n", "late", "lost", "partitions", "frames", "end")
+"""The offsets and counts of a head; those of rejected reports follow, in the order of `REASONS`."""
+_MOMENTS: Final = (
+    *("clock", "closed", "gone", "expired", "final", "published"),
+    *("cutover", "grouped", "gathered"),
+)
+"""Its other numbers, which may be negative."""
+_HEAD: Final = struct.Struct(f"<BB16s{len(_OFFSETS) + len(REASONS) + len(_MOMENTS)}q")
 _GAP: Final = struct.Struct("<3q")
 _ENTRIES: Final = struct.Struct("<I")
-_GATHERED: Final = struct.Struct("<q")
 _MOST: Final = -NEVER
 """Largest number in a head, so that sums and differences of two stay within an int64."""
 _ENTRY: Final = struct.Struct("<QQ")
-_READS: Final = 0
-"""In a lineage the epoch, which no owner draws, of the entry that says what the writer reads."""
-_MOST_FORMATS: Final = 255
 _TYPES: Final = tuple(np.dtype(code) for code in ("<i1", "<i2", "<i4", "<i8"))
 _LETTERS: Final = "bhiq"
 _LIMITS: Final = (1 << 7, 1 << 15, 1 << 31, 1 << 63)
@@ -127,34 +130,17 @@ def split_state(key: bytes) -> tuple[bytes, bytes, WindowIdentity]:
 def encode_head(head: Head) -> bytes:
     """Return the head's value; epoch and seq are in its key."""
     fixed = _HEAD.pack(
-        head.format,
+        VERSION,
         head.idle,
-        head.next,
-        head.clock,
-        head.closed,
-        head.n,
-        head.late,
-        head.lost,
-        head.gone,
-        head.expired,
-        head.final,
-        head.published,
-        head.partitions,
-        *(head.rejected.get(reason, 0) for reason in REASONS),
         head.source,
-        head.frames,
-        head.cutover,
-        head.grouped,
-        head.end,
+        *(getattr(head, name) for name in _OFFSETS),
+        *(head.rejected.get(reason, 0) for reason in REASONS),
+        *(getattr(head, name) for name in _MOMENTS),
     )
     gaps = (_GAP.pack(*gap) for gap in head.gaps)
-    # Releases that read format 1 alone skip an entry of no live cell, and do not write it again.
-    said = {_READS: head.reads} if head.reads > 1 else {}
-    entries = sorted((said | dict(head.lineage)).items())
-    lineage = (_ENTRY.pack(epoch, seq) for epoch, seq in entries)
-    listed = (_ENTRIES.pack(len(head.gaps)), *gaps, _ENTRIES.pack(len(entries)), *lineage)
-    gathered = b"" if head.gathered == NEVER else _GATHERED.pack(head.gathered)
-    return b"".join((fixed, *listed, gathered))
+    lineage = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
+    listed = (_ENTRIES.pack(len(head.gaps)), *gaps, _ENTRIES.pack(len(head.lineage)), *lineage)
+    return b"".join((fixed, *listed))
 
 
 def decode_head(key: Key, data: bytes) -> Head:
@@ -163,55 +149,34 @@ def decode_head(key: Key, data: bytes) -> Head:
     Raises:
         RecordError: if the value is of another version or malformed.
     """
-    if not data or not 1 <= data[0] <= NEWEST:
-        raise other_version(data, "head", newest=NEWEST)
+    if data[:1] != VERSION_BYTE:
+        raise other_version(data, "head")
     try:
-        version, idle, *numbers, source, frames, cutover, grouped, end = _HEAD.unpack_from(data)
+        _, idle, source, *numbers = _HEAD.unpack_from(data)
         (listed,) = _ENTRIES.unpack_from(data, _HEAD.size)
-        gaps_end = _HEAD.size + _ENTRIES.size + _GAP.size * listed
-        gaps = _GAP.iter_unpack(data[_HEAD.size + _ENTRIES.size : gaps_end])
+        lists = _HEAD.size + _ENTRIES.size
+        gaps_end = lists + _GAP.size * listed
+        gaps = tuple(Gap(*gap) for gap in _GAP.iter_unpack(data[lists:gaps_end]))
         (entries,) = _ENTRIES.unpack_from(data, gaps_end)
-        lineage_end = gaps_end + _ENTRIES.size + _ENTRY.size * entries
-        lineage = dict(_ENTRY.iter_unpack(data[gaps_end + _ENTRIES.size : lineage_end]))
-        rest = data[lineage_end:]
-        (gathered,) = _GATHERED.unpack(rest) if rest else (NEVER,)
+        lineage = dict(_ENTRY.iter_unpack(data[gaps_end + _ENTRIES.size :]))
     except struct.error as error:
         raise RecordError("changelog head has the wrong length") from error
     if len(lineage) != entries:
         raise RecordError("changelog head has a torn lineage")
-    reads = lineage.pop(_READS, 1)
-    counted = (numbers[0], *numbers[3:6], *numbers[10:], frames)
-    moments = (*numbers[1:3], *numbers[6:10], cutover, grouped, end, gathered)
-    in_range = min(counted) >= 0 and max(map(abs, (*counted, *moments))) <= _MOST
-    if not in_range or not 1 <= reads <= _MOST_FORMATS:
+    counts = len(_OFFSETS) + len(REASONS)
+    if min(numbers[:counts]) < 0 or max(map(abs, numbers)) > _MOST:
         raise RecordError("changelog head has numbers out of range")
-    counts = zip(REASONS, numbers[11:], strict=True)
+    rejected = zip(REASONS, numbers[len(_OFFSETS) : counts], strict=True)
+    named = zip((*_OFFSETS, *_MOMENTS), numbers[: len(_OFFSETS)] + numbers[counts:], strict=True)
     return Head(
         epoch=key.epoch,
         seq=key.seq,
-        next=numbers[0],
-        clock=numbers[1],
-        closed=numbers[2],
         idle=bool(idle),
-        n=numbers[3],
-        late=numbers[4],
-        rejected={reason: count for reason, count in counts if count},
-        lost=numbers[5],
-        gone=numbers[6],
-        expired=numbers[7],
-        final=numbers[8],
-        published=numbers[9],
-        partitions=numbers[10],
         source=source if any(source) else b"",
-        frames=frames,
+        rejected={reason: count for reason, count in rejected if count},
         lineage=lineage,
-        cutover=cutover,
-        grouped=grouped,
-        gaps=tuple(Gap(*gap) for gap in gaps),
-        end=end,
-        gathered=gathered,
-        format=version,
-        reads=reads,
+        gaps=gaps,
+        **dict(named),
     )
 
 
@@ -368,10 +333,9 @@ def unpack(layout: struct.Struct, data: bytes, what: str, *, whole: bool = True)
     return layout.unpack_from(data)[1:]
 
 
-def other_version(data: bytes, what: str, *, newest: int = VERSION) -> RecordError:
-    """Return the error for a record that begins with another format version than those read."""
-    read = "version 1" if newest == 1 else f"versions 1 to {newest}"
+def other_version(data: bytes, what: str) -> RecordError:
+    """Return the error for a record that begins with another format version than the one read."""
     return RecordError(
-        f"changelog {what} has format version {data[0] if data else 'none'}: "
-        f"this release reads {read}; run the release that wrote it, or a later one"
+        f"changelog {what} has format version {data[0] if data else 'none'}: this release reads "
+        f"version {VERSION}; run the release that wrote it, or a later one"
     )

@@ -62,8 +62,6 @@ class Head:
     - `gaps`: the unexpired panes that may lack some of the `lost` offsets.
     - `gathered`: the counts of the panes below are stored by partition 0 for all partitions
       (`ldpstream.agents.state.view`).
-    - `format`: in which it is written; `reads`: up to which its writer says that it reads
-      (`ldpstream.agents.state.context`).
     """
 
     epoch: int = 0
@@ -89,5 +87,3 @@ class Head:
     gaps: tuple[Gap, ...] = ()
     end: int = 0
     gathered: int = NEVER
-    format: int = 1
-    reads: int = 1

@@ -50,7 +50,7 @@ RUN_BY: Final = {
     "clients/python/README.md": "tests/house/test_packaging.py",
     "docs/changes.md#Another spec under the same topic": README,
     "docs/changes.md#Another size of windows": "tests/broker/windows/test_windows.py",
-    "docs/changes.md#Another release": "tests/stream/pipeline/test_engine.py",
+    "docs/changes.md#Another release": "tests/broker/test_formats.py",
     "docs/changes.md#More partitions": "tests/stream/pipeline/test_engine.py",
     "docs/http.md#Live updates": "tests/stream/http/test_http_events.py",
 }

@@ -91,9 +91,6 @@ def test_every_metric_is_in_a_dashboard_or_an_alert_or_has_a_reason():
         # Asked for by hand: before `accept` is removed, and to compare with a window's age.
         "ldpstream_accepted_open_windows",
         "ldpstream_window_seconds",
-        # For those who run two releases at once: docs/changes.md says how to read them.
-        "ldpstream_state_format",
-        "ldpstream_state_reads",
         # The metric _wrong says whether a prior is wrong; documents say how wrong, and where.
         "ldpstream_prior_calibration_p_value",
         "ldpstream_prior_calibration_flagged_levels",

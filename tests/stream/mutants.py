@@ -15,14 +15,13 @@ from tests.stream.simulation.broken import MUTANTS
 from tests.stream.simulation.broken_gathered import GATHERED_MUTANTS
 from tests.stream.simulation.broken_intake import INTAKE_MUTANTS
 from tests.stream.simulation.broken_parts import PART_MUTANTS
-from tests.stream.simulation.broken_upgrade import UPGRADE_MUTANTS
 from tests.stream.simulation.curious_attributes import ATTRIBUTE_MUTANTS
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.tokens import TOKEN_MUTANTS
 from tests.stream.simulation.uneven import UNEVEN_MUTANTS
 
-_ALL = MUTANTS | GATHERED_MUTANTS | UPGRADE_MUTANTS | TOKEN_MUTANTS
-_ALL |= PART_MUTANTS | ATTRIBUTE_MUTANTS | INTAKE_MUTANTS | UNEVEN_MUTANTS
+_ALL = MUTANTS | GATHERED_MUTANTS | TOKEN_MUTANTS | PART_MUTANTS
+_ALL |= ATTRIBUTE_MUTANTS | INTAKE_MUTANTS | UNEVEN_MUTANTS
 
 
 def take_away(runs: int, words: Sequence[str]) -> int:

@@ -14,13 +14,12 @@ import time
 from pathlib import Path
 
 from tests.stream.simulation.broken_gathered import Partitions
-from tests.stream.simulation.groups import TwoFormats, TwoGroups
+from tests.stream.simulation.groups import TwoGroups
 from tests.stream.simulation.intake import Harsh, IntakeWorld
 from tests.stream.simulation.run import explain, run
 from tests.stream.simulation.stored import stored_world
 from tests.stream.simulation.tokens import TokenWorld
 from tests.stream.simulation.uneven import CuriousUnevenWorld, UnevenWorld
-from tests.stream.simulation.upgrade import UpgradeWorld
 from tests.stream.simulation.world import World
 
 _UNEVEN = {"plain": UnevenWorld, "minimum": CuriousUnevenWorld}
@@ -47,7 +46,6 @@ def main() -> int:
     parser.add_argument("--harsh", action="store_true", help="the same, under elections and pauses")
     parser.add_argument("--groups", action="store_true", help="two groups own everything each")
     parser.add_argument("--several", action="store_true", help="several partitions in every run")
-    parser.add_argument("--upgrade", action="store_true", help="workers of two releases")
     parser.add_argument("--calendar", choices=tuple(_UNEVEN), help="days of uneven lengths")
     asked = parser.parse_args()
     logging.disable(logging.CRITICAL)
@@ -55,12 +53,10 @@ def main() -> int:
         if (asked.store, asked.one_report) != ("memory", False):
             parser.error("--intake and --harsh take --store memory")
         return simulate(asked.runs, asked.first_seed, make=Harsh if asked.harsh else IntakeWorld)
-    if asked.several or asked.groups or asked.upgrade or asked.calendar:
+    if asked.several or asked.groups or asked.calendar:
         if (asked.store, asked.one_report) != ("memory", False):
-            parser.error("--several, --groups, --upgrade and --calendar take --store memory")
-        groups = TwoFormats if asked.upgrade else TwoGroups
-        make = groups if asked.groups else UpgradeWorld if asked.upgrade else Partitions
-        make = _UNEVEN.get(asked.calendar, make)
+            parser.error("--several, --groups and --calendar take --store memory")
+        make = _UNEVEN.get(asked.calendar, TwoGroups if asked.groups else Partitions)
         return simulate(asked.runs, asked.first_seed, make=make)
     if asked.one_report:
         if asked.store != "memory":

@@ -1,10 +1,8 @@
 """An engine by itself: what it logs, how it shares the event loop, and what it waits for."""
 
 import asyncio
-import logging
 import tomllib
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.partition.orders import MOST_ORDERS, Control
 from ldpstream.agents.pipeline.contexts import finals_a_step
 from ldpstream.agents.pipeline.flushing import FlushPace
@@ -40,34 +37,6 @@ async def test_added_partitions_are_logged_as_docs_changes_md_shows(
     engine.tick()
     shown = shown_alone("docs/changes.md", "More partitions").output.strip()
     assert caplog.messages == [shown.replace("trips", "city")]
-
-
-async def test_a_switch_of_formats_is_logged_as_docs_changes_md_shows(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    engine = begun(make_engine())
-    outcome = Outcome(counted=0, late=0, rejected={}, lost_offsets=0, switched=2)
-    with caplog.at_level(logging.INFO):
-        engine.won(engine._held[0], outcome, 0.0)
-    shown = shown_alone("docs/changes.md", "Another release").output.strip()
-    assert caplog.messages == [shown.replace("trips", "city")]
-    await engine.revoke()
-
-
-async def test_a_format_that_is_held_too_late_is_logged_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    head = Head(epoch=7, seq=1, format=2, reads=2, partitions=2)
-    key = encode_key(state_prefix(make_engine().context), Key(HEAD, 7, 1))
-    engine = make_engine(read=[(key, encode_head(head))])
-    engine.context = replace(engine.context, format=1)
-    engine.assign([0, 1])
-    engine.tick()
-    assert engine.held == {0, 1}
-    said = "collection.city.format: its state has moved to format 2 and stays there: remove the key"
-    assert list(engine.problems) == [said]
-    assert caplog.messages == [f"collection city: {said}"]
-    await engine.revoke()
 
 
 async def test_partitions_that_cannot_be_loaded_yet_are_not_tried(

@@ -8,9 +8,9 @@ import pytest
 
 from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.windowed import NotReadyError, WindowedTable
-from ldpstream.agents.state.encoding import decode_head, encode_head, encode_key, state_prefix
+from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.listing import windows
-from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
+from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, totals
 from ldpstream.agents.state.windows import NEVER, WindowSpec
@@ -236,13 +236,3 @@ def test_a_store_resumes_with_gathered_panes(tmp_path: Path):
             assert replica.cells.keys() == cluster.replicas[p].cells.keys()
             database.close()
         assert positions == [0, end]
-
-
-def test_a_head_without_gathered_panes_has_the_older_encoding():
-    head = Head(epoch=1, seq=2, n=5, lineage={1: 2})
-    key, plain = Key(HEAD, 1, 2), encode_head(head)
-    assert encode_head(replace(head, gathered=7)) == plain + (7).to_bytes(8, "little")
-    assert decode_head(key, plain).gathered == NEVER
-    assert decode_head(key, encode_head(replace(head, gathered=-7, gone=-3))).gone == -3
-    with pytest.raises(RecordError, match="wrong length"):
-        decode_head(key, plain + bytes(7))

@@ -17,7 +17,6 @@ from ldpstream.agents.partition.orders import Control, encode_control
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.pipeline.rounds import Group
 from ldpstream.agents.reading.intake import Channel
-from ldpstream.agents.state.context import SWITCH_MS
 from tests.processes import eventually
 from tests.stream.serving import CITY, RIDES
 
@@ -40,10 +39,10 @@ class Consumer:
         return found
 
 
-def make_pipeline(*, session_ms: int = 6_000) -> Pipeline:
+def make_pipeline() -> Pipeline:
     tables = {"city": CITY, "rides": RIDES}
     config = read_config({"collection": tables}, base=Path(), environment={})
-    group = SimpleNamespace(silence=lambda _: None, session_ms=session_ms)
+    group = SimpleNamespace(silence=lambda _: None)
     channels = dict.fromkeys(tables, cast("Channel", None))
     pipeline = Pipeline(config, group=cast("Group", group), channels=channels, metrics=Metrics())
     pipeline.metrics.track(pipeline)
@@ -121,14 +120,6 @@ async def test_a_failed_task_that_all_depend_on_stops_all_and_asks_for_a_restart
     pipeline._spawn(end, pipeline._fail)
     await eventually(lambda: pipeline.failed)
     assert all(engine.stopped for engine in engines)
-
-
-@pytest.mark.parametrize(("session_ms", "switch_ms"), [(6_000, SWITCH_MS), (60_000, 60_000)])
-def test_a_format_switch_waits_for_as_long_as_an_owner_may_be_silent(
-    session_ms: int, switch_ms: int
-) -> None:
-    pipeline = make_pipeline(session_ms=session_ms)
-    assert {e.context.switch_ms for e in pipeline.collections.values()} == {switch_ms}
 
 
 @pytest.mark.parametrize(

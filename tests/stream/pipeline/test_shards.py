@@ -64,7 +64,7 @@ def test_malformed_shards_are_refused(text: str) -> None:
 def test_a_worker_holds_replicas_of_its_own_shard_alone() -> None:
     config = configured("rides", "city", "trips", "modes").of_shard(Shard(2, 2))
     channels: Any = dict.fromkeys(config.collections)
-    group: Any = SimpleNamespace(session_ms=6_000)
+    group: Any = SimpleNamespace()
     pipeline = Pipeline(config, group=group, channels=channels, metrics=Metrics())
     assert set(pipeline.collections) == {"city", "modes"}
     assert config.group == "ldpstream.2-of-2"

@@ -81,8 +81,6 @@ class World(Brokers):
     replica_class: type[Replica] = Replica
     checks_class: type[Checks] = Checks
     shadow = True
-    endless = True
-    """Whether messages that do not count go on until all is final."""
 
     def __init__(self, seed: int, *, kafka: bool = True) -> None:
         super().__init__(kafka=kafka)
@@ -258,7 +256,7 @@ class World(Brokers):
         while rounds and (rounds > least - 10 or not self.checks.done()):
             rounds, self.now_ms = rounds - 1, self.now_ms + 1
             # Refused messages come more often than the idle time is long.
-            if self.trickle and self.endless and rounds % 4 and not self.checks.all_final():
+            if self.trickle and rounds % 4 and not self.checks.all_final():
                 for p in range(self.partitions):
                     other = random.Random(rounds * self.partitions + p)
                     self.uncounted(p, other, accepted=rounds % 4 == 2)

@@ -3,7 +3,6 @@
 import pytest
 
 from ldpstream.agents.partition.orders import Control, outstanding
-from ldpstream.agents.state.context import NEWEST
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.times import LATEST_MS
@@ -165,4 +164,4 @@ def test_nothing_is_decided_before_all_replicas_have_been_read():
     assert part is not None
     cluster.partitions = 9
     cluster.clock(0)
-    assert part.work == Head(format=NEWEST, reads=NEWEST)
+    assert part.work == Head()

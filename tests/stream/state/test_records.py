@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from ldpstream.agents.state.context import NEWEST
 from ldpstream.agents.state.encoding import (
     Totals,
     chunk_sum,
@@ -46,13 +45,10 @@ HEADS = st.builds(
     idle=st.booleans(),
     rejected=st.dictionaries(st.sampled_from(REASONS), st.integers(1, 1 << 62)),
     lineage=st.dictionaries(st.integers(1, (1 << 64) - 1), UINT64, max_size=5),
-    format=st.integers(1, NEWEST),
-    reads=st.integers(1, 255),
-    partitions=st.integers(0, (1 << 32) - 1),
     source=st.sampled_from([b"", bytes(range(16))]),
     **dict.fromkeys(("clock", "closed", "expired", "final", "published"), REACHED),
     **dict.fromkeys(("cutover", "grouped", "gathered"), REACHED),
-    **dict.fromkeys(("next", "n", "late", "lost", "gone", "frames", "end"), COUNT),
+    **dict.fromkeys(("next", "n", "late", "lost", "gone", "partitions", "frames", "end"), COUNT),
     gaps=st.lists(st.builds(Gap, REACHED, REACHED, COUNT), max_size=3).map(tuple),
 )
 
@@ -70,13 +66,6 @@ def test_different_keys_have_different_bytes(one: Key, other: Key):
 @given(HEADS)
 def test_heads_are_read_as_written(head: Head):
     assert decode_head(Key(HEAD, head.epoch, head.seq), encode_head(head)) == head
-
-
-@pytest.mark.parametrize("reads", [0, 256])
-def test_a_head_whose_writer_reads_no_format_is_refused(reads: int):
-    head = encode_head(Head(lineage={0: reads}))
-    with pytest.raises(RecordError, match="out of range"):
-        decode_head(Key(HEAD, 1, 1), head)
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,15 @@
-"""State in each format: the files below `tests/vectors` are read, and written identically.
+"""A stored state is read, and written identically: `tests/vectors/state.json`.
 
-Bytes never change within a format: a change to how state is written needs a new format and a new
-file, and older ones stay readable. `state.json` has one partition in format 1; `state-2.json` has
-two (`log` and `others`), which move from format 1 to 2 and gather panes.
+Bytes never change within a format: a change to how state is written needs a new number and a new
+file, and a release that reads the older one keeps its file. This one has the changelogs of two
+partitions (`log` and `others`), which gather panes, `records` of the remaining kinds, and what a
+reader shows and stores of the first.
 """
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -34,21 +35,17 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.reserves import decode_reserve
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import totals
-from ldpstream.agents.state.windows import NEVER, Gap, Name, WindowSpec
+from ldpstream.agents.state.windows import NEVER, Gap, Kind, Name, WindowSpec
 from ldpstream.agents.stores.rocks import RocksDatabase
 from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.harness import make_context, make_spec
 
-FOLDER = Path(__file__).parents[2] / "vectors"
-VECTORS, SECOND = (
-    json.loads((FOLDER / name).read_text()) for name in ("state.json", "state-2.json")
-)
+VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "state.json").read_text())
 CONTEXT = make_context(
     WindowSpec(size_ms=8, hop_ms=4, retention_ms=50), spec=make_spec(size=20), chunk=16
 )
 PREFIX = state_prefix(CONTEXT)
-RECORDS = [record for one in (VECTORS, SECOND) for record in (*one["log"], *one["others"])]
-BOTH = pytest.mark.parametrize("vectors", [VECTORS, SECOND], ids=["format 1", "format 2"])
+RECORDS = [*VECTORS["log"], *VECTORS["others"], *VECTORS["records"]]
 STORED = StoredReplica(topic="changelog", partition=0, topic_id="01" * 16, state=PREFIX.hex())
 
 
@@ -115,54 +112,43 @@ def test_a_record_is_read_and_written(record: dict[str, Any]):
 
 
 def test_the_vectors_hold_every_kind_of_record():
-    kinds = {record["is"][0][0] for record in VECTORS["log"]}
-    assert kinds == {"head", "count", "n", "final"}
-    assert {record["is"][0][0] for record in VECTORS["others"]} == {
-        *("head", "token", "part", "release", "open", "late")
-    }
-    codes = {LOG[at][2][1] for at, r in enumerate(VECTORS["log"]) if r["is"][0][0] == "count"}
+    assert {record["is"][0][0] for record in RECORDS} == set(get_args(Kind))
+    codes = {bytes.fromhex(r["value"])[1] for r in RECORDS if r["is"][0][0] == "count"}
     assert {0x10, 0} <= codes
 
 
-def test_the_second_log_moves_to_format_2_and_gathers_panes():
-    heads = [record["says"] for record in SECOND["log"] if record["is"][0][0] == "head"]
-    said = [(head["format"], head["reads"]) for head in heads]
-    assert said == sorted(said)
-    assert set(said) == {(1, 1), (1, 2), (2, 2)}
-    assert all(head["gathered"] == NEVER for head in heads if head["format"] == 1)
-    handed_over = [r["says"] for r in SECOND["others"] if r["is"][0][0] == "head"][-1]
-    assert handed_over["gathered"] == heads[-1]["gathered"] > NEVER
-    assert {"late", "reserve"} <= {record["is"][0][0] for record in SECOND["others"]}
+def test_the_partitions_gather_and_hand_over_panes():
+    first, second = (
+        [record["says"] for record in VECTORS[log] if record["is"][0][0] == "head"][-1]
+        for log in ("log", "others")
+    )
+    assert first["gathered"] == second["gathered"] > NEVER
 
 
-@BOTH
-def test_the_log_gives_the_same_state(vectors: dict[str, Any]):
+def test_the_log_gives_the_same_state():
     replica = Replica(CONTEXT, 0)
-    log = log_of(vectors["log"])
-    replica.read(log, position=len(log), end=len(log))
-    assert shown(replica, vectors) == vectors["shown"]
+    replica.read(LOG, position=len(LOG), end=len(LOG))
+    assert shown(replica) == VECTORS["shown"]
 
 
-@BOTH
-def test_the_store_is_read_and_written(vectors: dict[str, Any], tmp_path: Path):
-    log = log_of(vectors["log"])
-    pairs = [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in vectors["store"]]
+def test_the_store_is_read_and_written(tmp_path: Path):
+    pairs = [(bytes.fromhex(key), bytes.fromhex(value)) for key, value in VECTORS["store"]]
     database = RocksDatabase(tmp_path / "read")
     database.write_pairs(pairs)
     replica = Replica(CONTEXT, 0)
-    assert replica.resume(RocksStore(database, STORED)) == len(log)
-    replica.read([], position=len(log), end=len(log))
-    assert shown(replica, vectors) == vectors["shown"]
+    assert replica.resume(RocksStore(database, STORED)) == len(LOG)
+    replica.read([], position=len(LOG), end=len(LOG))
+    assert shown(replica) == VECTORS["shown"]
     database.close()
     database = RocksDatabase(tmp_path / "written")
     replica = Replica(CONTEXT, 0)
     replica.resume(RocksStore(database, STORED))
-    replica.read(log, position=len(log), end=len(log))
+    replica.read(LOG, position=len(LOG), end=len(LOG))
     assert contents(database) == pairs
     database.close()
 
 
-@pytest.mark.parametrize("version", [0, 9])
+@pytest.mark.parametrize("version", [0, 2])
 @pytest.mark.parametrize("where", ["key", "value"])
 def test_another_version_is_refused_by_name(where: str, version: int):
     other = bytes((version,))
@@ -173,21 +159,17 @@ def test_another_version_is_refused_by_name(where: str, version: int):
             continue  # A replica does not decode it: finals are decoded when they are asked for.
         damaged = (other + key[1:], value) if where == "key" else (key, other + value[1:])
         log = [*LOG[:at], (offset, *damaged), *LOG[at + 1 :]]
-        read = "versions 1 to 2" if where == "value" and kind == "head" else "version 1"
-        said = f"version {version}: this release reads {read}; run the release that wrote it"
+        said = f"version {version}: this release reads version 1; run the release that wrote it"
         with pytest.raises(RecordError, match=said):
             Replica(CONTEXT, 0).read(log, position=len(LOG), end=len(LOG))
 
 
-def shown(replica: Replica, vectors: dict[str, Any]) -> dict[str, Any]:
-    """Return what a reader sees, in the form of the vectors; format 2 has both partitions."""
+def shown(replica: Replica) -> dict[str, Any]:
+    """Return what a reader of both partitions sees, in the form of the vectors."""
     assert replica.head is not None
-    replicas = [replica]
-    if vectors is SECOND:
-        log = log_of(SECOND["others"])
-        replicas.append(Replica(CONTEXT, 1))
-        replicas[1].read(log, position=len(log), end=len(log))
-    span = totals(CONTEXT, replicas, 0, 100 * CONTEXT.window.pane_ms)
+    log, second = log_of(VECTORS["others"]), Replica(CONTEXT, 1)
+    second.read(log, position=len(log), end=len(log))
+    span = totals(CONTEXT, [replica, second], 0, 100 * CONTEXT.window.pane_ms)
     return {
         "seq": replica.head.seq,
         "next": replica.head.next,

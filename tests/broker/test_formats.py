@@ -1,0 +1,60 @@
+"""A state that a later release has written: a worker refuses it by name, and nothing is lost."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from ldpstream.agents.state.encoding import encode_key, state_prefix
+from ldpstream.agents.state.records import HEAD, Key
+from tests.broker.flow import Flow
+from tests.brokers import Broker
+from tests.lab import Lab
+from tests.pages import shown_alone
+from tests.processes import Worker
+
+pytestmark = pytest.mark.broker
+
+
+async def test_a_state_of_another_format_is_refused_and_kept(
+    running: Broker, tmp_path: Path
+) -> None:
+    lab = Lab(running, tmp_path)
+    topic = lab.collection.topics.changelog
+    async with lab.producer() as producer:
+        flow = Flow(producer, [lab])
+        async with flow.run():
+            with lab.worker() as worker:
+                await asyncio.sleep(1)
+                assert await asyncio.to_thread(worker.terminate) == 0
+            seq = (await lab.heads())[0].seq + 1
+            key = encode_key(state_prefix(lab.context), Key(HEAD, 9, seq))
+            await producer.send_and_wait(topic, b"\x02later", key=key, partition=0)
+            written = await values(lab)
+            refused = lab.start_worker()
+            try:
+                said = await asyncio.to_thread(stopped, refused)
+                await asyncio.sleep(1)
+            finally:
+                refused.kill()
+            assert await values(lab) == written
+            # The later release goes on; here it has never been.
+            await producer.send_and_wait(topic, None, key=key, partition=0)
+        await lab.close(flow.end_ms)
+    shown = shown_alone("docs/changes.md", "Another release").output.strip()
+    assert shown.replace("ldpstream-trips-changelog", topic) in said
+    with lab.worker():
+        await lab.check_exact()
+
+
+async def values(lab: Lab) -> list[bytes]:
+    """Return all values in the changelog, sorted; deletions have none."""
+    records = await lab.records(lab.collection.topics.changelog)
+    return sorted(record.value for record in records if record.value is not None)
+
+
+def stopped(worker: Worker) -> str:
+    """Return what a worker says when a collection stops."""
+    assert worker.process.stderr is not None
+    lines = map(bytes.decode, worker.process.stderr)
+    return next(line for line in lines if " stops: " in line)
