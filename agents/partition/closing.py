@@ -29,7 +29,8 @@ Rule 8.
    live cells of all partitions. By the same heads it first gathers the counts of closed panes,
    which the others hand over (rule 13, see `ldpstream.agents.state.view`), and groups panes into
    parts: a final contains only parts that end no later than its window, so that it is the same
-   whenever it is decided.
+   whenever it is decided. Windows wait until their panes are gathered, because the others may drop
+   panes once all their windows are published.
 2. Each final is stored as a cell. A window without reports gets none, unless retention may have
    deleted its reports.
 3. It is published once the head that stores it has won.
@@ -234,15 +235,13 @@ def store_finals(
     work = replace(work, partitions=partitions)
     if len(heads) < partitions or behind(replicas):
         return work
-    # 1. Partition 0 takes over the counts of panes that all partitions have closed.
+    # 1. Partition 0 takes over the counts of panes that all partitions have closed. What follows
+    # waits for it: the others drop published panes by their own clock, gathered or not.
     closed = min(head.closed for head in heads)
-    if closed > work.gathered and partitions > 1:
-        # Other partitions drop published panes by their own clock, perhaps before they are
-        # gathered: those panes are incomplete.
-        oldest = expired(replicas)
-        if oldest > work.expired:
-            work = expire(cells, work, oldest)
-        work = gather(context, cells, work, replicas, closed)
+    if partitions > 1:
+        if closed > work.gathered:
+            work = gather(context, cells, work, replicas, closed)
+        closed = min(closed, work.gathered)
     # 2. Panes become parts; an answer has all reports of a part or none.
     if context.minimum > 1:
         work = store_parts(context, cells, work, replicas, closed)

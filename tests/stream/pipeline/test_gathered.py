@@ -236,3 +236,23 @@ def test_a_store_resumes_with_gathered_panes(tmp_path: Path):
             assert replica.cells.keys() == cluster.replicas[p].cells.keys()
             database.close()
         assert positions == [0, end]
+
+
+def test_other_partitions_drop_no_pane_before_it_is_gathered():
+    # Windows advance by two panes; partition 0 gathers one at a time, and partition 1 is far ahead.
+    window = WindowSpec(size_ms=12, hop_ms=8, idle_ms=None, retention_ms=8)
+    cluster = Cluster(make_context(window, finals_a_step=1), partitions=3, now_ms=1_000)
+    cluster.step()
+    for time_ms in range(1, 140, 4):
+        for p in (0, 1) if time_ms < 60 else (1,):
+            cluster.produce(p, frame((time_ms, 0)))
+    cluster.steps(3)
+    cluster.produce(2, frame((58, 0)))
+    shown: set[int] = set()
+    for _ in range(20):
+        cluster.step()
+        for start_ms in range(4 * max(0, cluster.head().expired), 56, 4):
+            found = totals(cluster.context, cluster.replicas[:3], start_ms, start_ms + 4)
+            shown.add(found.n)
+    assert (cluster.head().gathered, cluster.head().published) == (14, 6)
+    assert shown == {2}
