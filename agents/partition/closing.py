@@ -132,11 +132,11 @@ class UnbrokenProbes:
         self._counted_ms: int | None = None
 
     def counted(self) -> None:
-        """Restart the series: a report was counted, of the fetch that `asked` tells of next."""
+        """Restart the series: a report was counted, of the fetch that `add_fetch` tells of next."""
         self._counted = True
         self.broken()
 
-    def asked(self, asked_ms: int | None) -> None:
+    def add_fetch(self, asked_ms: int | None) -> None:
         """Note a fetch with the time it was sent; None if not known, or if it proves nothing."""
         if self._counted:
             self._counted, self._counted_ms = False, asked_ms

@@ -215,7 +215,7 @@ class Partition:
         if end > self.work.end:
             self.work = replace(self.work, end=end)
         # A leader whose log ends before what has been read lags behind: it proves nothing.
-        self._probes.asked(None if end < self.work.next else asked_ms)
+        self._probes.add_fetch(None if end < self.work.next else asked_ms)
 
     def interrupted(self) -> None:
         """Restart the idle time: the source is read in a new session, or not at all."""
@@ -279,7 +279,7 @@ class Partition:
         if self.partition == 0:
             self._decide(replicas, heads)
             if len(heads) >= self.work.partitions and self._context.minimum > 1:
-                self._changed |= self._releases.look(replicas, self.work, now_ms=now_ms)
+                self._changed |= self._releases.release(replicas, self.work, now_ms=now_ms)
         else:
             # An owner that has not closed these panes itself is no longer the owner.
             handed_over = min(heads[0].gathered, self.base.closed)

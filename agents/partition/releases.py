@@ -62,7 +62,7 @@ class Releases:
         # Since when each pane has had its number of reports.
         self._quiet: dict[int, tuple[int, int]] = {}
 
-    def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
+    def release(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
         """Release what is ready in panes that are in no part; return whether anything was.
 
         `replicas` are those of all partitions, `work` the head in memory of partition 0. Within

@@ -186,12 +186,12 @@ class Progress:
         won: dict[TopicPartition, int] = {}
         for engine in self._engines:
             with contained(engine.fail):
-                won |= self._won(engine)
+                won |= self._decided_offsets(engine)
         new = dict(won.items() - self._committed.items())
         if new and await self._group.commit(new):
             self._committed = won
 
-    def _won(self, engine: Engine) -> dict[TopicPartition, int]:
+    def _decided_offsets(self, engine: Engine) -> dict[TopicPartition, int]:
         if not engine.settled:  # An unloaded partition may belong to another topic of this name.
             return {}
         return {

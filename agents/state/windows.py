@@ -161,7 +161,7 @@ class WindowSpec:
 
     @cached_property
     def identity(self) -> WindowIdentity:
-        """Size, hop and calendar, by which states are told apart."""
+        """Size, hop and calendar: windows that differ in one of them have another state."""
         if self.calendar is None:
             return WindowIdentity(self.size_ms, self.hop_ms)
         zone, first_day = self.calendar.timezone, self.calendar.first_day

@@ -117,7 +117,7 @@ def _parse(
 def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
     """Return a line's payload and time; ValueError says what was expected."""
     try:
-        fields = json.loads(text, object_pairs_hook=_once)
+        fields = json.loads(text, object_pairs_hook=_without_repeats)
     except (ValueError, RecursionError):
         raise ValueError("a JSON object as privatize writes it") from None
     needed = {"collection", "fingerprint", "report"}
@@ -142,7 +142,7 @@ def _parse_line(text: bytes, spec: CollectionSpec) -> tuple[bytes, int | None]:
     return report, parse_time(str(fields["time"]))
 
 
-def _once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+def _without_repeats(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
     """Return an object's fields; ValueError where a key is repeated: JSON would take the last."""
     fields = dict(pairs)
     if len(fields) < len(pairs):

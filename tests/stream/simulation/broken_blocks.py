@@ -74,9 +74,9 @@ class NotMasked(BlockWorld):
 class OpenReleases(Releases):
     """Releases made as if `minimum_block` were off."""
 
-    def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
+    def release(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
         self._context = replace(self._context, minimum_block=1)
-        return super().look(replicas, work, now_ms=now_ms)
+        return super().release(replicas, work, now_ms=now_ms)
 
 
 class OpenPanes(BlockWorld):

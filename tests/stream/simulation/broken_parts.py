@@ -179,10 +179,10 @@ class LongPanes(Patched):
 class OneTooFew(Releases):
     """One report less than `minimum` is left out."""
 
-    def look(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
+    def release(self, replicas: Sequence[Replica], work: Head, *, now_ms: int) -> bool:
         minimum = self._context.minimum
         self._context = replace(self._context, minimum=minimum - 1)
-        released = super().look(replicas, work, now_ms=now_ms)
+        released = super().release(replicas, work, now_ms=now_ms)
         self._context = replace(self._context, minimum=minimum)
         return released
 
