@@ -4,16 +4,12 @@ import sys
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import replace
-from functools import partial
-from pathlib import Path
 from typing import BinaryIO, Final
 
 import click
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from ldpstream.agents.cli.once.journal import Journal
-from ldpstream.agents.cli.once.sending import FOLDER, Once, journal_path
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.device import Sender
 from ldpstream.agents.kafka.delivery import Acknowledged, Delivery
@@ -42,18 +38,6 @@ LARGEST_BATCH: Final = 50_000  # even if all times differ, such a frame is below
 @number_option("--batch", 1, LARGEST_BATCH, default=1_000, text="Reports per message.")
 @click.option("--reports", is_flag=True, help="Lines are reports that privatize wrote.")
 @reading_options
-@click.option(
-    "--id",
-    "once",
-    metavar="NAME",
-    help="Count this input once: the same command resumes where an earlier one ended.",
-)
-@click.option(
-    "--journal",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    help=f"The folder for the journals of --id; by default {FOLDER} next to the configuration.",
-)
 @ledger_options
 @click.argument("name")
 @click.argument("values", type=click.File("rb"), default="-")
@@ -65,18 +49,15 @@ def send(
     batch: int,
     reports: bool,
     asked: AskedReading,
-    once: str | None,
-    journal: Path | None,
     spending: Spending,
 ) -> None:
     """Privatize value lines (a file, or stdin) and produce the reports.
 
     With --reports, lines are what privatize wrote, with their times if they have any. Times must
     lie within the last year and at most a day ahead, unless --replay is given. With --ledger, a
-    window's report is sent once, and repeated only where it may not have arrived. With --id, the
-    whole input is counted once: its reports are drawn into a journal before any is sent, and the
-    same command, even after a crash, sends those that the broker does not have. Prints at the end
-    how many reports in how many messages the broker has acknowledged.
+    window's report is sent once, and repeated only where it may not have arrived; without, an input
+    that is sent twice counts twice. Prints at the end how many reports in how many messages the
+    broker has acknowledged.
     """
     config, collection = load_collection(config_file, name)
     how = Reading.of(collection, asked, reports=reports)
@@ -84,27 +65,12 @@ def send(
     size = batch * max(1, CHUNK // batch)
     # No spinner in a pipe, even where FORCE_COLOR is set: it would only fill the output.
     console = Console(stderr=True, force_terminal=None if sys.stderr.isatty() else False)
-    read = from_reports if reports else from_values
-    reading = partial(read, collection=collection, reading=how, size=size)
     ledger_file = spending.ledger
     if ledger_file is None:
         spending.refuse()
         refuse_words(collection)
         refuse_one_report(collection, "--ledger, which keeps the secret of the device's tokens")
-    if journal is not None and once is None:
-        raise Refused("--journal: expected --id with it")
-    if once is not None:
-        if ledger_file is not None:
-            raise Refused("--id: expected no --ledger, which remembers what it has sent by itself")
-        kept = Journal(journal_path(config_file, collection, once, journal))
-        try:
-            task = Once(config.kafka, collection, once, kept, console=console)
-            said = broker.run(task.send(values, reading, batch=batch), config.kafka, config_file)
-        finally:
-            kept.close()
-        click.echo(said)
-        return
-    if ledger_file is not None and reports:
+    elif reports:
         raise Refused("--ledger: expected values, not --reports")
     with ExitStack() as stack:
         ledger, arrived = None, None
@@ -116,7 +82,8 @@ def send(
             held = Kept(ledger, collection, values, how, size=size)
             chunks, arrived = held.chunks(), held.mark_sent
         else:
-            chunks = reading(values)
+            read = from_reports if reports else from_values
+            chunks = read(values, collection, how, size=size)
         done = broker.run(
             _send(config.kafka, collection, chunks, console, batch=batch, arrived=arrived),
             config.kafka,

@@ -44,8 +44,6 @@ __all__ = [
 # A record of the state is below 1 MB; a batch of them may be larger.
 _MAX_REQUEST_BYTES: Final = 4 << 20
 _MAX_BATCH_BYTES: Final = 1 << 18
-# How long an abandoned transaction delays readers of committed records.
-_TRANSACTION_MS: Final = 30_000
 # An answer takes three times its size while it is parsed; a larger batch is still returned.
 _READER_BYTES: Final = 1 << 20
 _ANSWER_BYTES: Final = 8 << 20
@@ -54,13 +52,8 @@ _ANSWER_BYTES: Final = 8 << 20
 _LOOK_MS: Final = 1_000
 
 
-def producer(
-    bootstrap: str, options: Mapping[str, Any], *, transactional_id: str | None = None
-) -> AIOKafkaProducer:
+def producer(bootstrap: str, options: Mapping[str, Any]) -> AIOKafkaProducer:
     """Return an unstarted producer: acknowledged by all replicas, idempotent, lz4.
-
-    With a `transactional_id` it sends in transactions. Starting it aborts the one that another
-    producer with this id has left open, and keeps that producer from ever committing it.
 
     Must be called in a running event loop, like all functions here.
 
@@ -74,11 +67,6 @@ def producer(
         "max_batch_size": max_batch_bytes(options),
         **_producing(options),
     }
-    if transactional_id is not None:
-        chosen |= {
-            "transactional_id": transactional_id,
-            "transaction_timeout_ms": _TRANSACTION_MS,
-        }
     return AIOKafkaProducer(acks="all", **connection(bootstrap, options), **chosen)
 
 

@@ -2,8 +2,8 @@
 
 aiokafka's own metadata request stops at version 5: it knows no topic ids, and its client sends it
 in a way that lets a broker create the requested topics. The request here is version 12 of the same
-API (Kafka 2.8 and later), which avoids both. Brokers that do not support it get version 5, and
-their topics have no id.
+API (Kafka 2.8 and later), which avoids both; it is a flexible request, which has tagged fields.
+Brokers that do not support it get version 5, and their topics have no id.
 """
 
 import asyncio
@@ -17,7 +17,13 @@ from uuid import UUID
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
 from aiokafka.protocol.abstract import AbstractType
-from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.api import (
+    Request,
+    RequestHeader_v2,
+    RequestStruct,
+    Response,
+    ResponseHeader_v1,
+)
 from aiokafka.protocol.metadata import MetadataRequest_v5
 from aiokafka.protocol.types import (
     Boolean,
@@ -27,12 +33,6 @@ from aiokafka.protocol.types import (
     Int32,
     Schema,
     UnsignedVarInt32,
-)
-
-from ldpstream.agents.kafka.flexible_requests import (
-    TaggedFields,
-    read_response_header,
-    request_header,
 )
 
 _NO_ID = UUID(int=0)
@@ -122,6 +122,23 @@ def _permitted(bits: int) -> frozenset[str] | None:
     return frozenset(name for name, bit in _OPERATIONS.items() if bits >> bit & 1)
 
 
+class _TaggedFields(AbstractType[dict[int, bytes]]):
+    """Tagged fields: none are written, and those read are passed over."""
+
+    @classmethod
+    def encode(cls, _value: dict[int, bytes]) -> bytes:
+        """Return the bytes of no tagged fields."""
+        return UnsignedVarInt32.encode(0)
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> dict[int, bytes]:
+        """Move past the tagged fields."""
+        for _ in range(UnsignedVarInt32.decode(data)):
+            UnsignedVarInt32.decode(data)  # the tag
+            data.seek(UnsignedVarInt32.decode(data), SEEK_CUR)
+        return {}
+
+
 class _Uuid(AbstractType[UUID]):
     @classmethod
     def encode(cls, value: UUID) -> bytes:
@@ -145,7 +162,7 @@ class _Partition(AbstractType[bytes]):
         data.seek(_FIXED_BYTES, SEEK_CUR)
         for _ in range(_NODE_LISTS):
             data.seek(4 * max(0, UnsignedVarInt32.decode(data) - 1), SEEK_CUR)
-        TaggedFields.decode(data)
+        _TaggedFields.decode(data)
         return data.getvalue()[start : data.tell()]
 
 
@@ -161,7 +178,7 @@ class _MetadataResponse_v12(Response):  # noqa: N801 (aiokafka's way of naming v
                 ("host", CompactString("utf-8")),
                 ("port", Int32),
                 ("rack", CompactString("utf-8")),
-                ("tags", TaggedFields),
+                ("tags", _TaggedFields),
             ),
         ),
         ("cluster_id", CompactString("utf-8")),
@@ -175,10 +192,10 @@ class _MetadataResponse_v12(Response):  # noqa: N801 (aiokafka's way of naming v
                 ("is_internal", Boolean),
                 ("partitions", CompactArray(_Partition)),
                 ("authorized_operations", Int32),
-                ("tags", TaggedFields),
+                ("tags", _TaggedFields),
             ),
         ),
-        ("tags", TaggedFields),
+        ("tags", _TaggedFields),
     )
 
 
@@ -186,17 +203,24 @@ class _MetadataRequest_v12(RequestStruct):  # noqa: N801 (aiokafka's way of nami
     API_KEY = 3
     API_VERSION = 12
     RESPONSE_TYPE = _MetadataResponse_v12
-    build_request_header = request_header
-    parse_response_header = read_response_header
     SCHEMA = Schema(
         (
             "topics",
-            CompactArray(("id", _Uuid), ("topic", CompactString("utf-8")), ("tags", TaggedFields)),
+            CompactArray(("id", _Uuid), ("topic", CompactString("utf-8")), ("tags", _TaggedFields)),
         ),
         ("allow_auto_topic_creation", Boolean),
         ("include_topic_authorized_operations", Boolean),
-        ("tags", TaggedFields),
+        ("tags", _TaggedFields),
     )
+
+    # aiokafka 0.14 declares tagged fields as a type and marks the request; 0.15 declares them
+    # beside the schema. With the headers given here, the request is the same bytes with both.
+
+    def build_request_header(self, correlation_id: int, client_id: str) -> RequestHeader_v2:
+        return RequestHeader_v2(self, correlation_id=correlation_id, client_id=client_id)
+
+    def parse_response_header(self, read_buffer: BytesIO | bytes) -> ResponseHeader_v1:
+        return ResponseHeader_v1.decode(read_buffer)
 
 
 _Version: TypeAlias = MetadataRequest_v5 | _MetadataRequest_v12

@@ -25,7 +25,6 @@ from aiokafka.errors import (
     NotEnoughReplicasError,
     SaslAuthenticationFailed,
     TopicAuthorizationFailedError,
-    TransactionalIdAuthorizationFailed,
     UnknownError,
 )
 
@@ -54,7 +53,6 @@ _SENTENCES: Final[Mapping[int | None, str]] = {
     ClusterAuthorizationFailedError.errno: _NOT_PERMITTED,
     GroupAuthorizationFailedError.errno: _NOT_PERMITTED,
     TopicAuthorizationFailedError.errno: _NOT_PERMITTED,
-    TransactionalIdAuthorizationFailed.errno: _NOT_PERMITTED,
     MessageSizeTooLargeError.errno: (
         "refuses a batch as too large: put fewer reports into a message (send --batch), lower "
         "kafka.max_batch_size, or raise max.message.bytes of the topic"

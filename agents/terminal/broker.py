@@ -64,17 +64,12 @@ async def admin(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaAdminClient]:
 
 
 @asynccontextmanager
-async def producer(
-    kafka: KafkaConfig, *, transactional_id: str | None = None
-) -> AsyncIterator[AIOKafkaProducer]:
-    """Return a started producer, stopped at the end of the block.
-
-    With a `transactional_id` it is transactional.
-    """
+async def producer(kafka: KafkaConfig) -> AsyncIterator[AIOKafkaProducer]:
+    """Return a started producer, stopped at the end of the block."""
     # Longer than the clients' default, so that a broker may be away for a minute.
     options = {"request_timeout_ms": PATIENCE_MS, **kafka.options}
     with _refusing_options():
-        client = clients.producer(kafka.bootstrap, options, transactional_id=transactional_id)
+        client = clients.producer(kafka.bootstrap, options)
     async with _started(client.start, client.stop, kafka):
         yield client
 

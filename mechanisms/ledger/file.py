@@ -8,8 +8,8 @@ checked here.
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from ldpstream.mechanisms.ledger.errors import LedgerError
@@ -28,9 +28,6 @@ _TABLES = (
     PRIMARY KEY (fingerprint, start_ms)
 ) WITHOUT ROWID""",
 )
-
-
-Explain = Callable[[], AbstractContextManager[None]]
 
 
 def open_ledger_file(path: Path) -> sqlite3.Connection:
@@ -68,15 +65,15 @@ def open_ledger_file(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def transaction(database: sqlite3.Connection, explain: Explain) -> Iterator[None]:
+def transaction(database: sqlite3.Connection, path: Path) -> Iterator[None]:
     """Run a block as one transaction: durable once the block ends, undone if it raises.
 
-    One process at a time can be inside. `explain` translates SQLite's errors.
+    One process at a time can be inside.
     """
-    with explain():
+    with explained(path):
         database.execute("BEGIN IMMEDIATE")
     try:
-        with explain():
+        with explained(path):
             yield
             database.execute("COMMIT")
     except BaseException:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -87,7 +86,7 @@ class LedgerStore:
 
     def writing(self) -> AbstractContextManager[None]:
         """Run a block as one transaction (`file.transaction`)."""
-        return transaction(self._db, partial(explained, self.path))
+        return transaction(self._db, self.path)
 
     @contextmanager
     def reading(self) -> Iterator[None]:

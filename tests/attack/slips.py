@@ -1,14 +1,10 @@
 """Slips of honest users that nobody would notice until the numbers are wrong."""
 
-import asyncio
 import json
-import random
 import subprocess
-import time
 from pathlib import Path
 
 from tests.attack.stand import COLLECTION, Attack, Outcome, Stand
-from tests.processes import Worker
 
 
 async def epoch_seconds(stand: Stand) -> Outcome:
@@ -86,45 +82,6 @@ async def clashing_default(stand: Stand) -> Outcome:
     return Outcome(held, _said(ran).split(".window.")[-1])
 
 
-async def killed_and_repeated(stand: Stand) -> Outcome:
-    """Kill a sender once some of its reports are counted, and repeat it, as a supervisor would."""
-    n, kills = (50_000, 2) if stand.short else (200_000, 25)
-    rng = random.Random(3)
-    # Windows of a day, so that no report is late however long this takes.
-    collection = COLLECTION.replace('size = "1m"', 'size = "1d"')
-    file = stand.configure({"trips": collection.replace("partitions = 1", "partitions = 4")})
-    (stand.folder / "values.csv").write_text("3\n" * n)
-    once = ("--id", "day") if b"--id" in stand.run("send", "--help").stdout else ()
-    send = ("send", "trips", "-c", str(file), "--batch", "10", *once, "values.csv")
-    with stand.serving("worker", "-c", str(file)) as worker:
-        for _ in range(kills):
-            before = _counted(worker)
-            with stand.begin(*send) as process:
-                while process.poll() is None and _counted(worker) == before:  # noqa: ASYNC110 (a process)
-                    await asyncio.sleep(0.02)
-                await asyncio.sleep(rng.uniform(0, 0.2))
-                process.kill()
-        ended = stand.run(*send)
-        counted = await _settled(worker, n)
-    held = ended.returncode == 0 and counted == n
-    return Outcome(held, f"{n:,} values, {kills} kills: {counted:,} counted")
-
-
-async def _settled(worker: Worker, n: int) -> int:
-    """Return how many reports are counted once nothing more comes, and at least n have."""
-    before, quiet, deadline = -1, 0, time.monotonic() + 120
-    while quiet < 4 and time.monotonic() < deadline:
-        await asyncio.sleep(0.5)
-        counted = _counted(worker)
-        quiet = quiet + 1 if counted == before and counted >= n else 0
-        before = counted
-    return before
-
-
-def _counted(worker: Worker) -> int:
-    return round(worker.metrics("ldpstream_reports_total", result="counted"))
-
-
 def _said(ran: "subprocess.CompletedProcess[bytes]") -> str:
     lines = (ran.stderr or ran.stdout or b"").decode().strip().splitlines()
     said = lines[-1].split(".toml: ")[-1] if lines else "nothing said"
@@ -148,5 +105,4 @@ ATTACKS = (
     Attack("slip-full-disk", "a full disk is named", full_disk),
     Attack("slip-one-of-eight", "every wrong collection is named", one_of_eight),
     Attack("slip-default", "a default that clashes with a setting is called one", clashing_default),
-    Attack("slip-sent-twice", "a file is counted once over kill -9", killed_and_repeated),
 )

@@ -31,7 +31,7 @@ RUN_BY: Final = {
     "README.md#Inside your own Faust app": README,
     "docs/devices.md#Python": DEVICES,
     "docs/devices.md#The ledger": DEVICES,
-    "docs/devices.md#A file that is sent once": DEVICES,
+    "docs/devices.md#A file of values": DEVICES,
     "docs/http.md#Estimates": README,
     "docs/http.md#From a terminal": README,
     "docs/http.md#From Python": "tests/stream/client/test_client.py",

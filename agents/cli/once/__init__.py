@@ -1,1 +1,0 @@
-"""`send --id`: count an input once, with a journal of its reports."""
