@@ -3,17 +3,11 @@
 from typing import Final
 
 import click
-from aiokafka import TopicPartition
 
-from ldpstream.agents.config import CollectionConfig, KafkaConfig
-from ldpstream.agents.kafka.metadata import describe
-from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.kafka.record_time import now_ms
-from ldpstream.agents.partition.orders import Control, encode_control
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import Parsed, config_option, confirm, count, load_collection
-from ldpstream.agents.terminal.errors import Failed
 from ldpstream.mechanisms.base.times import format_duration, format_time, parse_time
 
 _FEW_MS: Final = 100_000_000_000  # since 1970: March 1973
@@ -55,7 +49,9 @@ def close(config_file: str, name: str, until: int, *, yes: bool) -> None:
     warning = _warning(until, ahead_ms, collection.window) if ahead_ms > 0 else ""
     if ahead_ms > collection.window.retention_ms and not yes:
         confirm(f"Close {name} until {format_time(until)}? {warning[0].upper()}{warning[1:]}.")
-    ends = broker.run(_close(config.kafka, collection, until), config.kafka, config_file)
+    ends = broker.run(
+        broker.close_panes(config.kafka, collection, until), config.kafka, config_file
+    )
     total = sum(ends.values())
     click.echo(
         f"{name} closes up to {format_time(until)} once the {count(total, 'record')} in its "
@@ -71,24 +67,3 @@ def _warning(until_ms: int, ahead_ms: int, window: WindowSpec) -> str:
         return said
     kept = format_duration(window.retention_ms)
     return f"{said}, and windows that ended more than {kept} before then expire"
-
-
-async def _close(kafka: KafkaConfig, collection: CollectionConfig, until_ms: int) -> dict[int, int]:
-    topics = collection.topics
-    async with broker.admin(kafka) as admin:
-        found = await describe(admin, [topics.source, topics.control])
-    for topic in (topics.source, topics.control):
-        if topic not in found:
-            raise Failed(f"topic {topic} does not exist: start a worker first, which creates it")
-    source = [TopicPartition(topics.source, p) for p in range(found[topics.source].partitions)]
-    async with broker.reader(kafka) as reader:
-        ends = await end_offsets(reader, source)
-    by_partition = {partition.partition: end for partition, end in ends.items()}
-    async with broker.producer(kafka) as producer:
-        await producer.send_and_wait(
-            topics.control,
-            encode_control(Control(until_ms=until_ms, ends=by_partition)),
-            partition=0,
-            timestamp_ms=now_ms(),
-        )
-    return by_partition

@@ -37,16 +37,16 @@ _LARGEST_SEED: Final = (1 << 63) - 1
     default=1,
     show_default=True,
     metavar="N",
-    help="Seed of the city and its people; reports use the operating system's randomness.",
+    help="Seed of the values; reports use the operating system's randomness.",
 )
 @click.pass_context
 def demo(
     context: click.Context, seconds: float | None, port: int | None, rate: int, seed: int
 ) -> None:
-    """Run an embedded broker, a worker, and simulated devices of a city.
+    """Run an embedded broker, a worker, and simulated devices that visit places of a city.
 
-    Shows live estimates next to the truth, serves the live page, and ends with a summary; exit
-    code 0 if every report is accounted for.
+    Prints estimates next to the truth, serves the live page, and ends with a summary; exit code 0
+    if every report is accounted for.
     """
     # Faust takes a moment to import, and `--help` does not need it.
     from ldpstream.agents.demo.run import DemoOptions, run_demo

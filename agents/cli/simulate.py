@@ -2,8 +2,6 @@
 
 import asyncio
 import signal
-import time
-from typing import Final
 
 import click
 import numpy as np
@@ -12,6 +10,7 @@ from numpy.typing import NDArray
 from ldpstream.agents.cli.send import LARGEST_BATCH
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.demo.crowd import Crowd, CrowdOfRecords
+from ldpstream.agents.demo.devices import report_crowd
 from ldpstream.agents.device import Sender
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import (
@@ -23,10 +22,6 @@ from ldpstream.agents.terminal.common import (
 )
 from ldpstream.agents.terminal.numbers import Real, Whole
 from ldpstream.mechanisms.domains.attributes import Attributes
-from ldpstream.mechanisms.exact.entropy import SystemEntropy
-from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
-
-_TICK_SECONDS: Final = 0.1
 
 
 @click.command()
@@ -77,40 +72,16 @@ async def _run(
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     await broker.source_partitions(config.kafka, collection)
+    if seconds is not None:
+        loop.call_later(seconds, stop.set)
+    sent = 0
+
+    def acknowledged(values: NDArray[np.int64], _time_ms: int) -> None:
+        nonlocal sent
+        sent += len(values)
+
     async with Sender(
         collection.spec, config.kafka.bootstrap, options=config.kafka.options
     ) as sender:
-        begun = last = time.monotonic()
-        due, sent = 0.0, 0
-        while not stop.is_set() and (seconds is None or last - begun < seconds):
-            await asyncio.sleep(_TICK_SECONDS)
-            now = time.monotonic()
-            # After a pause of the broker or the machine, do not catch up with a burst.
-            due += rate * min(now - last, 5 * _TICK_SECONDS)
-            last = now
-            values = crowd.draw(int(due), seconds=time.time())
-            due -= len(values)
-            await _send(sender, values, batch)
-            sent += len(values)
+        await report_crowd(sender, crowd, stop, rate=rate, batch=batch, acknowledged=acknowledged)
     return sent
-
-
-async def _send(sender: Sender, values: NDArray[np.int64], batch: int) -> None:
-    """Send values as messages of at most `batch` reports, and wait until the broker has them."""
-    spec = sender.spec
-    reports = spec.mechanism.privatize(values)
-    # Each value comes from a different device, so each gets a new token.
-    words = SystemEntropy().words(len(values))
-    tokens = None if spec.one_report is None else words.view(np.uint8).reshape(-1, TOKEN_BYTES)
-    times_ms = np.full(len(values), time.time_ns() // 1_000_000, dtype=np.int64)
-    parts = [slice(start, start + batch) for start in range(0, len(values), batch)]
-    await asyncio.gather(
-        *(
-            sender.send_reports(
-                reports[part],
-                times_ms=times_ms[part],
-                tokens=None if tokens is None else tokens[part],
-            )
-            for part in parts
-        )
-    )

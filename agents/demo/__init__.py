@@ -1,1 +1,1 @@
-"""The demonstration: an embedded broker, a worker, and the simulated devices of a city."""
+"""The demonstration: the embedded broker, a worker and simulated devices, next to the truth."""

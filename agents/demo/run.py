@@ -1,44 +1,48 @@
-"""The demonstration: broker, worker, devices and page together, and how they end."""
+"""The demonstration: a broker, a worker and devices together, what it prints, and how it ends."""
 
 import asyncio
 import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from types import FrameType
 from typing import Any, Final
 
-from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
-from ldpstream.agents.client import Client
-from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.demo.city import City, build_city
-from ldpstream.agents.demo.devices import Devices, SentReports
-from ldpstream.agents.demo.finish import finish
-from ldpstream.agents.demo.setting import COLLECTION, WINDOW_MS, ask_newest, demo_config
-from ldpstream.agents.demo.summary import Summary, print_summary
-from ldpstream.agents.demo.view import Moment, compare, open_screen
+from ldpstream.agents.client import Client, EstimateRequest
+from ldpstream.agents.config import Config
+from ldpstream.agents.demo.crowd import Crowd
+from ldpstream.agents.demo.devices import make_mistakes, report_crowd
+from ldpstream.agents.demo.sent import SentReports, compare
+from ldpstream.agents.demo.summary import WINDOWS_CHECKED, Summary, print_summary
+from ldpstream.agents.demo.visits import COLLECTION, PLACES, WINDOW_MS, demo_config
+from ldpstream.agents.device import Sender
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.http import HttpUnavailableError
-from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import TopicError
 from ldpstream.agents.kafka.embedded import EmbeddedBroker, embedded_broker
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError
 from ldpstream.agents.process.running import run_and_leave, set_up_logging
+from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.errors import Failed
-from ldpstream.agents.terminal.tables import table_console
+from ldpstream.agents.terminal.tables import percent, table_console
 from ldpstream.agents.worker import work
+from ldpstream.mechanisms.base.times import parse_time
 
 INTERRUPTED: Final = 130
 _USUAL_PORT: Final = 6066
-_LOOK_SECONDS: Final = 1.0
+_BATCH: Final = 500
+_PROGRESS_SECONDS: Final = 2.0
 _STEP_SECONDS: Final = 0.1
-_STOP_SECONDS: Final = 2.0
+_PATIENCE_SECONDS: Final = 60.0
+_COMPARED_WINDOWS: Final = 100
+_LEADERS: Final = 3
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -68,39 +72,6 @@ class DemoOptions:
     seed: int
 
 
-class _Interrupts:
-    """SIGINT, SIGTERM and SIGHUP as a callback, for as long as the process lives.
-
-    A signal before `connect` is remembered; later ones call back on the running event loop. After
-    the loop has ended they do nothing, so that cleaning up is not interrupted. `ignore` keeps it
-    that way while the interpreter exits, which would restore the fatal defaults.
-    """
-
-    def __init__(self) -> None:
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._callback: Callable[[], None] | None = None
-        self._early = False
-        for number in _SIGNALS:
-            signal.signal(number, self._handle)
-
-    def ignore(self) -> None:
-        """Ignore the signals from now on, while the process exits."""
-        for number in _SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-
-    def connect(self, callback: Callable[[], None]) -> None:
-        """Call back on the running loop at each signal, and at once if there was one before."""
-        self._loop, self._callback = asyncio.get_running_loop(), callback
-        if self._early:
-            callback()
-
-    def _handle(self, _number: int, _frame: FrameType | None) -> None:
-        if self._loop is None or self._callback is None:
-            self._early = True
-        elif not self._loop.is_closed():
-            self._loop.call_soon_threadsafe(self._callback)
-
-
 def run_demo(options: DemoOptions) -> int:
     """Run the demonstration, and return its exit code.
 
@@ -111,22 +82,27 @@ def run_demo(options: DemoOptions) -> int:
     It keeps the handlers of these signals, and may end the process (`run_and_leave`).
     """
     set_up_logging()
-    interrupts = _Interrupts()
+    signals: list[int] = []
+    for number in _SIGNALS:
+        signal.signal(number, lambda number, _: signals.append(number))
     try:
-        return run_and_leave(_run(options, interrupts))
+        return run_and_leave(_run(options, signals))
     finally:
-        interrupts.ignore()
+        # While the interpreter exits, it would restore handlers that end the process.
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
 
 
-async def _run(options: DemoOptions, interrupts: _Interrupts) -> int:
+async def _run(options: DemoOptions, signals: list[int]) -> int:
     console = table_console()
-    city = build_city(options.seed)
+    sent, stop = SentReports(PLACES, WINDOW_MS), asyncio.Event()
     try:
-        with embedded_broker() as broker:
+        console.print("starting the embedded broker and the worker")
+        with embedded_broker() as embedded:
             port = _choose_port(options.port)
-            config = demo_config(city, bootstrap=broker.bootstrap, port=port)
-            demo = _Demo(options, config, city, broker, console)
-            summary = await demo.run(interrupts)
+            config = demo_config(bootstrap=embedded.bootstrap, port=port)
+            demo = asyncio.create_task(_demonstrate(config, options, sent, stop, console))
+            summary = await _supervised(demo, embedded, sent, stop, signals)
     except asyncio.CancelledError:
         return INTERRUPTED
     except _FAILURES as error:
@@ -137,6 +113,34 @@ async def _run(options: DemoOptions, interrupts: _Interrupts) -> int:
         return 1
     print_summary(summary, console)
     return 0 if summary.good else 1
+
+
+async def _supervised(
+    demo: "asyncio.Task[Summary]",
+    embedded: EmbeddedBroker,
+    sent: SentReports,
+    stop: asyncio.Event,
+    signals: list[int],
+) -> Summary:
+    """Return the summary; a signal stops the devices, or cancels everything.
+
+    Raises:
+        DemoError: where the broker has ended.
+        CancelledError: at a second signal, or one before the first report.
+    """
+    handled = 0
+    while not demo.done() and embedded.running:
+        if len(signals) > handled:
+            handled = len(signals)
+            if handled > 1 or sent.total == 0:
+                demo.cancel()
+            stop.set()
+        await asyncio.wait([demo], timeout=_STEP_SECONDS)
+    if not embedded.running:
+        demo.cancel()
+        await asyncio.wait([demo])
+        raise DemoError("the embedded broker has ended")
+    return demo.result()
 
 
 def _choose_port(asked: int | None) -> int:
@@ -159,106 +163,104 @@ def _choose_port(asked: int | None) -> int:
     return port
 
 
-class _Demo:
-    def __init__(
-        self,
-        options: DemoOptions,
-        config: Config,
-        city: City,
-        broker: EmbeddedBroker,
-        console: Console,
-    ) -> None:
-        self._console = console
-        self._broker = broker
-        self._options = options
-        self._config = config
-        self._city = city
-        self._stop = asyncio.Event()
-        self._sent = SentReports(places=len(city.places), window_ms=WINDOW_MS)
-
-    @property
-    def _collection(self) -> CollectionConfig:
-        return self._config.collections[COLLECTION]
-
-    async def run(self, interrupts: _Interrupts) -> Summary:
-        """Run all parts, and return the summary."""
-        task = asyncio.current_task()
-        assert task is not None
-        self._running = task
-        interrupts.connect(self._interrupted)
-        self._console.print("starting the embedded broker and the worker")
-        async with (
-            _running_worker(self._config) as url,
-            connect(url) as worker,
-            self._producer() as producer,
-        ):
-            self._console.print(f"live page: {url}", soft_wrap=True)
-            devices = self._devices(producer)
-            reporting = asyncio.create_task(devices.run(self._stop))
+async def _demonstrate(
+    config: Config,
+    options: DemoOptions,
+    sent: SentReports,
+    stop: asyncio.Event,
+    console: Console,
+) -> Summary:
+    """Run the worker and the devices until `stop` is set; return the summary of all windows."""
+    collection, kafka = config.collections[COLLECTION], config.kafka
+    spec = collection.spec
+    async with _running_worker(config) as url, connect(url) as worker:
+        console.print(f"live page: {url}", soft_wrap=True)
+        async with Sender(spec, kafka.bootstrap, options=kafka.options) as sender:
+            if options.seconds is not None:
+                asyncio.get_running_loop().call_later(options.seconds, stop.set)
+            crowd = Crowd(spec.domain.shape, seed=options.seed)
             try:
-                await self._watch(reporting, devices, worker, url)
+                await asyncio.gather(
+                    report_crowd(
+                        sender, crowd, stop,
+                        rate=options.rate, batch=_BATCH, acknowledged=sent.visit,
+                    ),
+                    make_mistakes(sender, sent, stop),
+                    _show_progress(worker, options, sent, stop, console),
+                )  # fmt: skip
             finally:
-                reporting.cancel()
-            self._console.print("the devices have stopped; counting their last reports")
-            control = self._collection.topics.control
-            return await finish(producer, control, worker, self._sent, self._city.places)
+                stop.set()
+        console.print("the devices have stopped; counting their last reports")
+        return await _finish(worker, config, sent)
 
-    def _interrupted(self) -> None:
-        if self._stop.is_set() or self._sent.total == 0:
-            self._running.cancel()
-        self._stop.set()
 
-    @asynccontextmanager
-    async def _producer(self) -> AsyncIterator[AIOKafkaProducer]:
-        kafka = self._config.kafka
-        producer = clients.producer(kafka.bootstrap, kafka.options)
-        try:
-            await producer.start()
-            yield producer
-        finally:
-            # All that matters has been acknowledged. Without a broker this would wait for one, and
-            # the producer's own cancelled tasks surface here.
-            with suppress(TimeoutError, asyncio.CancelledError):
-                await asyncio.wait_for(producer.stop(), _STOP_SECONDS)
+async def _show_progress(
+    worker: Client, options: DemoOptions, sent: SentReports, stop: asyncio.Event, console: Console
+) -> None:
+    """Print numbers and the largest shares, next to the truth, until `stop` is set."""
+    begun, until = time.monotonic(), "" if options.seconds is None else f" of {options.seconds:g} s"
+    while not stop.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _PROGRESS_SECONDS)
+        status = await worker.status(COLLECTION)
+        parts = [
+            f"{time.monotonic() - begun:.0f} s{until}",
+            f"sent {sent.total:,}",
+            f"counted {status.counted:,}",
+            f"late {status.late:,}",
+            f"rejected {status.rejected:,}",
+        ]
+        windows = [one for one in await worker.newest(COLLECTION, 3) if one.n]
+        if windows:
+            # The newest window has few reports at first.
+            full = [one for one in windows if one.n >= options.rate] or windows
+            document = await _estimate(worker, full[-1])
+            for one in compare(document, sent)[:_LEADERS]:
+                low, high = percent(one.entry.low), percent(one.entry.high)
+                share, truth = percent(one.entry.share), percent(one.truth)
+                parts.append(f"{one.name} {share} [{low}, {high}] (true {truth})")
+        console.print(" | ".join(parts), markup=False, soft_wrap=True)
 
-    def _devices(self, producer: AIOKafkaProducer) -> Devices:
-        return Devices(
-            self._city,
-            self._collection.spec,
-            producer,
-            self._sent,
-            seed=self._options.seed,
-            rate=self._options.rate,
-        )
 
-    async def _watch(
-        self, reporting: "asyncio.Task[None]", devices: Devices, worker: Client, url: str
-    ) -> None:
-        """Show estimates next to the truth until the time is over and all is sent."""
-        begun = time.monotonic()
-        seconds = self._options.seconds
-        looks = 0
-        with open_screen(self._console, seconds) as show:
-            while not reporting.done():
-                if not self._broker.running:
-                    raise DemoError("the embedded broker has ended")
-                elapsed = time.monotonic() - begun
-                if seconds is not None and elapsed >= seconds:
-                    self._stop.set()
-                if elapsed >= looks * _LOOK_SECONDS and not self._stop.is_set():
-                    looks += 1
-                    document = await ask_newest(worker, enough=self._options.rate)
-                    moment = Moment(
-                        url=url,
-                        elapsed_seconds=elapsed,
-                        hour=devices.hour,
-                        status=await worker.status(COLLECTION),
-                        sent=self._sent.total,
-                        document=document,
-                    )
-                    show(moment, compare(document, self._sent, self._city.places))
-                await asyncio.wait([reporting], timeout=_STEP_SECONDS)
-        await reporting
+async def _finish(worker: Client, config: Config, sent: SentReports) -> Summary:
+    """Close all windows once every report is counted, late or rejected; return the summary.
+
+    After a minute it stops waiting, and the summary says what is missing.
+    """
+    wanted, windows = set(sent.newest(WINDOWS_CHECKED)), dict[int, WindowState]()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while _decided(await worker.status(COLLECTION)) != sent.total:  # noqa: ASYNC110 (a worker)
+                await asyncio.sleep(_STEP_SECONDS)
+            until_ms = max(sent.truth, default=0) + WINDOW_MS
+            await broker.close_panes(config.kafka, config.collections[COLLECTION], until_ms)
+            while not wanted <= {start for start, one in windows.items() if one.published}:
+                await asyncio.sleep(_STEP_SECONDS)
+                windows = await _windows(worker)
+    windows = windows or await _windows(worker)
+    documents = {
+        start_ms: await _estimate(worker, window)
+        for start_ms, window in list(windows.items())[-_COMPARED_WINDOWS:]
+        if window.final
+    }
+    status = await worker.status(COLLECTION)
+    return Summary(sent=sent, status=status, windows=windows, documents=documents)
+
+
+def _decided(status: CollectionStatus) -> int:
+    return status.counted + status.late + status.rejected
+
+
+async def _windows(worker: Client) -> dict[int, WindowState]:
+    """Return the newest windows that hold counted reports, by their start in epoch ms."""
+    windows = await worker.newest(COLLECTION, WINDOWS_CHECKED)
+    return {parse_time(one.window.start): one for one in windows if one.n}
+
+
+async def _estimate(worker: Client, window: WindowState) -> EstimateDocument:
+    span = window.window
+    asked = EstimateRequest(start=span.start, end=span.end, top="all")
+    return await worker.estimate(COLLECTION, asked)
 
 
 @asynccontextmanager

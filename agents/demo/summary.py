@@ -4,32 +4,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.demo.devices import SentReports
-from ldpstream.agents.demo.view import Comparison, compare, comparison_table
+from ldpstream.agents.demo.sent import Comparison, SentReports, compare
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
-from ldpstream.agents.terminal.tables import reasons_text
+from ldpstream.agents.terminal.tables import percent, reasons_text
 from ldpstream.mechanisms.base.texts import count
 
 WINDOWS_CHECKED: Final = 1_000
+_TOP: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
     """What the devices sent, what the worker counted, and its windows by start in epoch ms.
 
-    `documents` are the newest final windows over the whole domain, `top` one with the top places.
+    `documents` are the newest final windows over the whole domain.
     """
 
     sent: SentReports
     status: CollectionStatus
     windows: Mapping[int, WindowState]
     documents: Mapping[int, EstimateDocument]
-    top: EstimateDocument | None
-    places: Sequence[str]
 
     @property
     def accounted(self) -> bool:
@@ -58,11 +58,7 @@ class Summary:
     @property
     def comparisons(self) -> list[Comparison]:
         """All values of all documents, with the truth."""
-        return [
-            one
-            for document in self.documents.values()
-            for one in compare(document, self.sent, self.places)
-        ]
+        return [one for document in self.documents.values() for one in compare(document, self.sent)]
 
 
 def print_summary(summary: Summary, console: Console) -> None:
@@ -94,11 +90,27 @@ def print_summary(summary: Summary, console: Console) -> None:
     for problem in status.problems:
         _shout(console, "PROBLEM", problem)
     _say(console, "bounds", coverage(summary.comparisons, _confidence(summary)))
-    if summary.top is not None and summary.top.window is not None:
-        window = summary.top.window
-        caption = f"top places of {window.start} to {window.end}, {count(summary.top.n, 'report')}"
-        comparisons = compare(summary.top, sent, summary.places)
-        console.print(comparison_table(comparisons, caption))
+    if summary.documents:
+        # The window with the most reports, since the last one ends early; the newest of several.
+        _, fullest = max(summary.documents.items(), key=lambda item: (item[1].n, item[0]))
+        console.print(_top_places(fullest, sent))
+
+
+def _top_places(document: EstimateDocument, sent: SentReports) -> Table:
+    """Return a table of the largest shares with their bounds, next to the truth."""
+    window = document.window
+    assert window is not None
+    caption = f"top places of {window.start} to {window.end}, {count(document.n, 'report')}"
+    table = Table(title=Text(caption), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table.add_column("place", no_wrap=True)
+    for column in ("true", "estimate", "low", "high"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for one in compare(document, sent)[:_TOP]:
+        entry = one.entry
+        shares = one.truth, entry.share, entry.low, entry.high
+        style = "red" if one.inside is False else ""
+        table.add_row(Text(one.name), *map(percent, shares), style=style)
+    return table
 
 
 def coverage(comparisons: Sequence[Comparison], confidence: float) -> str:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 import click
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
@@ -22,7 +22,10 @@ from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.connections import telling_of_waits
 from ldpstream.agents.kafka.declare import TopicError, declare_topics, lacking_partitions
 from ldpstream.agents.kafka.metadata import count_brokers, describe
+from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.kafka.refusals import explain
+from ldpstream.agents.partition.orders import Control, encode_control
 from ldpstream.agents.terminal.errors import Failed, Refused
 
 PATIENCE_MS: Final = 120_000
@@ -100,6 +103,36 @@ async def source_partitions(kafka: KafkaConfig, collection: CollectionConfig) ->
     if lacking := lacking_partitions(there, collection):
         raise Failed(lacking)
     return there
+
+
+async def close_panes(
+    kafka: KafkaConfig, collection: CollectionConfig, until_ms: int
+) -> dict[int, int]:
+    """Order that all panes up to a time close; return the source's ends, by partition.
+
+    It takes effect in each partition once everything up to its end has been read.
+
+    Raises:
+        Failed: where no worker has created the topics yet.
+    """
+    topics = collection.topics
+    async with admin(kafka) as client:
+        found = await describe(client, [topics.source, topics.control])
+    for topic in (topics.source, topics.control):
+        if topic not in found:
+            raise Failed(f"topic {topic} does not exist: start a worker first, which creates it")
+    source = [TopicPartition(topics.source, p) for p in range(found[topics.source].partitions)]
+    async with reader(kafka) as consumer:
+        ends = await end_offsets(consumer, source)
+    by_partition = {partition.partition: end for partition, end in ends.items()}
+    async with producer(kafka) as client:
+        await client.send_and_wait(
+            topics.control,
+            encode_control(Control(until_ms=until_ms, ends=by_partition)),
+            partition=0,
+            timestamp_ms=now_ms(),
+        )
+    return by_partition
 
 
 @asynccontextmanager

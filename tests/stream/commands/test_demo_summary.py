@@ -1,4 +1,4 @@
-"""What the demonstration sent, and a summary that flags every difference."""
+"""The demonstration's collection, what was sent to it, and a summary that flags differences."""
 
 import io
 from collections.abc import Mapping
@@ -8,25 +8,33 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ldpstream.agents.demo.city import City, build_city
-from ldpstream.agents.demo.devices import SentReports
+from ldpstream.agents.demo.sent import Comparison, SentReports, compare
 from ldpstream.agents.demo.summary import Summary, print_summary
-from ldpstream.agents.demo.view import Comparison, Moment, compare, live_view
+from ldpstream.agents.demo.visits import BLOCKS, COLLECTION, PLACES, WINDOW_MS, demo_config
 from ldpstream.agents.document import EstimateDocument, ValueEstimate, Window
 from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus, WindowState
 from ldpstream.mechanisms.base.times import format_time
 from tests.stream.serving import START_MS
 
-PLACES = ("a/x", "a/y", "b/x")
+FEW = ("a/x", "a/y", "b/x")
+
+
+def test_the_demonstration_is_a_configuration_like_any_other() -> None:
+    config = demo_config(bootstrap="127.0.0.1:1", port=0)
+    collection = config.collections[COLLECTION]
+    assert collection.spec.domain.size == len(set(PLACES)) == 150
+    assert {len(block) for block in BLOCKS} <= set(range(5, 21))
+    assert collection.window.size_ms == WINDOW_MS
+    assert collection.spec.mechanism.certify().passed
 
 
 def made_sent() -> SentReports:
-    sent = SentReports(places=3, window_ms=1_000)
+    sent = SentReports(FEW, window_ms=1_000)
     sent.visit(np.array([0, 0, 0, 1]), START_MS + 999)
     sent.visit(np.array([2, 2]), START_MS + 1_000)
     sent.visit(np.array([1, 1, 1, 1]), START_MS)
-    sent.add_late(2)
-    sent.add_rejected()
+    sent.late += 2
+    sent.rejected += 1
     return sent
 
 
@@ -36,13 +44,9 @@ def test_the_ledger_knows_what_was_sent() -> None:
     assert sent.newest(9) == [START_MS, START_MS + 1_000]
     assert sent.newest(1) == [START_MS + 1_000]
     assert (sent.n(START_MS), sent.n(START_MS + 5_000)) == (8, 0)
-    known = sent.shares(START_MS)
-    assert known is not None
-    assert known.tolist() == [3 / 8, 5 / 8, 0.0]
-    assert sent.shares(0) is None
-    sent.landed(1, 7)
-    sent.landed(1, 3)
-    assert sent.ends == {1: 8}
+    assert sent.truth[START_MS].tolist() == [3, 5, 0]
+    sent.visit(np.array([], dtype=np.int64), 0)
+    assert 0 not in sent.truth
 
 
 def entry(place: str, low: float | None, share: float | None, high: float | None) -> ValueEstimate:
@@ -89,8 +93,6 @@ def summary() -> Summary:
         status=status(10, 2, {"future": 1}),
         windows={START_MS: window(START_MS, 8), START_MS + 1_000: window(START_MS + 1_000, 2)},
         documents={START_MS: first},
-        top=first,
-        places=PLACES,
     )
 
 
@@ -161,8 +163,8 @@ def test_windows_that_differ_are_flagged(
 
 def test_a_demonstration_without_reports_is_not_good(summary: Summary) -> None:
     empty = replace(
-        summary, sent=SentReports(places=3, window_ms=1_000), status=status(0, 0, {}), windows={},
-        documents={}, top=None,
+        summary, sent=SentReports(FEW, window_ms=1_000), status=status(0, 0, {}), windows={},
+        documents={},
     )  # fmt: skip
     assert not empty.good
     assert "no final window has enough reports" in printed(empty)
@@ -171,31 +173,10 @@ def test_a_demonstration_without_reports_is_not_good(summary: Summary) -> None:
 def test_estimates_stand_beside_the_truth_of_the_same_window() -> None:
     sent = made_sent()
     later = document(
-        START_MS + 1_000, 2, entry("b/x", 0.5, 1.0, 1.5), entry("a/x", None, None, None)
+        START_MS + 1_000, 2, entry("a/x", None, None, None), entry("b/x", 0.5, 1.0, 1.5)
     )
-    first, undefined = compare(later, sent, PLACES)
+    first, undefined = compare(later, sent)
     assert (first.name, first.truth, first.inside) == ("b/x", 1.0, True)
     assert (undefined.truth, undefined.inside) == (0.0, None)
-    unknown = compare(document(0, 2, entry("b/x", 0.5, 1.0, 1.5)), sent, PLACES)
+    unknown = compare(document(0, 2, entry("b/x", 0.5, 1.0, 1.5)), sent)
     assert unknown == [Comparison(entry("b/x", 0.5, 1.0, 1.5), None)]
-    assert compare(None, sent, PLACES) == []
-
-
-def test_the_live_view_fits_a_small_terminal(summary: Summary) -> None:
-    city: City = build_city(1)
-    longest = max(city.places, key=len)
-    moment = Moment(
-        url="http://127.0.0.1:6066", elapsed_seconds=3.2, hour=7.5, status=summary.status, sent=13,
-        document=summary.top,
-    )  # fmt: skip
-    comparisons = [Comparison(entry(longest, 0.1, 0.2, 0.3), 0.25)]
-    console = Console(file=io.StringIO(), width=80)
-    console.print(live_view(moment, comparisons, 30))
-    assert isinstance(console.file, io.StringIO)
-    text = console.file.getvalue()
-    assert longest in text
-    assert "…" not in text
-    assert "3 s of 30 s | 07:30 in the city | sent 13 | counted 10" in text
-    assert "http://127.0.0.1:6066" in text
-    row = next(line for line in text.splitlines() if longest in line)
-    assert row.index("o") < row.rindex("x")

@@ -9,11 +9,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from ldpstream.agents.demo.view import Moment, open_screen
 from ldpstream.agents.process.running import FORMAT_VARIABLE, set_up_logging
 from ldpstream.agents.terminal.fitting import FittingTable
 from ldpstream.agents.terminal.tables import table_console
-from tests.stream.commands.test_demo_summary import status
 from tests.stream.logs import logging_restored
 
 TERMINALS = [
@@ -62,25 +60,6 @@ def test_no_table_cuts_a_number(width: int):
         assert number in said
     assert said.count("b") == 51  # One is in the word `label`.
     assert ("share 63.60%," in said.replace("\n", " ")) == (width < 60)
-
-
-@pytest.mark.parametrize("environment", TERMINALS)
-def test_a_demonstration_writes_lines_into_a_pipe(
-    monkeypatch: pytest.MonkeyPatch, environment: dict[str, str]
-):
-    say(monkeypatch, environment)
-    console = Console(file=io.StringIO(), highlight=False, width=160)
-    moment = Moment(
-        url="http://127.0.0.1:6066", elapsed_seconds=3.0, hour=7.5, status=status(10, 2, {}),
-        sent=12, document=None,
-    )  # fmt: skip
-    with open_screen(console, 30) as show:
-        for _ in range(2):
-            show(moment, [])
-    assert isinstance(console.file, io.StringIO)
-    said = _COLOUR.sub("", console.file.getvalue())
-    assert said.count("\n") == 1
-    assert said.startswith("3 s of 30 s | ")
 
 
 def test_a_log_of_json_has_an_object_a_line(
