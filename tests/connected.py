@@ -12,7 +12,7 @@ from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.offsets import end_offsets
-from ldpstream.agents.partition.orders import Control, encode_control
+from ldpstream.agents.state.close_orders import Control, encode_control
 from tests.brokers import Broker
 from tests.processes import PATIENCE_SECONDS
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ldpstream.agents.partition.arrival import UNDATED, Dates
+from ldpstream.agents.state.arrival import UNDATED, Dates
 
 _APPENDED: Final = 1
 """Timestamp type of records whose timestamp the broker has set (LogAppendTime)."""

@@ -20,9 +20,9 @@ from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.metrics.exposition import ProcessMetrics
 from ldpstream.agents.metrics.gauges import PipelineCollector
-from ldpstream.agents.partition.classify import DELAY_MS, LATENESS_MS, Buckets, Delays
-from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.served.served import ServedPipeline
+from ldpstream.agents.state.classification import DELAY_MS, LATENESS_MS, Buckets, Delays
+from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS
 from ldpstream.mechanisms.base.times import EARLIEST_MS, parse_time
 

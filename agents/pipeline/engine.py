@@ -1,6 +1,6 @@
 """One collection in one worker: its owned partitions, from messages to winning heads.
 
-All decisions are made in `agents/partition`, which does no I/O. This module loads partitions,
+All decisions are made in `agents/state`, which does no I/O. This module loads partitions,
 advances time, and sends flushes to the broker and reads them back. Faust says which partitions are
 owned; `ldpstream.agents.reading.intake` ensures that no message is left out.
 """
@@ -16,10 +16,6 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.refusals import Complaints
-from ldpstream.agents.partition.closing import SeenHeads
-from ldpstream.agents.partition.flushes import Outcome, Settled
-from ldpstream.agents.partition.orders import Control, merge_oldest, outstanding
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from ldpstream.agents.pipeline.loading import Loader, Rivals, waits_for
 from ldpstream.agents.pipeline.waits import WindowWaits
@@ -27,7 +23,11 @@ from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.intake import Channel, Intake, OwnedPartition
 from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.served.served import Wait
+from ldpstream.agents.state.close_orders import Control, merge_oldest, outstanding
+from ldpstream.agents.state.closing import SeenHeads
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.flushes import Outcome, Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER
 

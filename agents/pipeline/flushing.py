@@ -18,12 +18,12 @@ from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import Complaints
 from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.flushes import Copy, Flush, Settled
 from ldpstream.agents.reading.contained import run_contained
 from ldpstream.agents.reading.intake import OwnedPartition, Owner
 from ldpstream.agents.reading.interval import PARTITIONS
 from ldpstream.agents.served.clock import Clock
 from ldpstream.agents.served.health import BrokerWatch, GroupWatch
+from ldpstream.agents.state.flushes import Copy, Flush, Settled
 
 FLUSH_SECONDS: Final = 0.25
 

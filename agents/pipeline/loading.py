@@ -1,7 +1,7 @@
 """Load the partitions that a worker owns, from the replicas of their changelog.
 
 If a collection accepts several specs, each has a state of its own over the same topics.
-`ldpstream.agents.partition.loading` decides which state handles which messages; here each state is
+`ldpstream.agents.state.loading` decides which state handles which messages; here each state is
 given the heads of the others, and the operator is warned. Another state may also come from a worker
 that is configured otherwise by mistake (`Rivals`).
 """
@@ -16,9 +16,9 @@ from typing import Final
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
-from ldpstream.agents.partition.loading import SiblingHeads, included
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.loading import SiblingHeads, included
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import behind
 from ldpstream.agents.state.windows import NEVER, WindowIdentity

@@ -25,7 +25,6 @@ from ldpstream.agents.kafka.offsets import replayed
 from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.orders import ControlError, decode_control
 from ldpstream.agents.pipeline.contexts import make_context, source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import Services
@@ -50,6 +49,7 @@ from ldpstream.agents.reading.source import SourceReader
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
 from ldpstream.agents.served.windowed import WindowedTable
+from ldpstream.agents.state.close_orders import ControlError, decode_control
 from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.stores.choice import Stores
 

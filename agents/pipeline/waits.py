@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.clock import Clock
 from ldpstream.agents.served.served import Wait
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, reports_by_pane
 from ldpstream.agents.state.windows import NEVER

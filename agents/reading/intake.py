@@ -20,11 +20,11 @@ from typing import Final, Protocol
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.partition.flushes import Outcome
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.served.clock import Clock
+from ldpstream.agents.state.flushes import Outcome
+from ldpstream.agents.state.partition import Partition
 
 SHORT_SECONDS: Final = 10.0
 

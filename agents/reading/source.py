@@ -17,10 +17,10 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
 from ldpstream.agents.kafka.polls import Answers, steady_ms
-from ldpstream.agents.partition.arrival import UNDATED, Dates
-from ldpstream.agents.partition.batch import Record
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error
+from ldpstream.agents.state.arrival import UNDATED, Dates
+from ldpstream.agents.state.batch import Record
 
 _POLL_MS: Final = 200
 _RECORDS_A_STEP: Final = 2_000

@@ -24,6 +24,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
+from ldpstream.agents.state.accepted_specs import OtherStates
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, KeptValue
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import (
@@ -37,7 +38,6 @@ from ldpstream.agents.state.encoding import (
     head_prefix,
     state_prefix,
 )
-from ldpstream.agents.state.others import OtherStates
 from ldpstream.agents.state.parts import Parts, released_sum
 from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
 from ldpstream.agents.state.tokens import token_count

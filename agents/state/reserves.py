@@ -5,7 +5,7 @@ or the difference of both would be about fewer. It may lack any reports, as long
 the same. So each partition keeps the first `minimum` reports that it counts in a pane, of records
 those about each attribute, as a *reserve*. A reserve grows until it has as many, and then never
 changes. Partition 0 chooses, once for a pane, which of all reserved reports answers leave out
-(`ldpstream.agents.partition.releases`).
+(`ldpstream.agents.state.releases`).
 
 The reports are stored in the order in which they were counted, in chunks of whole reports.
 """

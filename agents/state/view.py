@@ -25,11 +25,11 @@ no combination of answers isolates fewer reports.
 
 1. The owner of partition 0 groups the panes that are closed in every partition's winning head, in
    order: a part ends with the first pane at which the reports since the last part reach the minimum
-   (`store_parts` in `ldpstream.agents.partition.closing`). The panes after the last part are
+   (`store_parts` in `ldpstream.agents.state.closing`). The panes after the last part are
    *pending*. Empty panes belong to no part.
 2. An answer covers the smallest union of parts that contains the span, so it may cover a wider span
    than the one requested. Panes in no part yet contribute what has been released of them
-   (`ldpstream.agents.partition.releases`), unless the answer is final: a final answer is withheld
+   (`ldpstream.agents.state.releases`), unless the answer is final: a final answer is withheld
    if the span has pending panes.
 3. Of records, each attribute has parts and releases of its own, and an answer about it is made of
    these. A pane belongs to a part of each attribute once it has reports about any.

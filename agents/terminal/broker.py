@@ -25,7 +25,7 @@ from ldpstream.agents.kafka.metadata import count_brokers, describe
 from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.kafka.refusals import explain
-from ldpstream.agents.partition.orders import Control, encode_control
+from ldpstream.agents.state.close_orders import Control, encode_control
 from ldpstream.agents.terminal.errors import Failed, Refused
 
 PATIENCE_MS: Final = 120_000

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.partition.flushes import Copy
-from ldpstream.agents.partition.orders import Control
 from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.query.offered import request_options
 from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.agents.served.windowed import WindowedTable
+from ldpstream.agents.state.close_orders import Control
+from ldpstream.agents.state.flushes import Copy
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.view import add_up, answer
 from ldpstream.agents.testing.owner import Owner, SeededEntropy

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.partition.flushes import Copy, Settled
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.flushes import Copy, Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.mechanisms.exact.entropy import Words
 

@@ -20,10 +20,10 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from benchmarks.resilience.forged_broker import measure_on
-from ldpstream.agents.partition.arrival import Dates
-from ldpstream.agents.partition.batch import Arrivals
-from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.state.arrival import Dates
+from ldpstream.agents.state.batch import Arrivals
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -18,10 +18,10 @@ from tests.seeded import SeededEntropy
 from tests.stream.harness import loaded
 
 from benchmarks.speed.state_machine import MINUTE_MS, NOW_MS
-from ldpstream.agents.partition.flushes import Settled
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import decode_key, state_prefix
+from ldpstream.agents.state.flushes import Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -24,7 +24,6 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import (
     Totals,
@@ -34,6 +33,7 @@ from ldpstream.agents.state.encoding import (
     encode_totals,
     state_prefix,
 )
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import Name, WindowSpec

@@ -23,9 +23,9 @@ from rich.table import Table
 from tests.seeded import SeededEntropy
 
 from benchmarks.state.cells import HOUR_MS, MIB, make_context, resident_bytes
-from ldpstream.agents.partition.flushes import Settled
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.flushes import Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 
 Record = tuple[int, bytes, bytes | None]

@@ -20,10 +20,10 @@ from ldpstream.agents.document.build import final_content
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.declare import declare_topics
 from ldpstream.agents.kafka.metadata import TopicState
-from ldpstream.agents.partition.flushes import Settled
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.flushes import Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.stores.choice import Stores
 from ldpstream.mechanisms.interface.mechanism import Reports

@@ -12,7 +12,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from ldpstream.agents.kafka import clients
 from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.kafka.topic_settings import dates_arrivals
-from ldpstream.agents.partition.orders import decode_control
+from ldpstream.agents.state.close_orders import decode_control
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.broker.conftest import on_kafka, on_one_broker
 from tests.broker.values import value_lines

@@ -23,8 +23,12 @@ from ldpstream.agents.document.answers import (
 )
 from ldpstream.agents.http.estimates import read_body
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.partition.orders import Control, ControlError, decode_control, encode_control
-from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.state.close_orders import (
+    Control,
+    ControlError,
+    decode_control,
+    encode_control,
+)
 from ldpstream.agents.state.encoding import (
     Totals,
     decode_chunk,
@@ -38,6 +42,7 @@ from ldpstream.agents.state.encoding import (
     state_prefix,
 )
 from ldpstream.agents.state.listing import windows
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import HEAD, REASONS, Head, Key, RecordError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens

@@ -47,7 +47,6 @@ ROOMS: Final = (
     "agents/served",
     "agents/page",
     "agents/document",
-    "agents/partition",
     "agents/metrics",
     "agents/kafka",
     "agents/reading",

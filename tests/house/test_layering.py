@@ -119,9 +119,8 @@ def reachable(names: tuple[str, ...]) -> dict[str, Path]:
 
 def test_the_state_machine_is_pure():
     state = {
-        f"ldpstream.{room.replace('/', '.')}.{path.stem}"
-        for room in ("agents/state", "agents/partition")
-        for path in modules(room)
+        f"ldpstream.agents.state.{path.stem}"
+        for path in modules("agents/state")
         if path.stem != "__init__"
     }
     found = reachable(tuple(state))

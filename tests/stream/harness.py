@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.agents.partition.closing import Publication
-from ldpstream.agents.partition.flushes import Copy, Flush, Settled
-from ldpstream.agents.partition.orders import Control
-from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.state.close_orders import Control
+from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.flushes import Copy, Flush, Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec

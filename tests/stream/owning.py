@@ -5,8 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ldpstream.agents.kafka.polls import steady_ms
-from ldpstream.agents.partition.flushes import Outcome
 from ldpstream.agents.reading.intake import OwnedPartition
+from ldpstream.agents.state.flushes import Outcome
 
 
 @dataclass

@@ -9,14 +9,14 @@ import numpy as np
 
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document.build import final_content
-from ldpstream.agents.partition.closing import SeenHeads
-from ldpstream.agents.partition.flushes import Settled
-from ldpstream.agents.partition.orders import Control
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.clock import WorkerClock
 from ldpstream.agents.served.health import BrokerWatch
 from ldpstream.agents.served.served import Wait
+from ldpstream.agents.state.close_orders import Control
+from ldpstream.agents.state.closing import SeenHeads
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.flushes import Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.mechanisms.base.times import parse_time
 from ldpstream.mechanisms.wire.frame import encode_frame

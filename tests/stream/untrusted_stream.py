@@ -7,11 +7,11 @@ from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from ldpstream.agents.partition.arrival import UNDATED
-from ldpstream.agents.partition.batch import Arrivals
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Record, SourceReader
+from ldpstream.agents.state.arrival import UNDATED
+from ldpstream.agents.state.batch import Arrivals
+from ldpstream.agents.state.partition import Partition
 from tests.stream.owning import Holder, Times
 from tests.stream.serving import read_city
 from tests.stream.simulation.client import Answer, Client, run_now

@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from ldpstream.agents.partition.closing import make_parts
-from ldpstream.agents.partition.owned import OwnedCells
-from ldpstream.agents.partition.releases import Releases
+from ldpstream.agents.state.closing import make_parts
 from ldpstream.agents.state.context import Waiting
+from ldpstream.agents.state.owner_cells import OwnedCells
 from ldpstream.agents.state.parts import Part, Parts
+from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, Snapshot, answer
 from ldpstream.agents.state.windows import NEVER, WindowSpec

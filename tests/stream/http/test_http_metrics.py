@@ -9,7 +9,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from ldpstream import __version__
 from ldpstream.agents.http import build_http
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.flushes import Outcome
+from ldpstream.agents.state.flushes import Outcome
 from tests.stream.scraped import scrape, value
 from tests.stream.serving import CITY, START_MS, serve_collections, visits
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from benchmarks.resilience.forged_times import WINDOWS, Late, measure
 
-from ldpstream.agents.partition.arrival import MEMORY, Dates
 from ldpstream.agents.reading.source import Batch
+from ldpstream.agents.state.arrival import MEMORY, Dates
 from ldpstream.agents.state.windows import WindowSpec
 
 NOW_MS = 1_800_000_000_000

@@ -10,10 +10,10 @@ from itertools import count
 
 import pytest
 
-from ldpstream.agents.partition.flushes import Settled
-from ldpstream.agents.partition.loading import SiblingHeads
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.flushes import Settled
+from ldpstream.agents.state.loading import SiblingHeads
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.batch import Arrivals
-from ldpstream.agents.partition.classify import DELAY_MS, LATENESS_MS, Delays
-from ldpstream.agents.partition.flushes import Outcome
-from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.state.batch import Arrivals
+from ldpstream.agents.state.classification import DELAY_MS, LATENESS_MS, Delays
+from ldpstream.agents.state.flushes import Outcome
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import frame, loaded, make_context, settle
 from tests.stream.scraped import scrape, value

@@ -8,8 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from ldpstream.agents.partition.flushes import COPY_BYTES, Copy
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.flushes import COPY_BYTES, Copy
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import WindowSpec

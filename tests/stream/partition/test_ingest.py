@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.partition.batch import Arrivals, read_batch
-from ldpstream.agents.partition.classify import LATE, OUTCOMES, count
-from ldpstream.agents.partition.flushes import Copy, Settled
-from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.state.batch import Arrivals, read_batch
+from ldpstream.agents.state.classification import LATE, OUTCOMES, count
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import decode_chunk
+from ldpstream.agents.state.flushes import Copy, Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
@@ -153,7 +153,7 @@ def test_a_half_ingested_batch_is_never_flushed(monkeypatch: pytest.MonkeyPatch)
         raise MemoryError
 
     with monkeypatch.context() as patched:
-        patched.setattr("ldpstream.agents.partition.partition.count", half)
+        patched.setattr("ldpstream.agents.state.partition.count", half)
         with pytest.raises(MemoryError):
             part.ingest([(1, frame((2, 1)))], now_ms=0)
     assert part.settle() is Settled.LOST

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.partition.closing import UnbrokenProbes
+from ldpstream.agents.state.closing import UnbrokenProbes
 
 IDLE_MS, GAP_MS = 5_000, 2_000
 

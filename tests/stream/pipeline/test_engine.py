@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.partition.orders import MOST_ORDERS, Control
 from ldpstream.agents.pipeline.contexts import finals_a_step
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.pipeline.rounds import keep_ticking
 from ldpstream.agents.reading.source import Batch
+from ldpstream.agents.state.close_orders import MOST_ORDERS, Control
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key

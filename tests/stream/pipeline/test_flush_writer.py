@@ -8,8 +8,8 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.kafka.identity import SourceChangedError
-from ldpstream.agents.partition.flushes import Copy, Flush
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
+from ldpstream.agents.state.flushes import Copy, Flush
 from tests.stream.owning import Holder
 from tests.stream.serving import read_city
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.partition.partition import Partition
 from ldpstream.agents.served.windowed import NotReadyError, WindowedTable
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.listing import windows
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, totals

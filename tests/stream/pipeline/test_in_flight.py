@@ -7,10 +7,10 @@ from typing import Any, cast
 import pytest
 from aiokafka.errors import KafkaError, MessageSizeTooLargeError, RequestTimedOutError
 
-from ldpstream.agents.partition.flushes import Settled
 from ldpstream.agents.pipeline.flushing import FLUSH_SECONDS, FlushPace, InFlightFlushes, Services
 from ldpstream.agents.reading.intake import OwnedPartition
 from ldpstream.agents.reading.interval import PARTITIONS
+from ldpstream.agents.state.flushes import Settled
 from tests.stream.owning import Holder
 from tests.stream.serving import read_city
 

@@ -13,10 +13,10 @@ from ldpstream.agents.config import read_config
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.kafka.faust_parts import FaustGroup
 from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.partition.orders import Control, encode_control
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.pipeline.rounds import Group
 from ldpstream.agents.reading.intake import Channel
+from ldpstream.agents.state.close_orders import Control, encode_control
 from tests.processes import eventually
 from tests.stream.serving import CITY, RIDES
 

@@ -11,11 +11,10 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.partition import partition
 from ldpstream.agents.pipeline import rounds
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.rounds import collect_tombstones
-from ldpstream.agents.state import replica
+from ldpstream.agents.state import partition, replica
 from ldpstream.agents.state.windows import WindowSpec
 from tests.processes import eventually
 from tests.stream.harness import Cluster, frame, make_context

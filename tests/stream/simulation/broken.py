@@ -7,7 +7,7 @@ flushing and of finals are in `broken_flushes` and `broken_finals`.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ldpstream.agents.partition.batch import Arrivals
+from ldpstream.agents.state.batch import Arrivals
 from ldpstream.agents.state.cell_store import CellRecord, HeadRecord
 from ldpstream.agents.state.records import HEAD, Head
 from ldpstream.agents.state.replica import Replica

@@ -7,10 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.partition.releases import Releases
 from ldpstream.agents.state import blocks
 from ldpstream.agents.state.blocks import Merged, add_parts
 from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import Snapshot, answer
 from ldpstream.mechanisms.base.arrays import Integers
@@ -82,7 +82,7 @@ class OpenReleases(Releases):
 class OpenPanes(BlockWorld):
     """Releases of open panes are answered, with their blocks merged as in a part."""
 
-    changes = MappingProxyType({"ldpstream.agents.partition.partition.Releases": OpenReleases})
+    changes = MappingProxyType({"ldpstream.agents.state.partition.Releases": OpenReleases})
 
     def answer(
         self, replicas: Sequence[Replica], start_ms: int, end_ms: int, *, final: bool

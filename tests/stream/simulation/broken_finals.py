@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Self
 
-from ldpstream.agents.partition.closing import Publication, SeenHeads
+from ldpstream.agents.state.closing import Publication, SeenHeads
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica

@@ -6,9 +6,9 @@ from dataclasses import replace
 from types import SimpleNamespace
 from typing import Self
 
-from ldpstream.agents.partition.closing import gather, hand_over
-from ldpstream.agents.partition.flushes import Flush
+from ldpstream.agents.state.closing import gather, hand_over
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.flushes import Flush
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import behind

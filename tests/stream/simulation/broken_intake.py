@@ -10,11 +10,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ldpstream.agents.partition.arrival import UNDATED
-from ldpstream.agents.partition.batch import Record
-from ldpstream.agents.partition.closing import UnbrokenProbes
 from ldpstream.agents.reading.intake import Intake, OwnedPartition
 from ldpstream.agents.reading.source import Batch, Outside, Session
+from ldpstream.agents.state.arrival import UNDATED
+from ldpstream.agents.state.batch import Record
+from ldpstream.agents.state.closing import UnbrokenProbes
 from tests.stream.simulation.intake import GAP_MS, Harsh, IntakeWorker, IntakeWorld, Part
 from tests.stream.simulation.patched import with_partition, with_worker
 from tests.stream.simulation.setting import PASSED

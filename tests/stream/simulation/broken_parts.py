@@ -5,12 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from ldpstream.agents.partition.closing import make_parts, store_parts
-from ldpstream.agents.partition.owned import OwnedCells
-from ldpstream.agents.partition.releases import Releases, Reserved
+from ldpstream.agents.state.closing import make_parts, store_parts
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.owner_cells import OwnedCells
 from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.releases import Releases, Reserved
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import (
     Snapshot,
@@ -24,7 +24,7 @@ from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.curious import WINDOWS, CuriousWorld, Patched
 from tests.stream.simulation.setting import Setting
 
-_PARTITION = "ldpstream.agents.partition"
+_PARTITION = "ldpstream.agents.state"
 
 
 def _heads(replicas: Sequence[Replica]) -> list[Head]:

@@ -12,8 +12,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ldpstream.agents.partition.flushes import Copy
 from ldpstream.agents.state.encoding import decode_head
+from ldpstream.agents.state.flushes import Copy
 from ldpstream.agents.state.records import HEAD, Head
 from tests.stream.simulation.checks import Checks
 from tests.stream.simulation.evaluation import read_key

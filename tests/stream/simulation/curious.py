@@ -23,7 +23,7 @@ import numpy as np
 
 from ldpstream.agents.http.estimates import check_span, is_final, kept_windows
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.partition.closing import Publication
+from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, Snapshot, add_up, answer

@@ -19,9 +19,9 @@ from typing import Final
 
 from ldpstream.agents.http.estimates import check_span, is_final
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.partition.closing import Publication, make_parts
-from ldpstream.agents.partition.releases import Reserved
+from ldpstream.agents.state.closing import Publication, make_parts
 from ldpstream.agents.state.context import Context, WindowTotals
+from ldpstream.agents.state.releases import Reserved
 from ldpstream.agents.state.view import BehindError, Snapshot, add_up
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.curious import SYMBOLS, WINDOWS, CuriousChecks, Patched
@@ -138,7 +138,7 @@ class OfTheReports(AttributeWorld):
 
     changes = MappingProxyType(
         {
-            "ldpstream.agents.partition.closing.make_parts": lambda minimum, reports: make_parts(
+            "ldpstream.agents.state.closing.make_parts": lambda minimum, reports: make_parts(
                 minimum, ((pane, n, n) for pane, _, n in reports)
             )
         }
@@ -156,7 +156,7 @@ class Whatever(Reserved):
 class LeftOutWhatever(AttributeWorld):
     """Of an attribute too few reports are left out, because others count."""
 
-    changes = MappingProxyType({"ldpstream.agents.partition.releases.Reserved": Whatever})
+    changes = MappingProxyType({"ldpstream.agents.state.releases.Reserved": Whatever})
 
 
 ATTRIBUTE_MUTANTS = {

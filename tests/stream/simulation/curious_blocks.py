@@ -20,8 +20,8 @@ from unittest.mock import patch
 
 import numpy as np
 
-from ldpstream.agents.partition.closing import Publication
 from ldpstream.agents.state.blocks import Merged, add_parts
+from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ldpstream.agents.partition.classify import REJECTED, Classified
+from ldpstream.agents.state.classification import REJECTED, Classified
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.tokens import decode_tokens

@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ldpstream.agents.partition.batch import Arrivals
-from ldpstream.agents.partition.classify import LATE, OUTCOMES, Classified
-from ldpstream.agents.partition.flushes import Flush, Settled
-from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.state.batch import Arrivals
 from ldpstream.agents.state.cell_store import CellRecord
+from ldpstream.agents.state.classification import LATE, OUTCOMES, Classified
+from ldpstream.agents.state.flushes import Flush, Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import Name
 from tests.stream.simulation.evaluation import Store, add

@@ -9,8 +9,8 @@ once faults stop. For what brokers may do see `brokers`.
 
 import random
 
-from ldpstream.agents.partition.closing import Publication
-from ldpstream.agents.partition.orders import Control
+from ldpstream.agents.state.close_orders import Control
+from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica

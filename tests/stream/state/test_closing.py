@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.partition.orders import Control, outstanding
+from ldpstream.agents.state.close_orders import Control, outstanding
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.times import LATEST_MS

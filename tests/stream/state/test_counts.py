@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.partition import owned
-from ldpstream.agents.partition.flushes import COPIES_BYTES, COPIES_LIMIT
-from ldpstream.agents.partition.owned import CELLS_LIMIT, Counts
+from ldpstream.agents.state import owner_cells as owned
 from ldpstream.agents.state.encoding import decode_chunk, encode_chunk, encode_few
+from ldpstream.agents.state.flushes import COPIES_BYTES, COPIES_LIMIT
+from ldpstream.agents.state.owner_cells import CELLS_LIMIT, Counts
 from ldpstream.agents.state.windows import WindowSpec
 from tests.soak import chosen
 from tests.stream.harness import Cluster, frame, make_context, make_spec

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from ldpstream.agents.partition.classify import Delays
-from ldpstream.agents.partition.flushes import Outcome, Settled
-from ldpstream.agents.partition.partition import Partition
+from ldpstream.agents.state.classification import Delays
+from ldpstream.agents.state.flushes import Outcome, Settled
+from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
 

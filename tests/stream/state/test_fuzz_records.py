@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import pytest
 
-from ldpstream.agents.partition.orders import MOST_ORDER_BYTES, ControlError, decode_control
+from ldpstream.agents.state.close_orders import MOST_ORDER_BYTES, ControlError, decode_control
 from ldpstream.agents.state.encoding import encode_head, encode_key
 from ldpstream.agents.state.records import Head, Key
 from ldpstream.agents.state.replica import Replica

@@ -44,10 +44,10 @@ from dataclasses import dataclass, replace
 from heapq import nsmallest
 from typing import Final
 
-from ldpstream.agents.partition.orders import Control
-from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.state.close_orders import Control
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import sum_chunks
+from ldpstream.agents.state.owner_cells import OwnedCells
 from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica

@@ -25,7 +25,7 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.partition.batch import Arrivals
+from ldpstream.agents.state.batch import Arrivals
 from ldpstream.mechanisms.base.arrays import Integers
 
 MEMORY: Final = 512

@@ -18,9 +18,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Self
 
-from ldpstream.agents.partition.batch import Arrivals, Record, read_batch
-from ldpstream.agents.partition.classify import Classified, Delays, classify, count
-from ldpstream.agents.partition.closing import (
+from ldpstream.agents.state.batch import Arrivals, Record, read_batch
+from ldpstream.agents.state.classification import Classified, Delays, classify, count
+from ldpstream.agents.state.close_orders import Control
+from ldpstream.agents.state.closing import (
     IdleClock,
     Publication,
     SeenHeads,
@@ -29,8 +30,10 @@ from ldpstream.agents.partition.closing import (
     hand_over,
     store_finals,
 )
-from ldpstream.agents.partition.flushes import Flush, Outcome, Settled, WaitingCopies, make_copies
-from ldpstream.agents.partition.loading import (
+from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
+from ldpstream.agents.state.flushes import Flush, Outcome, Settled, WaitingCopies, make_copies
+from ldpstream.agents.state.loading import (
     ALONE,
     SiblingHeads,
     bound_gap,
@@ -39,12 +42,9 @@ from ldpstream.agents.partition.loading import (
     skip_lost,
     starting_head,
 )
-from ldpstream.agents.partition.orders import Control
-from ldpstream.agents.partition.owned import OwnedCells
-from ldpstream.agents.partition.releases import Releases
-from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
+from ldpstream.agents.state.owner_cells import OwnedCells
 from ldpstream.agents.state.records import HEAD, Head, Key
+from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.replica import DEAD_LIMIT, Replica
 from ldpstream.agents.state.windows import NEVER, Gap
 

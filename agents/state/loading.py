@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from ldpstream.agents.partition.batch import NO_END, Arrivals, Decided
+from ldpstream.agents.state.batch import NO_END, Arrivals, Decided
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica

@@ -1,6 +1,6 @@
 """What a flush sends, who won it, and what it added to the counters.
 
-With its cells and head (`ldpstream.agents.partition.partition`) a flush sends copies of late and
+With its cells and head (`ldpstream.agents.state.partition`) a flush sends copies of late and
 rejected messages, for operators to look at. How late reports came counts once its head has won.
 """
 
@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from ldpstream.agents.partition.classify import LATE, OUTCOMES, Classified, Delays
+from ldpstream.agents.state.classification import LATE, OUTCOMES, Classified, Delays
 from ldpstream.agents.state.context import Context
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES, encode_frame

@@ -2,7 +2,7 @@
 
 The runs of a frame are classified in time order, and frames in the order of their offsets. A
 partition's watermark is the largest event time accepted so far, though no report moves it past its
-own arrival (`ldpstream.agents.partition.arrival`). A report whose pane the watermark has closed is
+own arrival (`ldpstream.agents.state.arrival`). A report whose pane the watermark has closed is
 late. Rejected reports never move the watermark.
 
 All runs of a batch are classified at once: lateness depends only on a running maximum, and a late
@@ -25,9 +25,9 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.partition.batch import Arrivals, Batch
-from ldpstream.agents.partition.owned import OwnedCells
+from ldpstream.agents.state.batch import Arrivals, Batch
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.owner_cells import OwnedCells
 from ldpstream.agents.state.records import REASONS, Head
 from ldpstream.agents.state.tokens import Numbers, Tokens, again, as_numbers
 from ldpstream.agents.state.windows import NEVER, WindowSpec

@@ -1,1 +1,0 @@
-"""What the owner of a partition decides: classifying reports, counting, flushing, finals."""
