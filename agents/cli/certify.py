@@ -5,9 +5,9 @@ import json
 import click
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.privacy.central import DELTA, central
-from ldpstream.agents.privacy.certificate import certify_collection
-from ldpstream.agents.privacy.over_time import charges
+from ldpstream.agents.config.privacy.central import DELTA, central
+from ldpstream.agents.config.privacy.certificate import certify_collection
+from ldpstream.agents.config.privacy.over_time import charges
 from ldpstream.agents.terminal.common import (
     config_option,
     load,

@@ -6,8 +6,8 @@ from typing import Any, BinaryIO
 import click
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.options import EstimateOptions
+from ldpstream.agents.config.query.errors import QueryError
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.terminal.common import (
     CHUNK,
     config_option,
@@ -66,7 +66,7 @@ def resolve_options(
     Raises:
         Refused: naming the option, where one is impossible, or does not fit the collection.
     """
-    from ldpstream.agents.query.offered import read_options
+    from ldpstream.agents.config.query.capabilities import read_options
 
     try:
         return read_options(collection.options, collection.spec, asked)

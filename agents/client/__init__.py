@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     )
     from ldpstream.agents.client.session import Client, connect
     from ldpstream.agents.client.transport import Event, Parameters
-    from ldpstream.agents.query.options import EstimateRequest
-    from ldpstream.agents.query.queries import BoxRequest, LinearRequest
+    from ldpstream.agents.config.query.options import EstimateRequest
+    from ldpstream.agents.config.query.queries import BoxRequest, LinearRequest
 else:
     __getattr__ = handed_on(
         __name__,
@@ -40,8 +40,8 @@ else:
             ),
             "ldpstream.agents.client.session": "Client connect",
             "ldpstream.agents.client.transport": "Event Parameters",
-            "ldpstream.agents.query.options": "EstimateRequest",
-            "ldpstream.agents.query.queries": "BoxRequest LinearRequest",
+            "ldpstream.agents.config.query.options": "EstimateRequest",
+            "ldpstream.agents.config.query.queries": "BoxRequest LinearRequest",
         },
     )
 

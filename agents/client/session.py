@@ -18,6 +18,7 @@ from ldpstream.agents.client.transport import (
     parse,
 )
 from ldpstream.agents.config.hosts import is_url
+from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,
@@ -27,7 +28,6 @@ from ldpstream.agents.document.answers import (
     WindowList,
     WindowState,
 )
-from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.mechanisms.base.times import parse_time
 
 _TIMEOUT_SECONDS: Final = 60.0

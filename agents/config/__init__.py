@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from ldpstream.agents.config.errors import ConfigError
     from ldpstream.agents.config.gateway import GatewayConfig
     from ldpstream.agents.config.load import BOOTSTRAP_VARIABLE, Config, load_config, read_config
+    from ldpstream.agents.config.privacy.over_time import SpreadConfig
+    from ldpstream.agents.config.query.queries import Range
     from ldpstream.agents.config.topic_names import Topics
     from ldpstream.agents.config.worker import Shard, WorkerConfig
-    from ldpstream.agents.privacy.over_time import SpreadConfig
-    from ldpstream.agents.query.queries import Range
     from ldpstream.agents.state.windows import WindowSpec
 else:
     __getattr__ = handed_on(
@@ -24,10 +24,10 @@ else:
             "ldpstream.agents.config.gateway": "GatewayConfig",
             "ldpstream.agents.config.client_options": "KafkaConfig",
             "ldpstream.agents.config.load": "BOOTSTRAP_VARIABLE Config load_config read_config",
-            "ldpstream.agents.privacy.over_time": "SpreadConfig",
+            "ldpstream.agents.config.privacy.over_time": "SpreadConfig",
             "ldpstream.agents.config.topic_names": "Topics",
             "ldpstream.agents.config.worker": "Shard WorkerConfig",
-            "ldpstream.agents.query.queries": "Range",
+            "ldpstream.agents.config.query.queries": "Range",
             "ldpstream.agents.state.windows": "WindowSpec",
         },
     )

@@ -12,10 +12,7 @@ import numpy as np
 from pydantic import BaseModel
 
 from ldpstream.agents.config.errors import ConfigError, Problems, key_path
-from ldpstream.agents.config.tables import AttributeTable, CollectionTable, PublishTable
-from ldpstream.agents.config.topic_names import Topics
-from ldpstream.agents.config.windows import check_devices, read_spread, window_spec
-from ldpstream.agents.privacy import (
+from ldpstream.agents.config.privacy import (
     Central,
     PrivacyStatement,
     central,
@@ -27,11 +24,14 @@ from ldpstream.agents.privacy import (
     privacy_statement,
     words_sentence,
 )
-from ldpstream.agents.privacy.over_time import SpreadConfig
-from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import check_offered, disclosed_blocks
-from ldpstream.agents.query.options import KEYS, TOP_LIMIT, EstimateOptions
-from ldpstream.agents.query.queries import ValueSet, make_set
+from ldpstream.agents.config.privacy.over_time import SpreadConfig
+from ldpstream.agents.config.query.capabilities import check_offered, disclosed_blocks
+from ldpstream.agents.config.query.errors import QueryError
+from ldpstream.agents.config.query.options import KEYS, TOP_LIMIT, EstimateOptions
+from ldpstream.agents.config.query.queries import ValueSet, make_set
+from ldpstream.agents.config.tables import AttributeTable, CollectionTable, PublishTable
+from ldpstream.agents.config.topic_names import Topics
+from ldpstream.agents.config.windows import check_devices, read_spread, window_spec
 from ldpstream.agents.state.blocks import blocks_of_reports
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import SpecError

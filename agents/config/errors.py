@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from ldpstream.agents.query.errors import REFUSED, expected
+from ldpstream.agents.config.query.errors import REFUSED, expected
 from ldpstream.mechanisms.base.checks import unknown
 
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]+")

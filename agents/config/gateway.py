@@ -7,8 +7,8 @@ from pydantic import AfterValidator, Field
 
 from ldpstream.agents.config.durations import DAY_MS, SECOND_MS, Duration, PositiveDuration
 from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.query.errors import refused
 from ldpstream.agents.config.serving import Address, SecretKey, ServingTable
-from ldpstream.agents.query.errors import refused
 from ldpstream.mechanisms.base.times import format_duration
 
 _UPLOAD_BYTES_LIMIT: Final = 500_000

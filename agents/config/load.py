@@ -14,10 +14,10 @@ from ldpstream.agents.config.client_options import KafkaConfig, read_options
 from ldpstream.agents.config.collection import CollectionConfig, read_collection, read_spec
 from ldpstream.agents.config.errors import ConfigError, Problems, from_validation, key_path
 from ldpstream.agents.config.gateway import GatewayConfig
+from ldpstream.agents.config.query.errors import expected
 from ldpstream.agents.config.tables import CollectionTable, FileTable, KafkaTable, known_keys
 from ldpstream.agents.config.topic_names import check_topics
 from ldpstream.agents.config.worker import Shard, WorkerConfig
-from ldpstream.agents.query.errors import expected
 
 BOOTSTRAP_VARIABLE: Final = "LDPSTREAM_KAFKA_BOOTSTRAP"
 _TOML_POSITION: Final = re.compile(r"(.*) \(at (?:line (\d+), column \d+|(end of document))\)")

@@ -25,8 +25,8 @@ from pydantic_core import PydanticCustomError, core_schema
 
 from ldpstream.agents.config.errors import ConfigError
 from ldpstream.agents.config.hosts import is_host, is_port
+from ldpstream.agents.config.query.errors import REFUSED, refused
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret, Secret
-from ldpstream.agents.query.errors import REFUSED, refused
 
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 

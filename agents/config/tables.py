@@ -28,10 +28,10 @@ from ldpstream.agents.config.durations import (
 from ldpstream.agents.config.examples import DOMAIN_SCHEMA, EXAMPLES
 from ldpstream.agents.config.gateway import GatewayConfig
 from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
+from ldpstream.agents.config.query.errors import refused
+from ldpstream.agents.config.query.options import KEYS, SETTINGS
 from ldpstream.agents.config.serving import Table
 from ldpstream.agents.config.worker import Name, WorkerConfig
-from ldpstream.agents.query.errors import refused
-from ldpstream.agents.query.options import KEYS, SETTINGS
 from ldpstream.agents.state.calendar import Weekday, time_zone, zones_are_known
 from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS

@@ -10,8 +10,8 @@ from pydantic import BaseModel
 
 from ldpstream.agents.config.durations import MINUTE_MS
 from ldpstream.agents.config.errors import ConfigError
+from ldpstream.agents.config.privacy.over_time import SpreadConfig
 from ldpstream.agents.config.tables import CollectionTable, SpreadTable, WindowTable
-from ldpstream.agents.privacy.over_time import SpreadConfig
 from ldpstream.agents.state.calendar import DAY_MS, WEEK_MS, Calendar, offsets_divisor_ms
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.mechanisms.base.errors import SpecError

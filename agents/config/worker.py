@@ -13,8 +13,8 @@ from typing import Annotated, Final, Literal
 from pydantic import AfterValidator, Field
 
 from ldpstream.agents.config.hosts import is_url
+from ldpstream.agents.config.query.errors import refused
 from ldpstream.agents.config.serving import PlacedFile, ServingTable
-from ldpstream.agents.query.errors import refused
 
 _MOST_SHARDS: Final = 10_000
 _SHARD: Final = re.compile(r"([1-9][0-9]{0,4})/([1-9][0-9]{0,4})")

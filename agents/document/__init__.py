@@ -4,6 +4,8 @@ The names here are the models. `build_document`, which needs all estimators, is 
 own module, so that programs that only read documents do not load them.
 """
 
+from ldpstream.agents.config.query.options import EstimateOptions
+from ldpstream.agents.config.query.queries import Range
 from ldpstream.agents.document.entries import (
     Calibration,
     LinearEstimate,
@@ -12,8 +14,6 @@ from ldpstream.agents.document.entries import (
     ValueEstimate,
 )
 from ldpstream.agents.document.model import EstimateDocument, Window
-from ldpstream.agents.query.options import EstimateOptions
-from ldpstream.agents.query.queries import Range
 
 __all__ = [
     "Calibration",

@@ -12,6 +12,9 @@ from typing import Any, Final
 import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.config.privacy.over_time import SpreadConfig
+from ldpstream.agents.config.query.capabilities import disclosed_blocks
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate
 from ldpstream.agents.document.estimates import (
     Basis,
@@ -31,9 +34,6 @@ from ldpstream.agents.document.model import (
 from ldpstream.agents.document.priors import prior_parts
 from ldpstream.agents.document.queries import find_areas, linear_estimates, quantile_estimates
 from ldpstream.agents.document.weights import Weights
-from ldpstream.agents.privacy.over_time import SpreadConfig
-from ldpstream.agents.query.offered import disclosed_blocks
-from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.estimators.bounds.options import (

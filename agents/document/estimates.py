@@ -14,9 +14,9 @@ from typing import Any, Final, Self, TypedDict, cast
 
 import numpy as np
 
+from ldpstream.agents.config.query.options import EstimateOptions
+from ldpstream.agents.config.query.queries import Subset
 from ldpstream.agents.document.entries import Number, RangeEstimate, ValueEstimate
-from ldpstream.agents.query.options import EstimateOptions
-from ldpstream.agents.query.queries import Subset
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import Form, OptionKeywords

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter
 
+from ldpstream.agents.config.query.options import Projection
 from ldpstream.agents.document.columns import Part as EntryPart
 from ldpstream.agents.document.columns import draw_entries, new_axes, to_columns, to_frame
 from ldpstream.agents.document.entries import (
@@ -24,7 +25,6 @@ from ldpstream.agents.document.entries import (
     RangeEstimate,
     ValueEstimate,
 )
-from ldpstream.agents.query.options import Projection
 from ldpstream.agents.state.context import WaitingKey
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.mechanisms.base.texts import count

@@ -3,8 +3,8 @@
 import math
 from typing import Final
 
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.entries import Calibration, LevelCalibration, MmseEstimate, Part
-from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import CredibleMethod, Method
 from ldpstream.estimators.lip.calibration import SIGNIFICANCE, calibrate

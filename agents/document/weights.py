@@ -7,9 +7,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.entries import RangeEstimate, ValueEstimate, WeightEstimate
 from ldpstream.agents.document.estimates import bound_keywords
-from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import OptionKeywords
 from ldpstream.estimators.bounds.types import Estimate

@@ -8,10 +8,10 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.privacy.certificate import certify_collection
 from ldpstream.agents.http.apart import AbortedError
 from ldpstream.agents.http.computing import CHEAP_BYTES, ComputeQueues
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.privacy.certificate import certify_collection
 
 LIMIT_SECONDS: Final = 30.0
 """How long one may take: costly answers of others wait meanwhile."""

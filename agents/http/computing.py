@@ -19,12 +19,12 @@ from scipy.version import version as scipy_version
 
 from ldpstream import __version__
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.http.apart import AnswerProcess, Work
 from ldpstream.agents.http.declared import Format
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -5,6 +5,10 @@ from types import MappingProxyType
 from typing import Any
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.privacy import PrivacyStatement
+from ldpstream.agents.config.query.capabilities import likelihood_offered
+from ldpstream.agents.config.query.options import KEYS
+from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.document import Window
 from ldpstream.agents.document.answers import (
     AcceptedSpec,
@@ -19,10 +23,6 @@ from ldpstream.agents.document.answers import (
     Windows,
     WindowState,
 )
-from ldpstream.agents.privacy import PrivacyStatement
-from ldpstream.agents.query.offered import likelihood_offered
-from ldpstream.agents.query.options import KEYS
-from ldpstream.agents.query.queries import Linear, Range
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.served.served import Described, ServedCollection, ServedPipeline
 from ldpstream.agents.served.shards import Elsewhere

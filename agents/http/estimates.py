@@ -22,6 +22,15 @@ from pydantic import ValidationError
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.errors import request_problem
+from ldpstream.agents.config.query.capabilities import read_options, request_options
+from ldpstream.agents.config.query.errors import QueryError
+from ldpstream.agents.config.query.options import (
+    QUERIES_LIMIT,
+    REQUEST_KEYS,
+    WORDS,
+    EstimateOptions,
+    EstimateRequest,
+)
 from ldpstream.agents.http.computing import QUEUES, Answer, Job, answer_bytes, check_cost
 from ldpstream.agents.http.declared import CONTENT_TYPES, Format
 from ldpstream.agents.http.receiving import BODIES
@@ -32,15 +41,6 @@ from ldpstream.agents.http.requests import (
     read_time,
     readable_collection,
     wanted_format,
-)
-from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import read_options, request_options
-from ldpstream.agents.query.options import (
-    QUERIES_LIMIT,
-    REQUEST_KEYS,
-    WORDS,
-    EstimateOptions,
-    EstimateRequest,
 )
 from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.listing import WindowInfo, windows

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,
@@ -26,7 +27,6 @@ from ldpstream.agents.http.declared import (
 )
 from ldpstream.agents.http.estimates import estimate, estimate_posted
 from ldpstream.agents.http.events import events
-from ldpstream.agents.query.options import EstimateRequest
 
 OPERATIONS: Final = (
     Operation(

@@ -25,10 +25,10 @@ from ldpstream.agents.config.client_options import (
     settled,
 )
 from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
+from ldpstream.agents.config.query.errors import expected
 from ldpstream.agents.kafka.errors import name_errors
 from ldpstream.agents.kafka.fetches import BoundedConsumer
 from ldpstream.agents.kafka.unpacking import batch_bytes
-from ldpstream.agents.query.errors import expected
 
 __all__ = [
     "ClientOptionError",

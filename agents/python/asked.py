@@ -7,8 +7,8 @@ from pydantic import ValidationError
 
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.agents.config.errors import request_problem
-from ldpstream.agents.query.offered import request_options
-from ldpstream.agents.query.options import REQUEST_KEYS, EstimateOptions, EstimateRequest
+from ldpstream.agents.config.query.capabilities import request_options
+from ldpstream.agents.config.query.options import REQUEST_KEYS, EstimateOptions, EstimateRequest
 
 
 def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:

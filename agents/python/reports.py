@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.python.arrays import to_labels, to_times_ms
 from ldpstream.agents.python.asked import asked_options
-from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.reports import read_reports as read_lines

@@ -5,8 +5,8 @@ from typing import Any, Literal, TypeVar
 
 import click
 
-from ldpstream.agents.query.options import SETTINGS
-from ldpstream.agents.query.settings import Setting
+from ldpstream.agents.config.query.options import SETTINGS
+from ldpstream.agents.config.query.settings import Setting
 from ldpstream.agents.terminal.errors import Refused
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -11,11 +11,11 @@ from typing import Any, Final
 from numpy.typing import NDArray
 
 from ldpstream.agents.config.collection import CollectionConfig
+from ldpstream.agents.config.query.capabilities import request_options
+from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.pipeline.contexts import make_context
-from ldpstream.agents.query.offered import request_options
-from ldpstream.agents.query.options import EstimateRequest
 from ldpstream.agents.served.windowed import WindowedTable
 from ldpstream.agents.state.close_orders import Control
 from ldpstream.agents.state.flushes import Copy

@@ -40,10 +40,10 @@ from benchmarks.accuracy.life_crowd import (
 from benchmarks.accuracy.life_table import LEVEL, Cell, print_table
 from benchmarks.accuracy.repeated import AffineSums
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.privacy.over_time import SpreadConfig
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import active_devices, of_attribute, sampling_between
 from ldpstream.agents.document.estimates import bound_keywords
-from ldpstream.agents.privacy.over_time import SpreadConfig
-from ldpstream.agents.query.options import EstimateOptions
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.bounded import bound
 from ldpstream.estimators.bounds.options import Estimand, Options

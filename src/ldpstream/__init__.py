@@ -17,6 +17,8 @@ only privatizes loads numpy and nothing more.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ldpstream.agents.config.query.options import EstimateRequest
+    from ldpstream.agents.config.query.queries import BoxRequest, LinearRequest
     from ldpstream.agents.document.model import EstimateDocument
     from ldpstream.agents.document.sinks import store_documents
     from ldpstream.agents.plan.model import PlanDocument
@@ -25,8 +27,6 @@ if TYPE_CHECKING:
     from ldpstream.agents.python.plans import certify, plan, write_channel
     from ldpstream.agents.python.reports import ReportSet, estimate, privatize, read_reports
     from ldpstream.agents.python.showing import plot, to_frame
-    from ldpstream.agents.query.options import EstimateRequest
-    from ldpstream.agents.query.queries import BoxRequest, LinearRequest
     from ldpstream.agents.testing.driver import Driver
     from ldpstream.mechanisms.channels.certificate import Certificate
 
@@ -65,8 +65,8 @@ _HOMES = {
     "ldpstream.agents.python.plans": "certify plan write_channel",
     "ldpstream.agents.python.reports": "ReportSet estimate privatize read_reports",
     "ldpstream.agents.python.showing": "plot to_frame",
-    "ldpstream.agents.query.options": "EstimateRequest",
-    "ldpstream.agents.query.queries": "BoxRequest LinearRequest",
+    "ldpstream.agents.config.query.options": "EstimateRequest",
+    "ldpstream.agents.config.query.queries": "BoxRequest LinearRequest",
     "ldpstream.agents.testing.driver": "Driver",
     "ldpstream.mechanisms.channels.certificate": "Certificate",
 }

@@ -40,8 +40,6 @@ ROOMS: Final = (
     "estimators/planning",
     "estimators/lip",
     "agents/state",
-    "agents/privacy",
-    "agents/query",
     "agents/config",
     "agents/stores",
     "agents/served",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.http.computing import (
@@ -18,7 +19,6 @@ from ldpstream.agents.http.computing import (
     check_cost,
 )
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.query.queries import Linear, Range
 from tests.property.documents import collection, totals
 
 SIZE = 1_000_000

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.queries import parse_range
+from ldpstream.agents.config.query.errors import QueryError
+from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.mechanisms import CollectionSpec, Domain, Interval, ValueOutsideDomainError
 from ldpstream.mechanisms.domains.axis import Axis, Numbers, decimal_of, shortest_doubles
 from ldpstream.mechanisms.domains.fitting import nearest

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.query.queries import parse_range
+from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.estimators.estimate import estimate_sets, estimate_values
 from ldpstream.estimators.projection import known_totals, project_simplex
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles

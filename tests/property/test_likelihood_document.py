@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
-from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import check_offered
-from ldpstream.agents.query.options import EstimateOptions
-from ldpstream.agents.query.queries import parse_range
+from ldpstream.agents.config.query.capabilities import check_offered
+from ldpstream.agents.config.query.errors import QueryError
+from ldpstream.agents.config.query.options import EstimateOptions
+from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.bounds.options import Method
 from ldpstream.estimators.projection import CORRELATED

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.query.queries import parse_range
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.terminal.tables import Showing, show_document
 from ldpstream.estimators.estimate import estimate_sets

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.offered import read_options
-from ldpstream.agents.query.options import EstimateOptions
-from ldpstream.agents.query.queries import Range, make_range, parse_range
+from ldpstream.agents.config.query.capabilities import read_options
+from ldpstream.agents.config.query.errors import QueryError
+from ldpstream.agents.config.query.options import EstimateOptions
+from ldpstream.agents.config.query.queries import Range, make_range, parse_range
 from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.domains.parse import Domain, Grid, Labels, Size, Sizes, parse_domain

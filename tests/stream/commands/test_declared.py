@@ -12,12 +12,18 @@ from ldpstream.agents import client as python_client
 from ldpstream.agents.cli.estimate import estimate, resolve_options
 from ldpstream.agents.cli.query import query
 from ldpstream.agents.config import ConfigError, read_config
+from ldpstream.agents.config.query.capabilities import read_options, request_options
+from ldpstream.agents.config.query.options import (
+    KEYS,
+    SETTINGS,
+    WORDS,
+    EstimateOptions,
+    EstimateRequest,
+)
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
 from ldpstream.agents.document.answers import Collection
 from ldpstream.agents.http import build_http
 from ldpstream.agents.http.openapi import describe_api
-from ldpstream.agents.query.offered import read_options, request_options
-from ldpstream.agents.query.options import KEYS, SETTINGS, WORDS, EstimateOptions, EstimateRequest
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.options import asked_texts
 from tests.stream.asking import ask, post

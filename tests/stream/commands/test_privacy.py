@@ -12,9 +12,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ldpstream.agents.config.privacy import factor_text, nominal_warning, privacy_statement
+from ldpstream.agents.config.privacy.factors import round_up
 from ldpstream.agents.http import build_http
-from ldpstream.agents.privacy import factor_text, nominal_warning, privacy_statement
-from ldpstream.agents.privacy.factors import round_up
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.cli import configured_modes
 from tests.stream.commands.test_certify_every import GRID

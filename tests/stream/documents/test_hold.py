@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError, load_config
+from ldpstream.agents.config.privacy.over_time import SpreadConfig, spent_sentences
+from ldpstream.agents.config.query.capabilities import read_options
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.privacy.over_time import SpreadConfig, spent_sentences
-from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms.ledger import Ledger
 from tests.seeded import SeededEntropy

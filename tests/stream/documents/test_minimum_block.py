@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
+from ldpstream.agents.config.query.queries import Linear
 from ldpstream.agents.document import EstimateOptions, Range
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import MergedBlocks
 from ldpstream.agents.http import build_http
 from ldpstream.agents.http.computing import Job
-from ldpstream.agents.query.queries import Linear
 from ldpstream.agents.state.blocks import add_parts, merged_blocks
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.encoding import encode_chunk

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
+from ldpstream.agents.config.query.capabilities import read_options
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_rows
-from ldpstream.agents.query.offered import read_options
 from ldpstream.agents.state.context import WindowTotals
 from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, configured_modes, invoke, refused

@@ -40,7 +40,7 @@ async def test_an_estimate_of_a_span_does_not_look_through_all_windows(
 async def test_too_many_weights_are_refused_before_they_are_built(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldpstream.agents.query.queries.make_linear", never)
+    monkeypatch.setattr("ldpstream.agents.config.query.queries.make_linear", never)
     monkeypatch.setattr(estimates, "CELLS_LIMIT", 6)
     asked = {"linear": [{"name": "x", "weights": {"bus": 1}}] * 3}
     refused = await post(client, asked, 400, path="/api/collections/rides/estimate")

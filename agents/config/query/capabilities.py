@@ -4,10 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from ldpstream.agents.query.errors import QueryError
-from ldpstream.agents.query.options import SETTINGS, WORDS, EstimateOptions, EstimateRequest
-from ldpstream.agents.query.queries import BoxRequest, Subset, name_block
-from ldpstream.agents.query.settings import Setting
+from ldpstream.agents.config.query.errors import QueryError
+from ldpstream.agents.config.query.options import (
+    SETTINGS,
+    WORDS,
+    EstimateOptions,
+    EstimateRequest,
+)
+from ldpstream.agents.config.query.queries import BoxRequest, Subset, name_block
+from ldpstream.agents.config.query.settings import Setting
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
 from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
 from ldpstream.estimators.projection import CORRELATED

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-from ldpstream.agents.query.errors import QueryError, refused
+from ldpstream.agents.config.query.errors import QueryError, refused
 from ldpstream.estimators.queries import range_values
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.checks import number_text
@@ -115,7 +115,7 @@ def read_ranges(asked: Sequence[str | BoxRequest | Subset], domain: Domain) -> t
     """Return the ranges and sets that are asked for, as texts or in a body.
 
     Names of blocks and of published queries have been replaced by what they name
-    (`ldpstream.agents.query.offered`).
+    (`ldpstream.agents.config.query.capabilities`).
 
     Raises:
         QueryError: for one that does not fit the domain.

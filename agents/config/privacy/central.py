@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from ldpstream.agents.privacy.factors import factor_text, round_up
+from ldpstream.agents.config.privacy.factors import factor_text, round_up
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.channels.amplified import Amplified, amplified
 from ldpstream.mechanisms.exact.dyadic import float_above

@@ -4,7 +4,7 @@ import math
 from fractions import Fraction
 from typing import Final
 
-from ldpstream.agents.privacy.factors import LARGEST_BUDGET, factor_text, width_text
+from ldpstream.agents.config.privacy.factors import LARGEST_BUDGET, factor_text, width_text
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import Domain, Lattice
 from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds

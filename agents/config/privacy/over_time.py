@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final
 
-from ldpstream.agents.privacy.factors import factor_text, loss_text, round_up
-from ldpstream.agents.privacy.statement import YEAR_MS, Limit, LossOverTime
+from ldpstream.agents.config.privacy.factors import factor_text, loss_text, round_up
+from ldpstream.agents.config.privacy.statement import YEAR_MS, Limit, LossOverTime
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.held import epochs_touched

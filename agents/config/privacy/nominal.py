@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import Final
 
-from ldpstream.agents.privacy.factors import factor_text
+from ldpstream.agents.config.privacy.factors import factor_text
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.attributes import AttributesPolicy
 from ldpstream.mechanisms.policies.graph import GraphPolicy

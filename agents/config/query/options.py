@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal, get_type_hints
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from ldpstream.agents.query.errors import refused
-from ldpstream.agents.query.queries import (
+from ldpstream.agents.config.query.errors import refused
+from ldpstream.agents.config.query.queries import (
     BoxRequest,
     Linear,
     LinearRequest,
@@ -26,7 +26,7 @@ from ldpstream.agents.query.queries import (
     read_linear,
     read_ranges,
 )
-from ldpstream.agents.query.settings import (
+from ldpstream.agents.config.query.settings import (
     FLAG,
     TOP,
     UNIT,

@@ -19,7 +19,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 from pydantic_core.core_schema import no_info_before_validator_function
 
-from ldpstream.agents.query.errors import QueryError, refused
+from ldpstream.agents.config.query.errors import QueryError, refused
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.numbers import read_number, read_whole
 from ldpstream.mechanisms.domains.parse import Domain

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Final, Literal, TypeAlias
 
-from ldpstream.agents.privacy.factors import factor_text, round_up, width_text
-from ldpstream.agents.privacy.policies import LARGEST_ENUMERATED, policy_sentences
+from ldpstream.agents.config.privacy.factors import factor_text, round_up, width_text
+from ldpstream.agents.config.privacy.policies import LARGEST_ENUMERATED, policy_sentences
 from ldpstream.mechanisms.base.checks import number_text, rounded_text
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.domains.words import Words

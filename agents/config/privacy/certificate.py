@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from ldpstream.agents.privacy.factors import ratio_text
-from ldpstream.agents.privacy.over_time import SpreadConfig
-from ldpstream.agents.privacy.statement import words_sentence
+from ldpstream.agents.config.privacy.factors import ratio_text
+from ldpstream.agents.config.privacy.over_time import SpreadConfig
+from ldpstream.agents.config.privacy.statement import words_sentence
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.times import format_duration
 from ldpstream.mechanisms.channels.certificate import Certificate

@@ -4,11 +4,11 @@
 smaller than it is.
 """
 
-from ldpstream.agents.privacy.central import Central, central
-from ldpstream.agents.privacy.factors import factor_text, round_up
-from ldpstream.agents.privacy.nominal import nominal_warning
-from ldpstream.agents.privacy.over_time import limit_of, losses_over_time
-from ldpstream.agents.privacy.statement import (
+from ldpstream.agents.config.privacy.central import Central, central
+from ldpstream.agents.config.privacy.factors import factor_text, round_up
+from ldpstream.agents.config.privacy.nominal import nominal_warning
+from ldpstream.agents.config.privacy.over_time import limit_of, losses_over_time
+from ldpstream.agents.config.privacy.statement import (
     YEAR_MS,
     PrivacyStatement,
     hold_sentence,
