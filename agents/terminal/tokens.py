@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 import click
 
-from ldpstream.agents.client.errors import no_address, nobody_answers
 from ldpstream.agents.config.hosts import is_url
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, SecretError
+from ldpstream.agents.document.client.errors import no_address, nobody_answers
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.gathered import gathered
 

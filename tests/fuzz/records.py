@@ -12,8 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.agents.client.errors import ApiError
-from ldpstream.agents.client.transport import EventReader, parse
 from ldpstream.agents.document.answers import (
     CollectionList,
     CollectionStatus,
@@ -21,6 +19,8 @@ from ldpstream.agents.document.answers import (
     Problem,
     Readiness,
 )
+from ldpstream.agents.document.client.errors import ApiError
+from ldpstream.agents.document.client.transport import EventReader, parse
 from ldpstream.agents.http.estimates import read_body
 from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.state.close_orders import (

@@ -54,7 +54,6 @@ ROOMS: Final = (
     "agents",
     "agents/device",
     "agents/gateway",
-    "agents/client",
     "agents/terminal",
     "agents/plan",
     "agents/demo",

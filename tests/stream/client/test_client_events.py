@@ -7,8 +7,9 @@ from contextlib import aclosing
 import pytest
 from aiohttp.test_utils import TestServer
 
-from ldpstream.agents.client import Client, Event, UnavailableError, connect, session
-from ldpstream.agents.client.transport import EVENT_BYTES, EventReader
+from ldpstream.agents.client import Client, Event, UnavailableError, connect
+from ldpstream.agents.document.client import session
+from ldpstream.agents.document.client.transport import EVENT_BYTES, EventReader
 from ldpstream.agents.http import build_http, events, feed
 from tests.ports import free_ports
 from tests.stream.asking import three_collections

@@ -19,8 +19,8 @@ from ldpstream.agents.client import (
     UnavailableError,
     UnreachableError,
     connect,
-    transport,
 )
+from ldpstream.agents.document.client import transport
 from ldpstream.agents.http import build_http
 from ldpstream.agents.http.requests import Access
 from tests.certificates import make_certificates, skip_without_openssl

@@ -7,7 +7,9 @@ from typing import Final, Literal, TypeAlias, TypeVar
 import aiohttp
 from pydantic import BaseModel, ValidationError
 
-from ldpstream.agents.client.errors import (
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.answers import Problem
+from ldpstream.agents.document.client.errors import (
     NotAWorkerError,
     RefusedError,
     TokenRefusedError,
@@ -16,8 +18,6 @@ from ldpstream.agents.client.errors import (
     no_address,
     nobody_answers,
 )
-from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.document.answers import Problem
 from ldpstream.mechanisms.base.numbers import read_whole
 
 Parameters: TypeAlias = Sequence[tuple[str, str]]

@@ -8,15 +8,6 @@ from urllib.parse import quote
 
 import aiohttp
 
-from ldpstream.agents.client.errors import UnavailableError, UnreachableError, no_address
-from ldpstream.agents.client.transport import (
-    Event,
-    EventReader,
-    Model,
-    Parameters,
-    Transport,
-    parse,
-)
 from ldpstream.agents.config.hosts import is_url
 from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document import EstimateDocument
@@ -27,6 +18,15 @@ from ldpstream.agents.document.answers import (
     Readiness,
     WindowList,
     WindowState,
+)
+from ldpstream.agents.document.client.errors import UnavailableError, UnreachableError, no_address
+from ldpstream.agents.document.client.transport import (
+    Event,
+    EventReader,
+    Model,
+    Parameters,
+    Transport,
+    parse,
 )
 from ldpstream.mechanisms.base.times import parse_time
 

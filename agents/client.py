@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING
 from ldpstream.mechanisms.base.lazy import handed_on
 
 if TYPE_CHECKING:
-    from ldpstream.agents.client.errors import (
+    from ldpstream.agents.config.query.options import EstimateRequest
+    from ldpstream.agents.config.query.queries import BoxRequest, LinearRequest
+    from ldpstream.agents.document.client.errors import (
         AddressError,
         ApiError,
         NotAWorkerError,
@@ -26,20 +28,18 @@ if TYPE_CHECKING:
         UnavailableError,
         UnreachableError,
     )
-    from ldpstream.agents.client.session import Client, connect
-    from ldpstream.agents.client.transport import Event, Parameters
-    from ldpstream.agents.config.query.options import EstimateRequest
-    from ldpstream.agents.config.query.queries import BoxRequest, LinearRequest
+    from ldpstream.agents.document.client.session import Client, connect
+    from ldpstream.agents.document.client.transport import Event, Parameters
 else:
     __getattr__ = handed_on(
         __name__,
         {
-            "ldpstream.agents.client.errors": (
+            "ldpstream.agents.document.client.errors": (
                 "AddressError ApiError NotAWorkerError RefusedError TokenRefusedError "
                 "UnavailableError UnreachableError"
             ),
-            "ldpstream.agents.client.session": "Client connect",
-            "ldpstream.agents.client.transport": "Event Parameters",
+            "ldpstream.agents.document.client.session": "Client connect",
+            "ldpstream.agents.document.client.transport": "Event Parameters",
             "ldpstream.agents.config.query.options": "EstimateRequest",
             "ldpstream.agents.config.query.queries": "BoxRequest LinearRequest",
         },

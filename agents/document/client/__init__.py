@@ -1,0 +1,1 @@
+"""HTTP requests to a worker, and its answers as documents."""
