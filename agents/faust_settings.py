@@ -1,4 +1,4 @@
-"""Settings of a Faust app from the `[kafka]` table, like `ldpstream.agents.kafka.clients`."""
+"""Settings of a Faust app from the `[kafka]` table, like `ldpstream.agents.broker.clients`."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -6,8 +6,8 @@ from typing import Any, Final
 import faust
 from faust.types.auth import CredentialsT
 
+from ldpstream.agents.broker.clients import tls_context
 from ldpstream.agents.config import client_options
-from ldpstream.agents.kafka.clients import tls_context
 
 _FAUST_PORT: Final = 6065
 

@@ -18,15 +18,21 @@ from typing import Any, Final
 import faust
 from aiokafka import TopicPartition
 
+from ldpstream.agents.broker.addresses import telling_addresses
+from ldpstream.agents.broker.connections import wait_for_broker
+from ldpstream.agents.broker.groups import DisplacedError
+from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.config import Config, Shard, WorkerConfig
 from ldpstream.agents.config.collection import nominal_warnings
+from ldpstream.agents.engine.faust_parts import (
+    EvenAssignor,
+    FaustGroup,
+    Lane,
+    WorkerApp,
+    add_agent,
+)
 from ldpstream.agents.faust_settings import faust_settings
 from ldpstream.agents.http import check_serving, serve
-from ldpstream.agents.kafka.addresses import telling_addresses
-from ldpstream.agents.kafka.connections import wait_for_broker
-from ldpstream.agents.kafka.declare import TopicError
-from ldpstream.agents.kafka.faust_parts import EvenAssignor, FaustGroup, Lane, WorkerApp, add_agent
-from ldpstream.agents.kafka.groups import DisplacedError
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.pipeline import Pipeline

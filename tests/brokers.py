@@ -19,7 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ldpstream.agents.kafka.embedded import Guarded, embedded_broker, start_guarded
+from ldpstream.agents.broker.embedded import Guarded, embedded_broker, start_guarded
 from tests import missing
 from tests.java import CLASSES, KAFKA, java, keep_classes
 from tests.ports import free_ports

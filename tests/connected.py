@@ -8,10 +8,10 @@ from typing import TypeVar
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic, RecordsToDelete
 
+from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.metadata import describe
+from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.metadata import describe
-from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.state.close_orders import Control, encode_control
 from tests.brokers import Broker
 from tests.processes import PATIENCE_SECONDS

@@ -9,8 +9,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import READ_COMMITTED, Fetcher, FetchResult, PartitionRecords
 
-from ldpstream.agents.kafka.fetches import bound
-from ldpstream.agents.kafka.unpacking import BATCH_BYTES
+from ldpstream.agents.broker.fetches import bound
+from ldpstream.agents.broker.unpacking import BATCH_BYTES
 
 
 class Place:

@@ -20,9 +20,9 @@ import numpy as np
 from aiokafka.admin import NewPartitions
 from numpy.typing import NDArray
 
+from ldpstream.agents.broker.metadata import describe
 from ldpstream.agents.config import CollectionConfig, load_config
 from ldpstream.agents.document.build import final_content
-from ldpstream.agents.kafka.metadata import describe
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica

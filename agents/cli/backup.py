@@ -13,11 +13,11 @@ import click
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 
+from ldpstream.agents.broker.groups import count_members, worker_groups
+from ldpstream.agents.broker.metadata import TopicState, describe
+from ldpstream.agents.broker.offsets import end_offsets
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.kafka.groups import count_members, worker_groups
-from ldpstream.agents.kafka.metadata import TopicState, describe
-from ldpstream.agents.kafka.offsets import end_offsets
-from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.backup import fits, head_record, live_records

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.kafka.record_time import now_ms
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import Parsed, config_option, confirm, count, load_collection

@@ -29,8 +29,8 @@ def devbroker(port: int) -> None:
     Clients need `enable_idempotence = false` under [kafka], as `ldpstream init --embedded` writes.
     """
     # `--help` needs none of it.
-    from ldpstream.agents.kafka.embedded import embedded_broker
-    from ldpstream.agents.kafka.refusals import BrokerUnavailableError
+    from ldpstream.agents.broker.embedded import embedded_broker
+    from ldpstream.agents.broker.refusals import BrokerUnavailableError
 
     _refuse_taken(port)
     stop = threading.Event()

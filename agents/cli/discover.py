@@ -6,6 +6,10 @@ from typing import Final
 
 import click
 
+from ldpstream.agents.broker.clients import replication_factor
+from ldpstream.agents.broker.metadata import count_brokers
+from ldpstream.agents.broker.rounds import publish_round, read_rounds
+from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.cli.close import TIME
 from ldpstream.agents.client import (
     BoxRequest,
@@ -16,10 +20,6 @@ from ldpstream.agents.client import (
 )
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
-from ldpstream.agents.kafka.clients import replication_factor
-from ldpstream.agents.kafka.declare import declare_topics
-from ldpstream.agents.kafka.metadata import count_brokers
-from ldpstream.agents.kafka.rounds import publish_round, read_rounds
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.common import config_option, count, load_collection

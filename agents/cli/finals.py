@@ -8,11 +8,11 @@ import click
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from pydantic import ValidationError
 
+from ldpstream.agents.broker.metadata import describe
+from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.sinks import check_target, store_documents
-from ldpstream.agents.kafka.metadata import describe
-from ldpstream.agents.kafka.offsets import end_offsets
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import config_option, count, load_collection, print_data
 from ldpstream.agents.terminal.errors import Failed, Refused

@@ -24,9 +24,9 @@ def gateway(context: click.Context, config_file: str, *, http: str | None, verbo
     if http is not None:
         config = replace(config, gateway=config.gateway.model_copy(update={"http": http}))
     # Imported late: a refused configuration should not wait for the Kafka clients to load.
+    from ldpstream.agents.broker.clients import ClientOptionError, connection
     from ldpstream.agents.gateway.run import check_gateway, run_gateway
     from ldpstream.agents.http import HttpUnavailableError
-    from ldpstream.agents.kafka.clients import ClientOptionError, connection
 
     try:
         check_gateway(config)

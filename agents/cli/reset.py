@@ -15,14 +15,14 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError, for_code
 
+from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.groups import count_members, worker_groups
+from ldpstream.agents.broker.metadata import count_brokers, describe
+from ldpstream.agents.broker.offsets import end_offsets
+from ldpstream.agents.broker.producer import LastingProducer
+from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.cli.backup import contexts, digest, messages
 from ldpstream.agents.config import CollectionConfig, Config, client_options
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.declare import declare_topics
-from ldpstream.agents.kafka.groups import count_members, worker_groups
-from ldpstream.agents.kafka.metadata import count_brokers, describe
-from ldpstream.agents.kafka.offsets import end_offsets
-from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.state.backup import at_beginning, head_record
 from ldpstream.agents.state.encoding import decode_head, decode_key, state_prefix
 from ldpstream.agents.state.records import HEAD

@@ -10,10 +10,10 @@ import click
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
+from ldpstream.agents.broker.delivery import Acknowledged, Delivery
+from ldpstream.agents.broker.refusals import explain
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.device import Sender
-from ldpstream.agents.kafka.delivery import Acknowledged, Delivery
-from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.chunks import Chunk, Kept, frames, from_reports, from_values
 from ldpstream.agents.terminal.common import (

@@ -69,7 +69,7 @@ class KafkaConfig:
 
     bootstrap: str
     options: Mapping[str, Any]
-    """Settings for the functions of `ldpstream.agents.kafka.clients`."""
+    """Settings for the functions of `ldpstream.agents.broker.clients`."""
 
 
 def read_options(

@@ -13,6 +13,9 @@ from typing import Any, Final
 from aiokafka.errors import KafkaError
 from rich.console import Console
 
+from ldpstream.agents.broker.embedded import EmbeddedBroker, embedded_broker
+from ldpstream.agents.broker.refusals import BrokerUnavailableError
+from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.client import Client, EstimateRequest
 from ldpstream.agents.config import Config
 from ldpstream.agents.demo.crowd import Crowd
@@ -24,9 +27,6 @@ from ldpstream.agents.device import Sender
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.http import HttpUnavailableError
-from ldpstream.agents.kafka.declare import TopicError
-from ldpstream.agents.kafka.embedded import EmbeddedBroker, embedded_broker
-from ldpstream.agents.kafka.refusals import BrokerUnavailableError
 from ldpstream.agents.process.running import run_and_leave, set_up_logging
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.client import connect

@@ -8,12 +8,12 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.producer import LastingProducer
+from ldpstream.agents.broker.record_time import now_ms, record_time_ms
+from ldpstream.agents.broker.rounds import read_rounds
+from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import ConfigError, load_config
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.record_time import now_ms, record_time_ms
-from ldpstream.agents.kafka.rounds import read_rounds
-from ldpstream.agents.kafka.traces import span
 from ldpstream.mechanisms.domains.fitting import move_inside
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.ledger import Ledger, SkippedError

@@ -12,6 +12,7 @@ from typing import Final
 from aiohttp import web
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.gateway import ANY_ORIGIN
 from ldpstream.agents.gateway.checked import UploadRefusedError
@@ -20,7 +21,6 @@ from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.http.probes import answer_health, answer_metrics, answer_readiness
 from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
 from ldpstream.agents.http.requests import Access, AnswerError
-from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.metrics.gateway import GatewayMetrics
 
 MEDIA_TYPE: Final = "application/vnd.ldpstream.frame"

@@ -9,6 +9,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
+from ldpstream.agents.broker.connections import Connections
+from ldpstream.agents.broker.producer import NoIdempotenceError
+from ldpstream.agents.broker.refusals import no_idempotence, not_permitted
 from ldpstream.agents.config import CollectionConfig, Config, GatewayConfig
 from ldpstream.agents.config.secret import Secret, SecretError
 from ldpstream.agents.device.sender import Sender
@@ -21,9 +24,6 @@ from ldpstream.agents.http.connection import Bounds
 from ldpstream.agents.http.listening import HttpUnavailableError, listening
 from ldpstream.agents.http.requests import Access, TokenError
 from ldpstream.agents.http.serve import server_tls
-from ldpstream.agents.kafka.connections import Connections
-from ldpstream.agents.kafka.producing import NoIdempotenceError
-from ldpstream.agents.kafka.refusals import no_idempotence, not_permitted
 from ldpstream.agents.metrics.gateway import GatewayMetrics
 from ldpstream.agents.process.running import (
     StoppedError,

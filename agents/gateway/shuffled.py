@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.device.sender import Sender
 from ldpstream.agents.gateway.checked import UploadRefusedError
-from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.one_report import Tokens
 

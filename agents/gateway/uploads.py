@@ -12,6 +12,7 @@ from typing import Final, Self
 
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig, GatewayConfig
 from ldpstream.agents.device.gateway import Gateway
 from ldpstream.agents.device.sender import Sender
@@ -19,7 +20,6 @@ from ldpstream.agents.gateway.checked import UploadRefusedError, check_upload
 from ldpstream.agents.gateway.remembered import Remembered, Upload
 from ldpstream.agents.gateway.shuffled import Shuffler
 from ldpstream.agents.http.receiving import Bodies
-from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 FRAME_BYTES: Final = 500_000

@@ -14,8 +14,8 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.refusals import Complaints
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.refusals import Complaints
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from ldpstream.agents.pipeline.loading import Loader, Rivals, waits_for
 from ldpstream.agents.pipeline.waits import WindowWaits

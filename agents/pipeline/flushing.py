@@ -12,11 +12,11 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.identity import TopicIdentity
+from ldpstream.agents.broker.producer import LastingProducer
+from ldpstream.agents.broker.refusals import Complaints
+from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.identity import TopicIdentity
-from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.refusals import Complaints
-from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.reading.contained import run_contained
 from ldpstream.agents.reading.intake import OwnedPartition, Owner

@@ -14,8 +14,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Final
 
+from ldpstream.agents.broker.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.loading import SiblingHeads, included
 from ldpstream.agents.state.partition import Partition

@@ -15,15 +15,15 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.clients import max_batch_bytes
+from ldpstream.agents.broker.connections import Connections
+from ldpstream.agents.broker.fetches import take_plain
+from ldpstream.agents.broker.identity import TopicIdentity
+from ldpstream.agents.broker.metadata import why_unread
+from ldpstream.agents.broker.offsets import replayed
+from ldpstream.agents.broker.producer import LastingProducer
+from ldpstream.agents.broker.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.kafka.clients import max_batch_bytes
-from ldpstream.agents.kafka.connections import Connections
-from ldpstream.agents.kafka.fetches import take_plain
-from ldpstream.agents.kafka.identity import TopicIdentity
-from ldpstream.agents.kafka.metadata import why_unread
-from ldpstream.agents.kafka.offsets import replayed
-from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.contexts import make_context, source_wait_ms
 from ldpstream.agents.pipeline.engine import Engine

@@ -15,9 +15,9 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.traces import span
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.kafka.traces import span
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.state.listing import told_of, windows

@@ -15,9 +15,9 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.refusals import describe_refused_member
-from ldpstream.agents.kafka.topic_settings import wrong_settings
+from ldpstream.agents.broker.producer import LastingProducer
+from ldpstream.agents.broker.refusals import describe_refused_member
+from ldpstream.agents.broker.topic_settings import wrong_settings
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.reading.contained import contained, run_contained

@@ -17,10 +17,10 @@ from typing import Any, Final, TypeVar
 
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.clients import ClientOptionError
+from ldpstream.agents.broker.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.http.listening import HttpUnavailableError
-from ldpstream.agents.kafka.clients import ClientOptionError
-from ldpstream.agents.kafka.refusals import BrokerUnavailableError, explain
 from ldpstream.mechanisms.base.times import format_time
 
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ _NOISY: Final = (
     "mode",
     "asyncio",
     "aiohttp",
-    "ldpstream.agents.kafka.faust_parts",
+    "ldpstream.agents.engine.faust_parts",
 )
 _CANCEL_SECONDS: Final = 6.0
 _LEAVE_SECONDS: Final = 1.0

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from ldpstream.agents.kafka.identity import SourceChangedError
+from ldpstream.agents.broker.identity import SourceChangedError
 from ldpstream.agents.state.records import RecordError
 
 _MOST_CHARACTERS: Final = 1_000

@@ -16,7 +16,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from ldpstream.agents.kafka.polls import Answers, steady_ms
+from ldpstream.agents.broker.polls import Answers, steady_ms
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.served.health import note_error
 from ldpstream.agents.state.arrival import UNDATED, Dates

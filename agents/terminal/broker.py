@@ -17,14 +17,14 @@ from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.connections import telling_of_waits
+from ldpstream.agents.broker.metadata import count_brokers, describe
+from ldpstream.agents.broker.offsets import end_offsets
+from ldpstream.agents.broker.record_time import now_ms
+from ldpstream.agents.broker.refusals import explain
+from ldpstream.agents.broker.topics import TopicError, declare_topics, lacking_partitions
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.connections import telling_of_waits
-from ldpstream.agents.kafka.declare import TopicError, declare_topics, lacking_partitions
-from ldpstream.agents.kafka.metadata import count_brokers, describe
-from ldpstream.agents.kafka.offsets import end_offsets
-from ldpstream.agents.kafka.record_time import now_ms
-from ldpstream.agents.kafka.refusals import explain
 from ldpstream.agents.state.close_orders import Control, encode_control
 from ldpstream.agents.terminal.errors import Failed, Refused
 

@@ -6,8 +6,8 @@ from typing import BinaryIO
 
 import numpy as np
 
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.ledgers import releases
 from ldpstream.agents.terminal.reading import Reading

@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 import click
 
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.terminal.common import CHUNK, count
 from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.agents.terminal.gathered import gathered

@@ -7,8 +7,8 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig, WindowSpec
-from ldpstream.agents.kafka.record_time import now_ms
 from ldpstream.agents.terminal.errors import Refused
 from ldpstream.agents.terminal.gathered import gathered
 from ldpstream.mechanisms.base.times import format_duration, look_like_seconds

@@ -9,7 +9,7 @@ from tests.brokers import Broker
 from benchmarks.apart import apart
 from benchmarks.engine.cost import Cost
 from benchmarks.engine.topic import PARTITIONS
-from ldpstream.agents.kafka import clients
+from ldpstream.agents.broker import clients
 
 GETMANY = "getmany"
 _PATIENCE_SECONDS = 300.0

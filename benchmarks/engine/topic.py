@@ -8,7 +8,7 @@ import numpy as np
 from aiokafka import AIOKafkaProducer
 from tests.lab import START_MS, Lab
 
-from ldpstream.agents.kafka import clients
+from ldpstream.agents.broker import clients
 
 PARTITIONS = 4
 _KINDS = 512

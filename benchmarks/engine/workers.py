@@ -17,7 +17,7 @@ from benchmarks.engine.backlog import counted, metric, until
 from benchmarks.engine.cost import MEASURED_CORE, on_core
 from benchmarks.engine.topic import fill
 from benchmarks.state.lab import peak_bytes
-from ldpstream.agents.kafka.declare import TopicError, declare_topics
+from ldpstream.agents.broker.topics import TopicError, declare_topics
 
 SHARED_PARTITIONS = 8
 _READY_SECONDS = 180.0

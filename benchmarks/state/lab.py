@@ -15,11 +15,11 @@ from tests.processes import Worker
 from tests.seeded import SeededEntropy
 
 from benchmarks.launch import launch
+from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.metadata import TopicState
+from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.config import load_config
 from ldpstream.agents.document.build import final_content
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.declare import declare_topics
-from ldpstream.agents.kafka.metadata import TopicState
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.flushes import Settled

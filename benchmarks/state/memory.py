@@ -32,7 +32,7 @@ from tests.brokers import KINDS, Broker, broker
 from tests.processes import Worker
 
 from benchmarks.state.lab import HOUR_MS, KEPT, OPEN, START_MS, StateLab, peak_bytes, producing
-from ldpstream.agents.kafka import clients
+from ldpstream.agents.broker import clients
 
 MIB = 1 << 20
 A_FRAME = 1_000

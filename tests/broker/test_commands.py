@@ -9,9 +9,9 @@ import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.metadata import describe
-from ldpstream.agents.kafka.topic_settings import dates_arrivals
+from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.metadata import describe
+from ldpstream.agents.broker.topic_settings import dates_arrivals
 from ldpstream.agents.state.close_orders import decode_control
 from ldpstream.mechanisms.wire.frame import decode_frame
 from tests.broker.conftest import on_kafka, on_one_broker

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 from aiokafka import TopicPartition
 
-from ldpstream.agents.kafka.embedded import embedded_broker, start_broker
-from ldpstream.agents.kafka.offsets import end_offsets
-from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.refusals import BrokerUnavailableError
+from ldpstream.agents.broker.embedded import embedded_broker, start_broker
+from ldpstream.agents.broker.offsets import end_offsets
+from ldpstream.agents.broker.producer import LastingProducer
+from ldpstream.agents.broker.refusals import BrokerUnavailableError
 from tests.broker.conftest import on_one_broker
 from tests.brokers import Broker, wait_until
 from tests.lab import START_MS, Lab
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.broker
 
 _PARENT = """
 import signal, sys, time
-from ldpstream.agents.kafka.embedded import start_broker
+from ldpstream.agents.broker.embedded import start_broker
 signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored below a shell's background job
 print(start_broker().bootstrap, flush=True)
 time.sleep(60)
@@ -82,7 +82,7 @@ def test_a_taken_port_is_reported() -> None:
 
 @on_one_broker
 async def test_its_end_offsets_are_still_wrong(running: Broker, tmp_path: Path) -> None:
-    """Fails once a release is right: then `ldpstream.agents.kafka.offsets` may ask for them."""
+    """Fails once a release is right: then `ldpstream.agents.broker.offsets` may ask for them."""
     lab = Lab(running, tmp_path, partitions=1)
     topic = lab.collection.topics.source
     await lab.create(topic, partitions=1)

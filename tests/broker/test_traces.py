@@ -9,8 +9,8 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from ldpstream.agents.broker import traces
 from ldpstream.agents.device import Sender
-from ldpstream.agents.kafka import traces
 from tests.broker.conftest import on_one_broker
 from tests.forked import MAIN, Forked
 from tests.gateway.serving import gateway

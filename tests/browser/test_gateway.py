@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.async_api import Browser, Error
 
-from ldpstream.agents.kafka.embedded import embedded_broker
+from ldpstream.agents.broker.embedded import embedded_broker
 from tests.broker.test_gateway import configure, reports, started
 from tests.brokers import Broker
 from tests.javascript.accepting import accepting

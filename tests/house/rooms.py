@@ -46,7 +46,7 @@ ROOMS: Final = (
     "agents/page",
     "agents/document",
     "agents/metrics",
-    "agents/kafka",
+    "agents/broker",
     "agents/reading",
     "agents/pipeline",
     "agents/http",

@@ -124,7 +124,7 @@ def _missing_attributes() -> Iterator[str]:
         try:
             holder = getattr(importlib.import_module(module), name)
         except (ImportError, AttributeError) as error:
-            yield f"agents/kafka: {place} cannot be imported: {error}"
+            yield f"agents/broker: {place} cannot be imported: {error}"
             continue
         files = {Path(sys.modules[one.__module__].__file__ or "") for one in holder.__mro__[:-1]}
         texts = [file.read_text() for file in files if file.suffix == ".py"]
@@ -132,4 +132,4 @@ def _missing_attributes() -> Iterator[str]:
             if not any(f"self.{attribute}" in text for text in texts) and not hasattr(
                 holder, attribute
             ):
-                yield f"agents/kafka: {place} has no {attribute}"
+                yield f"agents/broker: {place} has no {attribute}"

@@ -17,7 +17,7 @@ from typing import Any
 
 import yaml
 
-from ldpstream.agents.kafka.embedded import start_guarded
+from ldpstream.agents.broker.embedded import start_guarded
 from tests import missing
 from tests.brokers import wait_until
 from tests.ports import free_ports

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ldpstream.agents.kafka.groups import Partition, assign
+from ldpstream.agents.broker.groups import Partition, assign
 
 TOPICS = "abcdef"
 topics = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 7), min_size=1)

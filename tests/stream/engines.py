@@ -8,10 +8,10 @@ from typing import cast
 import numpy as np
 from aiokafka import TopicPartition
 
+from ldpstream.agents.broker.identity import TopicIdentity
+from ldpstream.agents.broker.polls import Answers
+from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.identity import TopicIdentity
-from ldpstream.agents.kafka.polls import Answers
-from ldpstream.agents.kafka.producing import LastingProducer
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.flushing import Services

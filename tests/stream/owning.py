@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ldpstream.agents.kafka.polls import steady_ms
+from ldpstream.agents.broker.polls import steady_ms
 from ldpstream.agents.reading.intake import OwnedPartition
 from ldpstream.agents.state.flushes import Outcome
 

@@ -15,30 +15,30 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, KafkaTimeoutError
 
-from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
-from ldpstream.agents.config.client_options import ClientOptionError, group_times
-from ldpstream.agents.gateway.run import check_gateway
-from ldpstream.agents.http import HttpUnavailableError, check_serving
-from ldpstream.agents.kafka.addresses import missing_on_addresses
-from ldpstream.agents.kafka.clients import max_batch_bytes, replication_factor
-from ldpstream.agents.kafka.declare import TopicError, check_topics, refused_topics
-from ldpstream.agents.kafka.groups import (
+from ldpstream.agents.broker.addresses import missing_on_addresses
+from ldpstream.agents.broker.clients import max_batch_bytes, replication_factor
+from ldpstream.agents.broker.groups import (
     FAUST_PROTOCOL,
     count_workers,
     describe_group,
     has_coordinator,
 )
-from ldpstream.agents.kafka.metadata import count_brokers, describe
-from ldpstream.agents.kafka.offsets import end_offsets
-from ldpstream.agents.kafka.permissions import missing_on_group, missing_on_topics
-from ldpstream.agents.kafka.refusals import NO_COORDINATOR, explain
-from ldpstream.agents.kafka.topic_settings import (
+from ldpstream.agents.broker.metadata import count_brokers, describe
+from ldpstream.agents.broker.offsets import end_offsets
+from ldpstream.agents.broker.permissions import missing_on_group, missing_on_topics
+from ldpstream.agents.broker.refusals import NO_COORDINATOR, explain
+from ldpstream.agents.broker.topic_settings import (
     broker_settings,
     dates_arrivals,
     warn_of_compression,
     warn_of_timestamps,
     wrong_settings,
 )
+from ldpstream.agents.broker.topics import TopicError, check_topics, refused_topics
+from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
+from ldpstream.agents.config.client_options import ClientOptionError, group_times
+from ldpstream.agents.gateway.run import check_gateway
+from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.pipeline.loading import differences
 from ldpstream.agents.state.encoding import split_state
 from ldpstream.agents.state.records import RecordError

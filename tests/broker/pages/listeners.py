@@ -10,7 +10,7 @@ from pathlib import Path
 
 from aiokafka.admin import AIOKafkaAdminClient
 
-from ldpstream.agents.kafka import clients
+from ldpstream.agents.broker import clients
 from tests.brokers import Broker, KafkaServer, accepts, wait_until
 from tests.certificates import KEY_PASSWORD, Certificates, make_certificates
 from tests.ports import free_ports

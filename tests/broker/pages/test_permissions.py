@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.kafka.addresses import declare_addresses
-from ldpstream.agents.kafka.declare import declare_topics
+from ldpstream.agents.broker.addresses import declare_addresses
+from ldpstream.agents.broker.topics import declare_topics
 from tests.broker.pages.acls import grant
 from tests.broker.pages.listeners import STRANGER, Secured
 from tests.lab import Lab

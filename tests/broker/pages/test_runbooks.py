@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from aiokafka import TopicPartition
 
-from ldpstream.agents.kafka.metadata import describe
+from ldpstream.agents.broker.metadata import describe
 from tests.broker.asking import counted, until_counted
 from tests.broker.conftest import on_kafka
 from tests.brokers import Broker, broker, skip_without_kafka

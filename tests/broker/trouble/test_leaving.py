@@ -6,8 +6,8 @@ import signal
 import pytest
 from aiokafka import AIOKafkaConsumer
 
-from ldpstream.agents.kafka.faust_parts import _commit
-from ldpstream.agents.kafka.groups import count_members, is_joining
+from ldpstream.agents.broker.groups import count_members, is_joining
+from ldpstream.agents.engine.faust_parts import _commit
 from tests.broker.conftest import on_kafka
 from tests.lab import Lab
 from tests.processes import PATIENCE_SECONDS, eventually

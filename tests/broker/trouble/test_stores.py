@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from aiokafka import TopicPartition
 
-from ldpstream.agents.kafka.metadata import describe
-from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.broker.metadata import describe
+from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.reading.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica

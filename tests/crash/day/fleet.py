@@ -9,7 +9,7 @@ from typing import Any
 from aiokafka import TopicPartition
 from aiokafka.admin import NewPartitions
 
-from ldpstream.agents.kafka.groups import count_members
+from ldpstream.agents.broker.groups import count_members
 from tests.brokers import Broker
 from tests.crash.day.setting import COLLECTIONS, Span
 from tests.crash.day.watch import Watch

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
 
+from ldpstream.agents.broker.metadata import describe
 from ldpstream.agents.config import Config
-from ldpstream.agents.kafka.metadata import describe
 from tests.brokers import Broker
 from tests.crash.day.counts import ALLOWED_SECONDS, Finals, State, check_counts, check_finals
 from tests.crash.day.counts import published as finals_of

@@ -21,8 +21,8 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import RecordMetadata
 
+from ldpstream.agents.broker import clients
 from ldpstream.agents.config import Config, load_config
-from ldpstream.agents.kafka import clients
 from tests.crash.faults.journal import ENTRY, Journal, crc
 from tests.crash.faults.stream import Maker, Message, Pace
 

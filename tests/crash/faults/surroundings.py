@@ -13,8 +13,8 @@ from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ldpstream.agents.kafka import embedded
-from ldpstream.agents.kafka.embedded import Guarded, start_guarded
+from ldpstream.agents.broker import embedded
+from ldpstream.agents.broker.embedded import Guarded, start_guarded
 from tests.brokers import Broker, KafkaServer
 from tests.crash.cluster import NODES, kafka_cluster
 from tests.crash.faults.proxy import Proxy

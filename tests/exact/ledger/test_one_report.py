@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ldpstream.agents.broker.topics import TopicError
+from ldpstream.agents.broker.topics import _check_source as check_source
 from ldpstream.agents.config import ConfigError, load_config, read_config
-from ldpstream.agents.kafka.declare import TopicError
-from ldpstream.agents.kafka.declare import _check_source as check_source
 from ldpstream.mechanisms import CollectionSpec, SpecError
 from ldpstream.mechanisms.ledger import Ledger, LedgerError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.kafka import connections, probe
+from ldpstream.agents.broker import connections, probe
 from tests.processes import PATIENCE_SECONDS, Worker, eventually
 from tests.stream.cli import PLACES, begin, configured, invoke, refused, spawn
 

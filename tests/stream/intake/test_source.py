@@ -7,7 +7,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaTimeoutError
 
-from ldpstream.agents.kafka.polls import steady_ms
+from ldpstream.agents.broker.polls import steady_ms
 from ldpstream.agents.reading import source
 from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader

@@ -13,8 +13,8 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
-from ldpstream.agents.kafka import fetches, unpacking
-from ldpstream.agents.kafka.unpacking import BATCH_BYTES, batch_bytes
+from ldpstream.agents.broker import fetches, unpacking
+from ldpstream.agents.broker.unpacking import BATCH_BYTES, batch_bytes
 from tests import fetched
 from tests.attack.bombs import misnamed, specks, zeros
 

@@ -6,7 +6,7 @@ import pytest
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.protocol.metadata import MetadataResponse_v0
 
-from ldpstream.agents.kafka.faust_parts import EvenAssignor, WorkerApp
+from ldpstream.agents.engine.faust_parts import EvenAssignor, WorkerApp
 
 
 def _assigned(app: WorkerApp, cluster: ClusterMetadata) -> dict[str, list[int]]:

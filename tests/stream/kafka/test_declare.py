@@ -14,10 +14,10 @@ from aiokafka.errors import (
     TopicAlreadyExistsError,
 )
 
+from ldpstream.agents.broker import topics as declare
+from ldpstream.agents.broker.metadata import TopicState
+from ldpstream.agents.broker.topics import TopicError, declare_topics
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.kafka import declare
-from ldpstream.agents.kafka.declare import TopicError, declare_topics
-from ldpstream.agents.kafka.metadata import TopicState
 from tests.stream.serving import CITY
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldpstream.agents.broker.record_time import record_time_ms
 from ldpstream.agents.device import Framer, Sender
-from ldpstream.agents.kafka.record_time import record_time_ms
 from ldpstream.mechanisms.ledger import Ledger
 from tests.stream.device_frames import BITS, NUMBERS, collection, read, times
 from tests.stream.serving import START_MS

@@ -19,15 +19,15 @@ from aiokafka.errors import (
     for_code,
 )
 
-from ldpstream.agents.config import KafkaConfig
-from ldpstream.agents.kafka.errors import ERROR_NAMES, error_code, error_name, name_errors
-from ldpstream.agents.kafka.groups import refused_member
-from ldpstream.agents.kafka.refusals import (
+from ldpstream.agents.broker.errors import ERROR_NAMES, error_code, error_name, name_errors
+from ldpstream.agents.broker.groups import refused_member
+from ldpstream.agents.broker.refusals import (
     Complaints,
     describe_error,
     describe_refused_member,
     describe_refused_write,
 )
+from ldpstream.agents.config import KafkaConfig
 from ldpstream.agents.served.health import GroupWatch
 from tests.brokers import skip_without_kafka
 from tests.java import java

@@ -13,7 +13,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
-from ldpstream.agents.kafka.faust_parts import FaustGroup, Lane, _QuietThread, _silence
+from ldpstream.agents.engine.faust_parts import FaustGroup, Lane, _QuietThread, _silence
 
 
 def test_a_consumer_thread_that_crashes_prints_nothing(
@@ -42,7 +42,7 @@ async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.Mon
         calls.add(call := asyncio.create_task(function(*arguments)))
         return await asyncio.shield(call)
 
-    monkeypatch.setattr("ldpstream.agents.kafka.faust_parts._CALL_SECONDS", 0.01)
+    monkeypatch.setattr("ldpstream.agents.engine.faust_parts._CALL_SECONDS", 0.01)
     coordinator = SimpleNamespace(_rejoin_needed_fut=asyncio.Future())
     consumer = SimpleNamespace(assignment=lambda: {ours}, commit=commit, _coordinator=coordinator)
     own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))

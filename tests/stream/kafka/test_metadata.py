@@ -8,7 +8,7 @@ from uuid import UUID
 import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 
-from ldpstream.agents.kafka.metadata import _MetadataResponse_v12, describe
+from ldpstream.agents.broker.metadata import _MetadataResponse_v12, describe
 
 ID = UUID(int=7)
 

@@ -6,7 +6,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaTimeoutError
 
-from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.broker.offsets import end_offsets
 
 ONE, TWO = TopicPartition("trips", 0), TopicPartition("trips", 1)
 

@@ -15,8 +15,9 @@ from aiokafka.errors import (
     UnknownTopicOrPartitionError,
 )
 
-from ldpstream.agents.kafka import clients, producing
-from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
+from ldpstream.agents.broker import clients
+from ldpstream.agents.broker import producer as producing
+from ldpstream.agents.broker.producer import LastingProducer, NoIdempotenceError
 
 Sent = asyncio.Future[None]
 

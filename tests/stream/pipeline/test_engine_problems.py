@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from ldpstream.agents.kafka.identity import SourceChangedError
+from ldpstream.agents.broker.identity import SourceChangedError
 from ldpstream.agents.pipeline.flushing import FlushPace
 from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
 from ldpstream.agents.reading.source import Batch, Outside

@@ -7,7 +7,7 @@ from typing import Any, cast
 import pytest
 from aiokafka.errors import KafkaTimeoutError
 
-from ldpstream.agents.kafka.identity import SourceChangedError
+from ldpstream.agents.broker.identity import SourceChangedError
 from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
 from ldpstream.agents.state.flushes import Copy, Flush
 from tests.stream.owning import Holder

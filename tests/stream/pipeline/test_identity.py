@@ -10,10 +10,10 @@ import pytest
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError, UnknownTopicOrPartitionError
 
+from ldpstream.agents.broker import identity
+from ldpstream.agents.broker.identity import MISSING_SECONDS, SourceChangedError, TopicIdentity
+from ldpstream.agents.broker.metadata import TopicState
 from ldpstream.agents.config.topic_names import Topics
-from ldpstream.agents.kafka import identity
-from ldpstream.agents.kafka.identity import MISSING_SECONDS, SourceChangedError, TopicIdentity
-from ldpstream.agents.kafka.metadata import TopicState
 
 TOPICS = Topics.derive("rides", worker_id="w", collection="rides")
 THERE = {

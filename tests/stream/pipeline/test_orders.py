@@ -10,8 +10,8 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.engine.faust_parts import FaustGroup
 from ldpstream.agents.faust_settings import faust_settings
-from ldpstream.agents.kafka.faust_parts import FaustGroup
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.pipeline.rounds import Group

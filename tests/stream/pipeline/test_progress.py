@@ -9,7 +9,7 @@ import faust
 import pytest
 from aiokafka import TopicPartition
 
-from ldpstream.agents.kafka.faust_parts import FaustGroup
+from ldpstream.agents.engine.faust_parts import FaustGroup
 from ldpstream.agents.pipeline.rounds import Progress
 from ldpstream.agents.reading.contained import contained
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from ldpstream.agents.kafka.refusals import Complaints
+from ldpstream.agents.broker.refusals import Complaints
 from ldpstream.agents.pipeline.flushing import Services
 from ldpstream.agents.pipeline.publisher import Publisher
 

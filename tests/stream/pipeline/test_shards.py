@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from ldpstream.agents.broker import addresses
 from ldpstream.agents.config import Config, ConfigError, Shard, read_config
 from ldpstream.agents.config.worker import is_group
-from ldpstream.agents.kafka import addresses
 from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.pipeline.pipeline import Pipeline
 from ldpstream.agents.served.shards import MISSED_RENEWALS, Shards

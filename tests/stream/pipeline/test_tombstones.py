@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 from aiokafka.errors import KafkaTimeoutError
 
-from ldpstream.agents.kafka.producing import LastingProducer
+from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.pipeline import rounds
 from ldpstream.agents.pipeline.engine import Engine
 from ldpstream.agents.pipeline.rounds import collect_tombstones

@@ -28,9 +28,7 @@ from aiokafka.errors import (
     UnknownError,
 )
 
-from ldpstream.agents.config import KafkaConfig
-from ldpstream.agents.kafka.declare import TopicError
-from ldpstream.agents.kafka.errors import (
+from ldpstream.agents.broker.errors import (
     FENCED_INSTANCE_ID,
     GROUP_MAX_SIZE_REACHED,
     INVALID_RECORD,
@@ -39,7 +37,9 @@ from ldpstream.agents.kafka.errors import (
     error_name,
     written_topic,
 )
-from ldpstream.agents.kafka.probe import why_not
+from ldpstream.agents.broker.probe import why_not
+from ldpstream.agents.broker.topics import TopicError
+from ldpstream.agents.config import KafkaConfig
 
 _UNREACHED: Final = (KafkaConnectionError, NodeNotReadyError)
 _NO_LOGIN: Final = "refuses to log us in: {error}"

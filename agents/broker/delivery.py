@@ -8,7 +8,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
-from ldpstream.agents.kafka.record_time import now_ms, record_time_ms
+from ldpstream.agents.broker.record_time import now_ms, record_time_ms
 
 _IN_FLIGHT: Final = 64
 

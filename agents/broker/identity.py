@@ -17,12 +17,12 @@ from uuid import UUID
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
+from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.metadata import TopicState, count_brokers, describe
+from ldpstream.agents.broker.permissions import WORKER, missing_on_group, missing_on_topics
+from ldpstream.agents.broker.refusals import not_permitted
+from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.declare import declare_topics
-from ldpstream.agents.kafka.metadata import TopicState, count_brokers, describe
-from ldpstream.agents.kafka.permissions import WORKER, missing_on_group, missing_on_topics
-from ldpstream.agents.kafka.refusals import not_permitted
 
 MISSING_SECONDS: Final = 15.0
 """How long a topic must be missing to count as deleted."""

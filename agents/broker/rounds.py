@@ -4,7 +4,7 @@ import json
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
-from ldpstream.agents.kafka.offsets import end_offsets
+from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.words import Round
 from ldpstream.mechanisms.wire.rounds import in_round, round_document, words_of

@@ -14,14 +14,14 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.clients import replication_factor
+from ldpstream.agents.broker.connections import Connections
+from ldpstream.agents.broker.metadata import count_brokers, describe
+from ldpstream.agents.broker.offsets import replayed
+from ldpstream.agents.broker.producer import LastingProducer
+from ldpstream.agents.broker.refusals import not_permitted
+from ldpstream.agents.broker.topics import DELAYS_SECONDS, TopicError, create_topics
 from ldpstream.agents.config import Config
-from ldpstream.agents.kafka.clients import replication_factor
-from ldpstream.agents.kafka.connections import Connections
-from ldpstream.agents.kafka.declare import DELAYS_SECONDS, TopicError, create_topics
-from ldpstream.agents.kafka.metadata import count_brokers, describe
-from ldpstream.agents.kafka.offsets import replayed
-from ldpstream.agents.kafka.producing import LastingProducer
-from ldpstream.agents.kafka.refusals import not_permitted
 from ldpstream.agents.served.shards import Shards
 
 RENEW_SECONDS: Final = 10.0

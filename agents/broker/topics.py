@@ -13,9 +13,9 @@ from aiokafka.errors import (
     for_code,
 )
 
+from ldpstream.agents.broker.metadata import TopicState, describe
+from ldpstream.agents.broker.topic_settings import uncompacted
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.metadata import TopicState, describe
-from ldpstream.agents.kafka.topic_settings import uncompacted
 from ldpstream.mechanisms.base.texts import count
 
 # Small segments, so that compaction (which spares the newest segment) keeps a changelog short: it

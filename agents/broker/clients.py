@@ -14,6 +14,9 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
+from ldpstream.agents.broker.errors import name_errors
+from ldpstream.agents.broker.fetches import BoundedConsumer
+from ldpstream.agents.broker.unpacking import batch_bytes
 from ldpstream.agents.config.client_options import (
     CONNECTION,
     CONSUMER,
@@ -26,9 +29,6 @@ from ldpstream.agents.config.client_options import (
 )
 from ldpstream.agents.config.hosts import BROKERS_EXPECTED, are_brokers
 from ldpstream.agents.config.query.errors import expected
-from ldpstream.agents.kafka.errors import name_errors
-from ldpstream.agents.kafka.fetches import BoundedConsumer
-from ldpstream.agents.kafka.unpacking import batch_bytes
 
 __all__ = [
     "ClientOptionError",

@@ -13,11 +13,11 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
+from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.probe import why_not
+from ldpstream.agents.broker.producer import LastingProducer, NoIdempotenceError
+from ldpstream.agents.broker.refusals import describe_error, no_idempotence
 from ldpstream.agents.config import KafkaConfig
-from ldpstream.agents.kafka import clients
-from ldpstream.agents.kafka.probe import why_not
-from ldpstream.agents.kafka.producing import LastingProducer, NoIdempotenceError
-from ldpstream.agents.kafka.refusals import describe_error, no_idempotence
 from ldpstream.agents.served.health import BrokerWatch
 
 _CLOSE_SECONDS: Final = 2.0
@@ -47,7 +47,7 @@ class Connections:
         return client
 
     async def reader(self, *, committed_only: bool, wait_ms: int) -> AIOKafkaConsumer:
-        """Open a consumer without a group; see `ldpstream.agents.kafka.clients.reader`."""
+        """Open a consumer without a group; see `ldpstream.agents.broker.clients.reader`."""
         consumer = clients.reader(
             self._kafka.bootstrap,
             self._kafka.options,

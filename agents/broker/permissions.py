@@ -11,8 +11,8 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import GroupAuthorizationFailedError, KafkaError
 from aiokafka.protocol.group import HeartbeatRequest
 
+from ldpstream.agents.broker.metadata import TopicState
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.kafka.metadata import TopicState
 
 Needed = Mapping[str, AbstractSet[str]]
 

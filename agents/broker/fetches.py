@@ -27,8 +27,8 @@ from aiokafka.consumer.fetcher import READ_COMMITTED, FetchError, FetchResult, P
 from aiokafka.errors import CorruptRecordException
 from aiokafka.record.memory_records import MemoryRecords
 
-from ldpstream.agents.kafka.fetch_sessions import fetch_news
-from ldpstream.agents.kafka.unpacking import Unpacker
+from ldpstream.agents.broker.fetch_sessions import fetch_news
+from ldpstream.agents.broker.unpacking import Unpacker
 
 POLL_BYTES: Final = 16 << 20
 _RECORD_BYTES: Final = 512

@@ -20,8 +20,8 @@ from aiokafka.errors import (
 )
 from aiokafka.protocol.metadata import MetadataRequest
 
+from ldpstream.agents.broker import clients
 from ldpstream.agents.config.client_options import mechanism, protocol
-from ldpstream.agents.kafka import clients
 
 _PATIENCE_MS: Final = 5_000
 _CLOSE_SECONDS: Final = 1.0

@@ -24,8 +24,8 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError, UnknownMemberIdError
 from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
+from ldpstream.agents.broker.errors import FENCED_INSTANCE_ID, error_code
 from ldpstream.agents.config.worker import is_group
-from ldpstream.agents.kafka.errors import FENCED_INSTANCE_ID, error_code
 
 _DELAYS_SECONDS: Final = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
 _ANSWERED_FENCED: Final = (JoinGroupRequest, SyncGroupRequest)

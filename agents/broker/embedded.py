@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import IO
 
-from ldpstream.agents.kafka.refusals import BrokerUnavailableError
+from ldpstream.agents.broker.refusals import BrokerUnavailableError
 
 _ATTEMPTS = 3
 _START_SECONDS = 15.0

@@ -29,7 +29,7 @@ from faust.assignor.partition_assignor import (
 )
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 
-from ldpstream.agents.kafka.groups import (
+from ldpstream.agents.broker.groups import (
     DisplacedError,
     assign,
     give_up_place,
