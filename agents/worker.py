@@ -21,9 +21,11 @@ from aiokafka import TopicPartition
 from ldpstream.agents.broker.addresses import telling_addresses
 from ldpstream.agents.broker.connections import wait_for_broker
 from ldpstream.agents.broker.groups import DisplacedError
+from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.config import Config, Shard, WorkerConfig
 from ldpstream.agents.config.collection import nominal_warnings
+from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.faust_parts import (
     EvenAssignor,
     FaustGroup,
@@ -31,12 +33,10 @@ from ldpstream.agents.engine.faust_parts import (
     WorkerApp,
     add_agent,
 )
-from ldpstream.agents.faust_settings import faust_settings
-from ldpstream.agents.http import check_serving, serve
-from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.pipeline import Pipeline
-from ldpstream.agents.process.running import (
+from ldpstream.agents.engine.faust_settings import faust_settings
+from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.pipeline import Pipeline
+from ldpstream.agents.engine.process import (
     StoppedError,
     announce_ready,
     run_and_leave,
@@ -44,7 +44,7 @@ from ldpstream.agents.process.running import (
     unless_stopped,
     until_signalled,
 )
-from ldpstream.agents.served.shards import Shards
+from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.state.cell_store import StoreError
 
 __all__ = ["attach", "faust_settings", "run_worker", "work"]

@@ -7,7 +7,7 @@ from contextlib import suppress
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.engine.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.replica import Replica

@@ -20,9 +20,9 @@ from ldpstream.agents.broker.metadata import count_brokers, describe
 from ldpstream.agents.broker.offsets import replayed
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import not_permitted
+from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.broker.topics import DELAYS_SECONDS, TopicError, create_topics
 from ldpstream.agents.config import Config
-from ldpstream.agents.served.shards import Shards
 
 RENEW_SECONDS: Final = 10.0
 _LOOK_SECONDS: Final = 0.2

@@ -14,11 +14,11 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaConnectionError, KafkaError
 
 from ldpstream.agents.broker import clients
+from ldpstream.agents.broker.health import BrokerWatch
 from ldpstream.agents.broker.probe import why_not
 from ldpstream.agents.broker.producer import LastingProducer, NoIdempotenceError
 from ldpstream.agents.broker.refusals import describe_error, no_idempotence
 from ldpstream.agents.config import KafkaConfig
-from ldpstream.agents.served.health import BrokerWatch
 
 _CLOSE_SECONDS: Final = 2.0
 _RETRY_SECONDS: Final = 1.0

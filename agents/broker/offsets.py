@@ -14,7 +14,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError
 
-from ldpstream.agents.served.health import note_error
+from ldpstream.agents.broker.health import note_error
 
 _END_POLL_SECONDS: Final = 0.02
 _REPLAY_POLL_MS: Final = 500

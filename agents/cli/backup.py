@@ -18,8 +18,8 @@ from ldpstream.agents.broker.metadata import TopicState, describe
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.pipeline.contexts import make_context
-from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.engine.changelog import ChangelogReader
+from ldpstream.agents.engine.contexts import make_context
 from ldpstream.agents.state.backup import fits, head_record, live_records
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import state_prefix

@@ -26,8 +26,8 @@ from ldpstream.agents.demo.visits import COLLECTION, PLACES, WINDOW_MS, demo_con
 from ldpstream.agents.device import Sender
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
+from ldpstream.agents.engine.process import run_and_leave, set_up_logging
 from ldpstream.agents.http import HttpUnavailableError
-from ldpstream.agents.process.running import run_and_leave, set_up_logging
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.errors import Failed

@@ -15,13 +15,13 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.gateway import ANY_ORIGIN
+from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
 from ldpstream.agents.gateway.checked import UploadRefusedError
 from ldpstream.agents.gateway.topics import NewestRounds
 from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.http.probes import answer_health, answer_metrics, answer_readiness
 from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
 from ldpstream.agents.http.requests import Access, AnswerError
-from ldpstream.agents.metrics.gateway import GatewayMetrics
 
 MEDIA_TYPE: Final = "application/vnd.ldpstream.frame"
 

@@ -15,17 +15,9 @@ from ldpstream.agents.broker.refusals import no_idempotence, not_permitted
 from ldpstream.agents.config import CollectionConfig, Config, GatewayConfig
 from ldpstream.agents.config.secret import Secret, SecretError
 from ldpstream.agents.device.sender import Sender
-from ldpstream.agents.gateway.app import Served, build_gateway
-from ldpstream.agents.gateway.remembered import Remembered, RememberedError
-from ldpstream.agents.gateway.topics import NewestRounds, SourceTopics
-from ldpstream.agents.gateway.uploads import FRAME_BYTES, Uploads
-from ldpstream.agents.http.addresses import is_loopback
-from ldpstream.agents.http.connection import Bounds
-from ldpstream.agents.http.listening import HttpUnavailableError, listening
-from ldpstream.agents.http.requests import Access, TokenError
-from ldpstream.agents.http.serve import server_tls
-from ldpstream.agents.metrics.gateway import GatewayMetrics
-from ldpstream.agents.process.running import (
+from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
+from ldpstream.agents.engine.process import (
+    HttpUnavailableError,
     StoppedError,
     announce_ready,
     run_and_leave,
@@ -33,6 +25,15 @@ from ldpstream.agents.process.running import (
     unless_stopped,
     until_signalled,
 )
+from ldpstream.agents.gateway.app import Served, build_gateway
+from ldpstream.agents.gateway.remembered import Remembered, RememberedError
+from ldpstream.agents.gateway.topics import NewestRounds, SourceTopics
+from ldpstream.agents.gateway.uploads import FRAME_BYTES, Uploads
+from ldpstream.agents.http.addresses import is_loopback
+from ldpstream.agents.http.connection import Bounds
+from ldpstream.agents.http.listening import listening
+from ldpstream.agents.http.requests import Access, TokenError
+from ldpstream.agents.http.serve import server_tls
 from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES
 
 FILE: Final = "gateway.sqlite"

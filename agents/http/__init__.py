@@ -3,8 +3,8 @@
 `build_http` makes an aiohttp application that can be mounted anywhere; `serve` runs it by itself.
 """
 
+from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.http.app import build_http
-from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.agents.http.serve import check_serving, serve
 
 __all__ = ["HttpUnavailableError", "build_http", "check_serving", "serve"]

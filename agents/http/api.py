@@ -11,6 +11,7 @@ from aiohttp import web
 from multidict import MultiMapping
 from pydantic import BaseModel
 
+from ldpstream.agents.broker.shards import Elsewhere
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,
@@ -20,6 +21,7 @@ from ldpstream.agents.document.answers import (
     WindowList,
 )
 from ldpstream.agents.document.flat import Cell, document_csv, to_csv
+from ldpstream.agents.engine.facade import Described
 from ldpstream.agents.http import describe
 from ldpstream.agents.http.certificates import CERTIFICATES
 from ldpstream.agents.http.computing import Answer
@@ -37,8 +39,6 @@ from ldpstream.agents.http.requests import (
     readable_collection,
     wanted_format,
 )
-from ldpstream.agents.served.served import Described
-from ldpstream.agents.served.shards import Elsewhere
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo
 from ldpstream.agents.state.windows import Name

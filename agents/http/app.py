@@ -6,6 +6,9 @@ from typing import Final
 
 from aiohttp import web
 
+from ldpstream.agents.broker.shards import Shards
+from ldpstream.agents.engine.facade import ServedPipeline
+from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.http.api import DESCRIBING
 from ldpstream.agents.http.certificates import CERTIFICATES, Certificates
 from ldpstream.agents.http.computing import QUEUES, ComputeQueues
@@ -25,10 +28,7 @@ from ldpstream.agents.http.requests import (
     add_headers,
     answer_request,
 )
-from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.page import Asset, load_assets
-from ldpstream.agents.served.served import ServedPipeline
-from ldpstream.agents.served.shards import Shards
 
 ARRIVING_BYTES: Final = 4 * BODY_BYTES
 """The most bytes of all incomplete bodies."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from ldpstream.agents.broker.shards import Elsewhere
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.privacy import PrivacyStatement
 from ldpstream.agents.config.query.capabilities import likelihood_offered
@@ -23,9 +24,8 @@ from ldpstream.agents.document.answers import (
     Windows,
     WindowState,
 )
-from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.served.served import Described, ServedCollection, ServedPipeline
-from ldpstream.agents.served.shards import Elsewhere
+from ldpstream.agents.engine.facade import Described, ServedCollection, ServedPipeline
+from ldpstream.agents.engine.isolation import contained
 from ldpstream.agents.state.listing import WindowInfo, open_windows
 from ldpstream.agents.state.records import REASONS
 from ldpstream.agents.state.replica import Replica

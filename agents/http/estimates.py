@@ -31,6 +31,7 @@ from ldpstream.agents.config.query.options import (
     EstimateOptions,
     EstimateRequest,
 )
+from ldpstream.agents.engine.facade import ServedCollection
 from ldpstream.agents.http.computing import QUEUES, Answer, Job, answer_bytes, check_cost
 from ldpstream.agents.http.declared import CONTENT_TYPES, Format
 from ldpstream.agents.http.receiving import BODIES
@@ -42,7 +43,6 @@ from ldpstream.agents.http.requests import (
     readable_collection,
     wanted_format,
 )
-from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.listing import WindowInfo, windows
 from ldpstream.agents.state.view import BehindError, add_up, first_kept
 from ldpstream.agents.state.view import answer as snapshot_of

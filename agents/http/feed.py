@@ -15,10 +15,10 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.document.build import build_document
+from ldpstream.agents.engine.facade import ServedCollection
+from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.http.computing import ComputeQueues
 from ldpstream.agents.http.requests import AnswerError
-from ldpstream.agents.pipeline.publisher import PROVISIONAL_WINDOWS
-from ldpstream.agents.served.served import ServedCollection
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows

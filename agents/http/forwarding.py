@@ -11,11 +11,11 @@ import aiohttp
 from aiohttp import web
 from yarl import URL
 
+from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.http.addresses import FORWARDED_FOR
 from ldpstream.agents.http.declared import Handler
 from ldpstream.agents.http.receiving import BODIES
 from ldpstream.agents.http.requests import BODY_BYTES, SHARDS, AnswerError
-from ldpstream.agents.served.shards import Shards
 
 FORWARDED: Final = "Ldpstream-Forwarded"
 """Header of a forwarded request: the shard of the worker that forwards it."""

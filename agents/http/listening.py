@@ -17,6 +17,7 @@ from aiohttp.http import RawRequestMessage
 from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import ERROR
 
+from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.http.connection import HEADER_SECONDS, PROXY_IDLE_SECONDS, RESERVE, Bounds
 from ldpstream.agents.http.connections import ConnectionLimiter
 from ldpstream.agents.http.entrance import END_SECONDS, Entrance
@@ -28,10 +29,6 @@ _OTHER_FILES: Final = 256
 """Files that the process itself needs: Kafka's connections, the store's files."""
 
 log = logging.getLogger(__name__)
-
-
-class HttpUnavailableError(RuntimeError):
-    """HTTP cannot be served; the message says where and why."""
 
 
 @asynccontextmanager

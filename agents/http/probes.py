@@ -5,7 +5,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.metrics.exposition import ProcessMetrics
+from ldpstream.agents.engine.metrics.exposition import ProcessMetrics
 
 _COMPRESSED_ELSEWHERE_BYTES: Final = 16 << 10
 """Longer answers are compressed in another thread than that of the event loop."""

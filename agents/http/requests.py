@@ -16,7 +16,10 @@ from typing import Final
 from aiohttp import web
 from multidict import MultiMapping
 
+from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.document.answers import Problem
+from ldpstream.agents.engine.facade import ServedCollection, ServedPipeline
+from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.http.addresses import Network, is_own_name, is_trusted
 from ldpstream.agents.http.declared import (
     FINGERPRINT,
@@ -27,10 +30,7 @@ from ldpstream.agents.http.declared import (
     Parameter,
 )
 from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
-from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.page import CONTENT_SECURITY_POLICY
-from ldpstream.agents.served.served import ServedCollection, ServedPipeline
-from ldpstream.agents.served.shards import Shards
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
 from ldpstream.mechanisms.base.numbers import read_number

@@ -7,16 +7,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.config.secret import Secret, SecretError
+from ldpstream.agents.engine.facade import ServedPipeline
+from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.http.addresses import Network, is_loopback
 from ldpstream.agents.http.app import build_http
 from ldpstream.agents.http.connection import Bounds
-from ldpstream.agents.http.listening import HttpUnavailableError, listening
+from ldpstream.agents.http.listening import listening
 from ldpstream.agents.http.requests import Access, TokenError
-from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.served.served import ServedPipeline
-from ldpstream.agents.served.shards import Shards
 
 CONNECTIONS_LIMIT: Final = 500
 """The most open connections: anybody can open some, and a worker needs files itself."""

@@ -24,6 +24,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from ldpstream.agents.engine.stores.rocks import RocksDatabase
+from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import (
     Totals,
@@ -37,8 +39,6 @@ from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import Name, WindowSpec
-from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 MIB = 1 << 20

@@ -20,12 +20,12 @@ from ldpstream.agents.broker.metadata import TopicState
 from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.config import load_config
 from ldpstream.agents.document.build import final_content
-from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.engine.changelog import ChangelogReader
+from ldpstream.agents.engine.stores.choice import Stores
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.flushes import Settled
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.stores.choice import Stores
 from ldpstream.mechanisms.interface.mechanism import Reports
 
 HOUR_MS = 3_600_000

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from ldpstream.agents.config.query.queries import BoxRequest, LinearRequest
     from ldpstream.agents.document.model import EstimateDocument
     from ldpstream.agents.document.sinks import store_documents
+    from ldpstream.agents.engine.testing.driver import Driver
     from ldpstream.agents.plan.model import PlanDocument
     from ldpstream.agents.python.asking import query, windows
     from ldpstream.agents.python.collections import define_collection, load_collection
     from ldpstream.agents.python.plans import certify, plan, write_channel
     from ldpstream.agents.python.reports import ReportSet, estimate, privatize, read_reports
     from ldpstream.agents.python.showing import plot, to_frame
-    from ldpstream.agents.testing.driver import Driver
     from ldpstream.mechanisms.channels.certificate import Certificate
 
 __version__ = "0.1.0"
@@ -67,7 +67,7 @@ _HOMES = {
     "ldpstream.agents.python.showing": "plot to_frame",
     "ldpstream.agents.config.query.options": "EstimateRequest",
     "ldpstream.agents.config.query.queries": "BoxRequest LinearRequest",
-    "ldpstream.agents.testing.driver": "Driver",
+    "ldpstream.agents.engine.testing.driver": "Driver",
     "ldpstream.mechanisms.channels.certificate": "Certificate",
 }
 

@@ -11,8 +11,8 @@ import prometheus_client
 from faust.web import Request, Response, View
 
 from ldpstream.agents.config import load_config
+from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.http import serve
-from ldpstream.agents.metrics import Metrics
 from ldpstream.agents.worker import attach
 
 config = load_config(sys.argv.pop(1), environment={})

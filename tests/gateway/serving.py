@@ -15,12 +15,12 @@ from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.config import Config, read_config
 from ldpstream.agents.device import Sender
+from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
 from ldpstream.agents.gateway.app import MEDIA_TYPE, Served
 from ldpstream.agents.gateway.remembered import Remembered
 from ldpstream.agents.gateway.run import taking_uploads
 from ldpstream.agents.gateway.uploads import Uploads
 from ldpstream.agents.http.requests import Access
-from ldpstream.agents.metrics.gateway import GatewayMetrics
 from ldpstream.mechanisms import CollectionSpec, decode_frame
 
 NOW_MS = 1_795_255_200_000

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientError, ClientSession, TCPConnector
 
+from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.gateway import app
 from ldpstream.agents.http import connections
-from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.agents.http.serve import server_tls
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.gateway.serving import KEY, Gateway, gateway

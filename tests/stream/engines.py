@@ -12,10 +12,10 @@ from ldpstream.agents.broker.identity import TopicIdentity
 from ldpstream.agents.broker.polls import Answers
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.flushing import Services
-from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
+from ldpstream.agents.engine.engine import Engine
+from ldpstream.agents.engine.flushing import Services
+from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals
 from tests.stream.owning import Times
 from tests.stream.serving import read_city

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ldpstream.agents.broker.polls import steady_ms
-from ldpstream.agents.reading.intake import OwnedPartition
+from ldpstream.agents.engine.intake import OwnedPartition
 from ldpstream.agents.state.flushes import Outcome
 
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 
 from ldpstream.agents.config import Config, load_config
+from ldpstream.agents.engine.stores.rocks import RocksDatabase
+from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
 from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.harness import HOUR_MS, Cluster, frame, make_context, make_spec
 
 CONTEXT = make_context(

@@ -7,8 +7,8 @@ from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
-from ldpstream.agents.reading.intake import Intake, OwnedPartition
-from ldpstream.agents.reading.source import Record, SourceReader
+from ldpstream.agents.engine.intake import Intake, OwnedPartition
+from ldpstream.agents.engine.source import Record, SourceReader
 from ldpstream.agents.state.arrival import UNDATED
 from ldpstream.agents.state.batch import Arrivals
 from ldpstream.agents.state.partition import Partition

@@ -37,13 +37,13 @@ from ldpstream.agents.broker.topic_settings import (
 from ldpstream.agents.broker.topics import TopicError, check_topics, refused_topics
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
 from ldpstream.agents.config.client_options import ClientOptionError, group_times
+from ldpstream.agents.engine.loading import differences
+from ldpstream.agents.engine.stores.choice import why_no_store
 from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.http import HttpUnavailableError, check_serving
-from ldpstream.agents.pipeline.loading import differences
 from ldpstream.agents.state.encoding import split_state
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.windows import WindowIdentity
-from ldpstream.agents.stores.choice import why_no_store
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import count
 from ldpstream.agents.terminal.errors import Failed

@@ -8,10 +8,10 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.broker.metadata import describe
 from ldpstream.agents.broker.offsets import end_offsets
-from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.engine.changelog import ChangelogReader
+from ldpstream.agents.engine.stores.choice import Stores
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.stores.choice import Stores
 from tests.broker.asking import until_counted
 from tests.broker.conftest import on_kafka
 from tests.brokers import Broker

@@ -11,7 +11,7 @@ from faust.transport.drivers.aiokafka import Consumer
 
 from ldpstream.agents.broker.embedded import embedded_broker
 from ldpstream.agents.engine.faust_parts import WorkerApp
-from ldpstream.agents.faust_settings import faust_settings
+from ldpstream.agents.engine.faust_settings import faust_settings
 from tests.broker.asking import counted
 from tests.broker.conftest import on_kafka, on_one_broker
 from tests.brokers import Broker, KafkaServer, skip_without_kafka

@@ -9,7 +9,7 @@ from aiokafka import TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream.agents.document.build import final_content
-from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.engine.changelog import ChangelogReader
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica

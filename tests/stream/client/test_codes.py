@@ -15,7 +15,7 @@ from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.columns import label_text as drawn_text
 from ldpstream.agents.document.flat import document_csv
-from ldpstream.agents.metrics.queries import query_gauges
+from ldpstream.agents.engine.metrics.queries import query_gauges
 from ldpstream.agents.python.arrays import to_labels, to_times_ms
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.terminal.labels import Labels, label_text

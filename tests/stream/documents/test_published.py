@@ -13,10 +13,10 @@ import pytest
 from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.config.privacy.central import TRUST
 from ldpstream.agents.document.build import build_document
+from ldpstream.agents.engine.contexts import make_context
 from ldpstream.agents.http.computing import ComputeQueues
 from ldpstream.agents.http.describe import describe_collection
 from ldpstream.agents.http.feed import Feed
-from ldpstream.agents.pipeline.contexts import make_context
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.view import answer
 from tests.seeded import SeededEntropy

@@ -9,10 +9,10 @@ import pytest
 from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
+from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.http import build_http, serve
 from ldpstream.agents.http.operations import OPERATIONS
 from ldpstream.agents.http.requests import Access
-from ldpstream.agents.served.served import Wait
 from tests.stream.asking import BEARER, TOKEN, Client, ask
 from tests.stream.serving import CITY, Pipeline, serve_collections
 

@@ -9,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError
 
-from ldpstream.agents.reading.changelog import ChangelogReader
+from ldpstream.agents.engine.changelog import ChangelogReader
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.replica import Replica
 from tests.processes import eventually

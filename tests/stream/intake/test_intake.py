@@ -5,7 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from ldpstream.agents.reading.source import Batch, Outside
+from ldpstream.agents.engine.source import Batch, Outside
 from ldpstream.agents.state.arrival import Dates
 from tests.soak import seeds
 from tests.stream.untrusted_stream import Broker

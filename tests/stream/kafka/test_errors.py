@@ -21,6 +21,7 @@ from aiokafka.errors import (
 
 from ldpstream.agents.broker.errors import ERROR_NAMES, error_code, error_name, name_errors
 from ldpstream.agents.broker.groups import refused_member
+from ldpstream.agents.broker.health import GroupWatch
 from ldpstream.agents.broker.refusals import (
     Complaints,
     describe_error,
@@ -28,7 +29,6 @@ from ldpstream.agents.broker.refusals import (
     describe_refused_write,
 )
 from ldpstream.agents.config import KafkaConfig
-from ldpstream.agents.served.health import GroupWatch
 from tests.brokers import skip_without_kafka
 from tests.java import java
 

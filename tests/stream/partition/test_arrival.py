@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from benchmarks.resilience.forged_times import WINDOWS, Late, measure
 
-from ldpstream.agents.reading.source import Batch
+from ldpstream.agents.engine.source import Batch
 from ldpstream.agents.state.arrival import MEMORY, Dates
 from ldpstream.agents.state.windows import WindowSpec
 

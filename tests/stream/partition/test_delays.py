@@ -6,7 +6,7 @@ from itertools import accumulate
 import numpy as np
 import pytest
 
-from ldpstream.agents.metrics import Metrics
+from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.batch import Arrivals
 from ldpstream.agents.state.classification import DELAY_MS, LATENESS_MS, Delays
 from ldpstream.agents.state.flushes import Outcome

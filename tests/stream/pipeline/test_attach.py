@@ -12,9 +12,9 @@ import pytest
 from aiokafka.errors import NodeNotReadyError
 
 from ldpstream.agents.config import read_config
+from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.windowed_table import NotReadyError
 from ldpstream.agents.http import HttpUnavailableError
-from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.served.windowed import NotReadyError
 from ldpstream.agents.worker import _connect, attach
 from tests.ports import free_ports
 from tests.stream.serving import CITY

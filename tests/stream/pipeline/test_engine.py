@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.pipeline.contexts import finals_a_step
-from ldpstream.agents.pipeline.flushing import FlushPace
-from ldpstream.agents.pipeline.rounds import keep_ticking
-from ldpstream.agents.reading.source import Batch
+from ldpstream.agents.engine.contexts import finals_a_step
+from ldpstream.agents.engine.flushing import FlushPace
+from ldpstream.agents.engine.periodic_tasks import keep_ticking
+from ldpstream.agents.engine.source import Batch
 from ldpstream.agents.state.close_orders import MOST_ORDERS, Control
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
@@ -79,7 +79,7 @@ async def test_giving_up_partitions_does_not_wait_for_an_endless_stream(
         heads.append(head.next)
         flow()
 
-    monkeypatch.setattr("ldpstream.agents.pipeline.engine.REVOKE_SECONDS", 3_600)
+    monkeypatch.setattr("ldpstream.agents.engine.engine.REVOKE_SECONDS", 3_600)
     engine = begun(make_engine(send))
     flow()
     # A flush is in flight, and more has come since it began.
@@ -112,7 +112,7 @@ async def test_other_tasks_run_while_many_windows_are_decided(
         return b""
 
     engine = make_engine(send, make_final=make_final)
-    monkeypatch.setattr("ldpstream.agents.pipeline.flushing.FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr("ldpstream.agents.engine.flushing.FLUSH_SECONDS", 0.0)
     engine.assign([0, 1])
 
     def loaded() -> bool:
@@ -129,7 +129,7 @@ async def test_other_tasks_run_while_many_windows_are_decided(
     await eventually(lambda: all(replica.head and replica.head.n for replica in engine.replicas))
     assert made == 0
     # The clock makes nothing due: ticks continue only because there are more windows to decide.
-    monkeypatch.setattr("ldpstream.agents.pipeline.rounds.TICK_SECONDS", 3_600)
+    monkeypatch.setattr("ldpstream.agents.engine.periodic_tasks.TICK_SECONDS", 3_600)
     running = asyncio.create_task(keep_ticking([engine], FlushPace()))
     seen = [0]
     while seen[-1] < WINDOWS and len(seen) < 1_000:
@@ -165,7 +165,7 @@ def city_and_before(tmp_path: Path, *, accept: bool) -> CollectionConfig:
 async def test_a_spec_that_was_changed_without_accept_is_logged_once(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ldpstream.agents.pipeline.engine.REVOKE_SECONDS", 0.0)
+    monkeypatch.setattr("ldpstream.agents.engine.engine.REVOKE_SECONDS", 0.0)
     was = city_and_before(tmp_path, accept=True).accept[0]
     before = make_engine(collection=was)
     key = Key(HEAD, 7, 1)

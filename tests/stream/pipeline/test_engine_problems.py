@@ -6,10 +6,10 @@ import time
 import pytest
 
 from ldpstream.agents.broker.identity import SourceChangedError
-from ldpstream.agents.pipeline.flushing import FlushPace
-from ldpstream.agents.pipeline.rounds import keep_checking_topics, keep_ticking
-from ldpstream.agents.reading.source import Batch, Outside
-from ldpstream.agents.served.served import Wait
+from ldpstream.agents.engine.facade import Wait
+from ldpstream.agents.engine.flushing import FlushPace
+from ldpstream.agents.engine.periodic_tasks import keep_checking_topics, keep_ticking
+from ldpstream.agents.engine.source import Batch, Outside
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key
 from tests.processes import eventually
@@ -37,7 +37,7 @@ async def test_a_topic_that_was_created_again_is_logged_once(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The reader notices missing offsets, and seconds later a check finds another topic id."""
-    monkeypatch.setattr("ldpstream.agents.pipeline.rounds._WATCH_SECONDS", 0.0)
+    monkeypatch.setattr("ldpstream.agents.engine.periodic_tasks._WATCH_SECONDS", 0.0)
     monkeypatch.setattr(Same, "check", changed)
     engine = begun(make_engine())
     watching = asyncio.create_task(keep_checking_topics([engine]))

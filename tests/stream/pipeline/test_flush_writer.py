@@ -8,7 +8,7 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.broker.identity import SourceChangedError
-from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
+from ldpstream.agents.engine.flushing import InFlightFlushes, Services
 from ldpstream.agents.state.flushes import Copy, Flush
 from tests.stream.owning import Holder
 from tests.stream.serving import read_city

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.served.windowed import NotReadyError, WindowedTable
+from ldpstream.agents.engine.stores.rocks import RocksDatabase
+from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
+from ldpstream.agents.engine.windowed_table import NotReadyError, WindowedTable
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.partition import Partition
@@ -14,8 +16,6 @@ from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, totals
 from ldpstream.agents.state.windows import NEVER, WindowSpec
-from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.engines import make_engine
 from tests.stream.harness import Cluster, frame, make_context, make_spec
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from ldpstream.agents.served.health import BrokerWatch
+from ldpstream.agents.broker.health import BrokerWatch
 
 
 def test_a_silent_broker_is_logged_once_and_so_is_its_return(caplog: pytest.LogCaptureFixture):

@@ -11,11 +11,11 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import read_config
 from ldpstream.agents.engine.faust_parts import FaustGroup
-from ldpstream.agents.faust_settings import faust_settings
-from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.pipeline import Pipeline
-from ldpstream.agents.pipeline.rounds import Group
-from ldpstream.agents.reading.intake import Channel
+from ldpstream.agents.engine.faust_settings import faust_settings
+from ldpstream.agents.engine.intake import Channel
+from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.periodic_tasks import Group
+from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.state.close_orders import Control, encode_control
 from tests.processes import eventually
 from tests.stream.serving import CITY, RIDES

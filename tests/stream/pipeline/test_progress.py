@@ -10,8 +10,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from ldpstream.agents.engine.faust_parts import FaustGroup
-from ldpstream.agents.pipeline.rounds import Progress
-from ldpstream.agents.reading.contained import contained
+from ldpstream.agents.engine.isolation import contained
+from ldpstream.agents.engine.periodic_tasks import Progress
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key
 from tests.stream.engines import Same, make_engine

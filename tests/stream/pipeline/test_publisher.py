@@ -8,8 +8,8 @@ from typing import Any, cast
 import pytest
 
 from ldpstream.agents.broker.refusals import Complaints
-from ldpstream.agents.pipeline.flushing import Services
-from ldpstream.agents.pipeline.publisher import Publisher
+from ldpstream.agents.engine.flushing import Services
+from ldpstream.agents.engine.publisher import Publisher
 
 
 class News(asyncio.Event):

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ldpstream.agents.pipeline.loading import RECENT_SECONDS, Rivals
+from ldpstream.agents.engine.loading import RECENT_SECONDS, Rivals
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from tests.property.configs import MINIMAL, read

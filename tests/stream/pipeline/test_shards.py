@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.broker import addresses
+from ldpstream.agents.broker.shards import MISSED_RENEWALS, Shards
 from ldpstream.agents.config import Config, ConfigError, Shard, read_config
 from ldpstream.agents.config.worker import is_group
-from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.pipeline import Pipeline
-from ldpstream.agents.served.shards import MISSED_RENEWALS, Shards
+from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.pipeline import Pipeline
 from tests.stream.cli import invoke
 from tests.stream.serving import RIDES
 

@@ -11,9 +11,9 @@ import pytest
 from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.broker.producer import LastingProducer
-from ldpstream.agents.pipeline import rounds
-from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.rounds import collect_tombstones
+from ldpstream.agents.engine import periodic_tasks as rounds
+from ldpstream.agents.engine.engine import Engine
+from ldpstream.agents.engine.periodic_tasks import collect_tombstones
 from ldpstream.agents.state import partition, replica
 from ldpstream.agents.state.windows import WindowSpec
 from tests.processes import eventually

@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from ldpstream.agents.pipeline.waits import WindowWaits
-from ldpstream.agents.served.served import Wait
+from ldpstream.agents.engine.facade import Wait
+from ldpstream.agents.engine.waits import WindowWaits
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
 from tests.stream.hourly import MINUTE_MS, NOW_MS, SECOND_MS

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.served.windowed import WindowedTable
+from ldpstream.agents.engine.windowed_table import WindowedTable
 from ldpstream.agents.state.windows import WindowSpec
 from tests.stream.harness import Cluster, frame, make_context
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.served.clock import WorkerClock
+from ldpstream.agents.engine.clock import WorkerClock
 from ldpstream.agents.state.skew import Skew, skew_limit_ms
 from tests.stream.harness import HOUR_MS
 

@@ -10,8 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ldpstream.agents.reading.intake import Intake, OwnedPartition
-from ldpstream.agents.reading.source import Batch, Outside, Session
+from ldpstream.agents.engine.intake import Intake, OwnedPartition
+from ldpstream.agents.engine.source import Batch, Outside, Session
 from ldpstream.agents.state.arrival import UNDATED
 from ldpstream.agents.state.batch import Record
 from ldpstream.agents.state.closing import UnbrokenProbes

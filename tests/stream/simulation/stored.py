@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from ldpstream.agents.engine.stores.rocks import RocksDatabase
+from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
 from ldpstream.agents.state.cell_store import HeadRecord
 from ldpstream.agents.state.encoding import state_prefix
-from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.simulation.evaluation import Store
 from tests.stream.simulation.worker import Reader, Worker
 from tests.stream.simulation.world import World

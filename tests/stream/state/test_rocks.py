@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-import ldpstream.agents.stores.rocks_store as rocks_store
+import ldpstream.agents.engine.stores.rocks_store as rocks_store
+from ldpstream.agents.engine.stores.rocks import RocksDatabase
+from ldpstream.agents.engine.stores.rocks_store import RocksStore
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore
 from tests.soak import CHECK, seeds
 from tests.stream.harness import HOUR_MS, frame
 from tests.stream.rocks import CONTEXT, OURS, filled, read, shown, stored

@@ -13,6 +13,8 @@ from typing import Any, get_args
 
 import pytest
 
+from ldpstream.agents.engine.stores.rocks import RocksDatabase
+from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
 from ldpstream.agents.state.encoding import (
     VERSION_BYTE,
     decode_chunk,
@@ -36,8 +38,6 @@ from ldpstream.agents.state.reserves import decode_reserve
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import NEVER, Gap, Kind, Name, WindowSpec
-from ldpstream.agents.stores.rocks import RocksDatabase
-from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica
 from tests.stream.harness import make_context, make_spec
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "state.json").read_text())

@@ -7,8 +7,8 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from ldpstream.agents.document import Calibration, EstimateDocument
-from ldpstream.agents.metrics.queries import query_gauges
-from ldpstream.agents.served.served import ServedCollection, ServedPipeline
+from ldpstream.agents.engine.facade import ServedCollection, ServedPipeline
+from ldpstream.agents.engine.metrics.queries import query_gauges
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import open_windows, stored_finals
 from ldpstream.agents.state.records import Head

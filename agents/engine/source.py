@@ -16,9 +16,9 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
+from ldpstream.agents.broker.health import note_error
 from ldpstream.agents.broker.polls import Answers, steady_ms
-from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
-from ldpstream.agents.served.health import note_error
+from ldpstream.agents.engine.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.state.arrival import UNDATED, Dates
 from ldpstream.agents.state.batch import Record
 

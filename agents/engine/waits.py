@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from ldpstream.agents.served.clock import Clock
-from ldpstream.agents.served.served import Wait
+from ldpstream.agents.engine.clock import Clock
+from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.replica import Replica

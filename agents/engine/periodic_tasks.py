@@ -15,15 +15,15 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.health import BrokerWatch, GroupWatch
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import describe_refused_member
 from ldpstream.agents.broker.topic_settings import wrong_settings
-from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.flushing import FlushPace
-from ldpstream.agents.reading.contained import contained, run_contained
-from ldpstream.agents.reading.interval import scaled_interval
-from ldpstream.agents.served.clock import WorkerClock
-from ldpstream.agents.served.health import BrokerWatch, GroupWatch
+from ldpstream.agents.engine.clock import WorkerClock
+from ldpstream.agents.engine.engine import Engine
+from ldpstream.agents.engine.flushing import FlushPace
+from ldpstream.agents.engine.interval import scaled_interval
+from ldpstream.agents.engine.isolation import contained, run_contained
 from ldpstream.agents.state.encoding import encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Key
 from ldpstream.agents.state.replica import DEAD_LIMIT

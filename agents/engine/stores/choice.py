@@ -15,7 +15,7 @@ from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.replica import Replica
 
 if TYPE_CHECKING:
-    from ldpstream.agents.stores.rocks import RocksDatabase
+    from ldpstream.agents.engine.stores.rocks import RocksDatabase
 
 _FOLDER: Final = "rocksdb"
 _MISSING: Final = (
@@ -74,8 +74,12 @@ class Stores:
         if why := why_no_store(self._worker):
             raise StoreError(why)
         # Imported here, because the package is an extra.
-        from ldpstream.agents.stores.rocks import RocksDatabase
-        from ldpstream.agents.stores.rocks_store import RocksStore, StoredReplica, drop_others
+        from ldpstream.agents.engine.stores.rocks import RocksDatabase
+        from ldpstream.agents.engine.stores.rocks_store import (
+            RocksStore,
+            StoredReplica,
+            drop_others,
+        )
 
         def name(collection: Replicated, replica: Replica) -> StoredReplica:
             return StoredReplica(

@@ -20,7 +20,6 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.broker.clients import ClientOptionError
 from ldpstream.agents.broker.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.config import KafkaConfig
-from ldpstream.agents.http.listening import HttpUnavailableError
 from ldpstream.mechanisms.base.times import format_time
 
 Result = TypeVar("Result")
@@ -39,6 +38,10 @@ _NOISY: Final = (
 )
 _CANCEL_SECONDS: Final = 6.0
 _LEAVE_SECONDS: Final = 1.0
+
+
+class HttpUnavailableError(RuntimeError):
+    """HTTP cannot be served; the message says where and why."""
 
 
 class StoppedError(Exception):

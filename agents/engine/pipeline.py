@@ -18,18 +18,23 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.broker.clients import max_batch_bytes
 from ldpstream.agents.broker.connections import Connections
 from ldpstream.agents.broker.fetches import take_plain
+from ldpstream.agents.broker.health import BrokerWatch
 from ldpstream.agents.broker.identity import TopicIdentity
 from ldpstream.agents.broker.metadata import why_unread
 from ldpstream.agents.broker.offsets import replayed
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.pipeline.contexts import make_context, source_wait_ms
-from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.flushing import Services
-from ldpstream.agents.pipeline.publisher import Publisher
-from ldpstream.agents.pipeline.rounds import (
+from ldpstream.agents.engine.changelog import ChangelogReader
+from ldpstream.agents.engine.clock import WorkerClock
+from ldpstream.agents.engine.contexts import make_context, source_wait_ms
+from ldpstream.agents.engine.engine import Engine
+from ldpstream.agents.engine.flushing import Services
+from ldpstream.agents.engine.intake import Channel
+from ldpstream.agents.engine.interval import scaled_interval
+from ldpstream.agents.engine.isolation import contained, run_contained
+from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.periodic_tasks import (
     CLOCK_SECONDS,
     Group,
     Progress,
@@ -41,17 +46,12 @@ from ldpstream.agents.pipeline.rounds import (
     keep_ticking,
     keep_to_clock,
 )
-from ldpstream.agents.reading.changelog import ChangelogReader
-from ldpstream.agents.reading.contained import contained, run_contained
-from ldpstream.agents.reading.intake import Channel
-from ldpstream.agents.reading.interval import scaled_interval
-from ldpstream.agents.reading.source import SourceReader
-from ldpstream.agents.served.clock import WorkerClock
-from ldpstream.agents.served.health import BrokerWatch
-from ldpstream.agents.served.windowed import WindowedTable
+from ldpstream.agents.engine.publisher import Publisher
+from ldpstream.agents.engine.source import SourceReader
+from ldpstream.agents.engine.stores.choice import Stores
+from ldpstream.agents.engine.windowed_table import WindowedTable
 from ldpstream.agents.state.close_orders import ControlError, decode_control
 from ldpstream.agents.state.skew import skew_limit_ms
-from ldpstream.agents.stores.choice import Stores
 
 _WAIT_MS: Final = 500
 _MOST_WAIT_MS: Final = 2_000

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from rocksdict import WriteBatch as Batch
 
+from ldpstream.agents.engine.stores.rocks import RocksDatabase, after
 from ldpstream.agents.state.cell_store import (
     CellRecord,
     Evaluated,
@@ -30,7 +31,6 @@ from ldpstream.agents.state.cell_store import (
     KeptValue,
     StoreError,
 )
-from ldpstream.agents.stores.rocks import RocksDatabase, after
 
 _START_BYTES: Final = 25
 """How much of a value stays in memory: all of a pane's totals, or the sum of a chunk."""

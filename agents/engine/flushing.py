@@ -12,17 +12,17 @@ from typing import Final
 
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.health import BrokerWatch, GroupWatch
 from ldpstream.agents.broker.identity import TopicIdentity
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import Complaints
 from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.metrics import Metrics
-from ldpstream.agents.reading.contained import run_contained
-from ldpstream.agents.reading.intake import OwnedPartition, Owner
-from ldpstream.agents.reading.interval import PARTITIONS
-from ldpstream.agents.served.clock import Clock
-from ldpstream.agents.served.health import BrokerWatch, GroupWatch
+from ldpstream.agents.engine.clock import Clock
+from ldpstream.agents.engine.intake import OwnedPartition, Owner
+from ldpstream.agents.engine.interval import PARTITIONS
+from ldpstream.agents.engine.isolation import run_contained
+from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.flushes import Copy, Flush, Settled
 
 FLUSH_SECONDS: Final = 0.25

@@ -1,5 +1,5 @@
 """Prometheus metrics of one worker process, on a registry of its own."""
 
-from ldpstream.agents.metrics.counters import Metrics
+from ldpstream.agents.engine.metrics.counters import Metrics
 
 __all__ = ["Metrics"]

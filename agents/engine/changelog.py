@@ -13,9 +13,9 @@ from typing import Final, Protocol
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.reading.interval import PARTITIONS, scaled_interval
-from ldpstream.agents.served.health import note_error
+from ldpstream.agents.broker.health import note_error
+from ldpstream.agents.engine.interval import PARTITIONS, scaled_interval
+from ldpstream.agents.engine.isolation import contained
 
 log = logging.getLogger(__name__)
 

@@ -1,8 +1,7 @@
 """The database of a worker's local store: RocksDB, in its own directory.
 
 It is only a copy of what is in the changelogs, and can be deleted while no worker runs. So a
-damaged database, or one of another format, is discarded. `ldpstream.agents.stores.rocks_store`
-specifies its contents.
+damaged database, or one of another format, is discarded. `rocks_store` specifies its contents.
 """
 
 import logging

@@ -2,7 +2,7 @@
 
 Counters are local to the process and advance with each commit record that wins. After a restart
 they start at zero, as Prometheus expects; the sum over workers is what was decided while they ran.
-Gauges are read from the pipeline at every scrape (`ldpstream.agents.metrics.gauges`).
+Gauges are read from the pipeline at every scrape (`ldpstream.agents.engine.metrics.gauges`).
 
 Labels are collections, partitions, results, reasons and the names of configured queries: never a
 device, and never a value that the configuration does not list.
@@ -18,9 +18,9 @@ from prometheus_client.registry import Collector
 
 from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.metrics.exposition import ProcessMetrics
-from ldpstream.agents.metrics.gauges import PipelineCollector
-from ldpstream.agents.served.served import ServedPipeline
+from ldpstream.agents.engine.facade import ServedPipeline
+from ldpstream.agents.engine.metrics.exposition import ProcessMetrics
+from ldpstream.agents.engine.metrics.gauges import PipelineCollector
 from ldpstream.agents.state.classification import DELAY_MS, LATENESS_MS, Buckets, Delays
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.state.records import REASONS, TOKEN_REASONS

@@ -18,8 +18,8 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.broker.traces import span
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.pipeline.engine import Engine
-from ldpstream.agents.pipeline.flushing import Services
+from ldpstream.agents.engine.engine import Engine
+from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.state.listing import told_of, windows
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.view import BehindError, Snapshot, add_up, answer

@@ -20,9 +20,9 @@ from typing import Final, Protocol
 from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.reading.source import Batch, Outside, Session, SourceReader
-from ldpstream.agents.served.clock import Clock
+from ldpstream.agents.engine.clock import Clock
+from ldpstream.agents.engine.isolation import contained
+from ldpstream.agents.engine.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.state.partition import Partition
 

@@ -15,13 +15,13 @@ from ldpstream.agents.config.query.capabilities import request_options
 from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.pipeline.contexts import make_context
-from ldpstream.agents.served.windowed import WindowedTable
+from ldpstream.agents.engine.contexts import make_context
+from ldpstream.agents.engine.testing.owner import Owner, SeededEntropy
+from ldpstream.agents.engine.windowed_table import WindowedTable
 from ldpstream.agents.state.close_orders import Control
 from ldpstream.agents.state.flushes import Copy
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.view import add_up, answer
-from ldpstream.agents.testing.owner import Owner, SeededEntropy
 from ldpstream.mechanisms.base.times import format_time, parse_duration, parse_time
 
 START: Final = "2026-01-01T00:00:00Z"

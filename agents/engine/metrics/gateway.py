@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from ldpstream.agents.metrics.exposition import ProcessMetrics
+from ldpstream.agents.engine.metrics.exposition import ProcessMetrics
 
 RESULTS = (
     "accepted",

@@ -2,7 +2,7 @@
 
 All decisions are made in `agents/state`, which does no I/O. This module loads partitions,
 advances time, and sends flushes to the broker and reads them back. Faust says which partitions are
-owned; `ldpstream.agents.reading.intake` ensures that no message is left out.
+owned; `ldpstream.agents.engine.intake` ensures that no message is left out.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker.refusals import Complaints
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.pipeline.flushing import InFlightFlushes, Services
-from ldpstream.agents.pipeline.loading import Loader, Rivals, waits_for
-from ldpstream.agents.pipeline.waits import WindowWaits
-from ldpstream.agents.reading.contained import contained
-from ldpstream.agents.reading.intake import Channel, Intake, OwnedPartition
-from ldpstream.agents.reading.source import SourceReader
-from ldpstream.agents.served.served import Wait
+from ldpstream.agents.engine.facade import Wait
+from ldpstream.agents.engine.flushing import InFlightFlushes, Services
+from ldpstream.agents.engine.intake import Channel, Intake, OwnedPartition
+from ldpstream.agents.engine.isolation import contained
+from ldpstream.agents.engine.loading import Loader, Rivals, waits_for
+from ldpstream.agents.engine.source import SourceReader
+from ldpstream.agents.engine.waits import WindowWaits
 from ldpstream.agents.state.close_orders import Control, merge_oldest, outstanding
 from ldpstream.agents.state.closing import SeenHeads
 from ldpstream.agents.state.context import Context

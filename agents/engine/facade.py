@@ -9,10 +9,10 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Protocol
 
+from ldpstream.agents.broker.health import BrokerWatch
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.served.clock import WorkerClock
-from ldpstream.agents.served.health import BrokerWatch
-from ldpstream.agents.stores.choice import Replicated
+from ldpstream.agents.engine.clock import WorkerClock
+from ldpstream.agents.engine.stores.choice import Replicated
 from ldpstream.mechanisms.base.times import format_time
 
 

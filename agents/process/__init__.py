@@ -1,1 +1,0 @@
-"""Run and end a process: signals, logs, the event loop."""

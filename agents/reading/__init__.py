@@ -1,1 +1,0 @@
-"""Reading source and changelog topics, each message once and in order."""
