@@ -148,7 +148,7 @@ SITE ?= build/site
 # is made from the code, for the site alone, and each site says of which version it is.
 docs: $(TOOLS)/uv $(VENV)/.dev
 	@rm -rf build/pages && mkdir -p build/pages
-	@cp --parents --recursive *.md docs clients/*/README.md clients/javascript/example agents/page/vendor/README.md build/pages
+	@cp --parents --recursive *.md docs clients/*/README.md clients/javascript/example agents/web/page/vendor/README.md build/pages
 	@sed -i 's/^```text numbers$$/```text/' $$(find build/pages/docs -name '*.md')
 	@$(BIN)/python .ci/reference.py build/pages
 	@version=$$($(BIN)/python -c 'import ldpstream; print(ldpstream.__version__)'); \

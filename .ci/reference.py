@@ -38,7 +38,7 @@ MODULES: Final = {
     "ldpstream.agents.client": "Programs that await a worker's answers",
     "ldpstream.agents.config": "A configuration as objects",
     "ldpstream.agents.worker": "A worker, or the pipeline in an app of your own",
-    "ldpstream.agents.http": "The page, the API and the metrics of a pipeline",
+    "ldpstream.agents.web": "The page, the API and the metrics of a pipeline",
 }
 """The modules whose names are public, those of `__all__`, and what they are for."""
 _OF_METRICS: Final = """\

@@ -44,8 +44,8 @@ from ldpstream.agents.engine.process import (
     unless_stopped,
     until_signalled,
 )
-from ldpstream.agents.http import check_serving, serve
 from ldpstream.agents.state.cell_store import StoreError
+from ldpstream.agents.web import check_serving, serve
 
 __all__ = ["attach", "faust_settings", "run_worker", "work"]
 

@@ -22,7 +22,7 @@ from tests.stream.device_frames import collection
 from tests.stream.serving import MINUTE_MS, START_MS
 
 from ldpstream.agents.device import Sender
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from ldpstream.mechanisms.ledger import Ledger
 
 ROOT = Path.cwd()

@@ -26,7 +26,7 @@ def gateway(context: click.Context, config_file: str, *, http: str | None, verbo
     # Imported late: a refused configuration should not wait for the Kafka clients to load.
     from ldpstream.agents.broker.clients import ClientOptionError, connection
     from ldpstream.agents.gateway.run import check_gateway, run_gateway
-    from ldpstream.agents.http import HttpUnavailableError
+    from ldpstream.agents.web import HttpUnavailableError
 
     try:
         check_gateway(config)

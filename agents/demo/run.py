@@ -27,11 +27,11 @@ from ldpstream.agents.device import Sender
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.engine.process import run_and_leave, set_up_logging
-from ldpstream.agents.http import HttpUnavailableError
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.client import connect
 from ldpstream.agents.terminal.errors import Failed
 from ldpstream.agents.terminal.tables import percent, table_console
+from ldpstream.agents.web import HttpUnavailableError
 from ldpstream.agents.worker import work
 from ldpstream.mechanisms.base.times import parse_time
 

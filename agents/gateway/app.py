@@ -19,9 +19,9 @@ from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
 from ldpstream.agents.gateway.checked import UploadRefusedError
 from ldpstream.agents.gateway.topics import NewestRounds
 from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
-from ldpstream.agents.http.probes import answer_health, answer_metrics, answer_readiness
-from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
-from ldpstream.agents.http.requests import Access, AnswerError
+from ldpstream.agents.web.probes import answer_health, answer_metrics, answer_readiness
+from ldpstream.agents.web.request_bodies import BodyRefusedError, NoRoomError, TooLargeError
+from ldpstream.agents.web.requests import Access, AnswerError
 
 MEDIA_TYPE: Final = "application/vnd.ldpstream.frame"
 

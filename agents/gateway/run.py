@@ -29,11 +29,11 @@ from ldpstream.agents.gateway.app import Served, build_gateway
 from ldpstream.agents.gateway.remembered import Remembered, RememberedError
 from ldpstream.agents.gateway.topics import NewestRounds, SourceTopics
 from ldpstream.agents.gateway.uploads import FRAME_BYTES, Uploads
-from ldpstream.agents.http.addresses import is_loopback
-from ldpstream.agents.http.connection import Bounds
-from ldpstream.agents.http.listening import listening
-from ldpstream.agents.http.requests import Access, TokenError
-from ldpstream.agents.http.serve import server_tls
+from ldpstream.agents.web.addresses import is_loopback
+from ldpstream.agents.web.connection import Bounds
+from ldpstream.agents.web.listener import listening
+from ldpstream.agents.web.requests import Access, TokenError
+from ldpstream.agents.web.server import server_tls
 from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES
 
 FILE: Final = "gateway.sqlite"

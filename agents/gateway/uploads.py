@@ -19,7 +19,7 @@ from ldpstream.agents.device.sender import Sender
 from ldpstream.agents.gateway.checked import UploadRefusedError, check_upload
 from ldpstream.agents.gateway.remembered import Remembered, Upload
 from ldpstream.agents.gateway.shuffled import Shuffler
-from ldpstream.agents.http.receiving import Bodies
+from ldpstream.agents.web.request_bodies import Bodies
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 FRAME_BYTES: Final = 500_000

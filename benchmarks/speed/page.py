@@ -25,7 +25,7 @@ from tests.browser.looking import open_view
 from tests.browser.showing import MAKE, PLACES, report, show_collections
 from tests.stream.serving import MINUTE_MS, START_MS, Served, serve_collections
 
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 
 PAINT_LIMIT_MS: Final = 1000.0
 TASK_LIMIT_MS: Final = 100.0

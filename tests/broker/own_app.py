@@ -12,7 +12,7 @@ from faust.web import Request, Response, View
 
 from ldpstream.agents.config import load_config
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from ldpstream.agents.worker import attach
 
 config = load_config(sys.argv.pop(1), environment={})

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from tests.browser.chromium import need_chromium, start_chromium
 from tests.browser.showing import show_collections
 from tests.stream.serving import Pipeline

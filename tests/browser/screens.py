@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from playwright.async_api import Browser
 
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from tests.browser.chromium import find_chromium, start_chromium
 from tests.browser.looking import VIEWS, open_view
 from tests.browser.showing import report, show_collections

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from tests.browser.looking import ask, drawn, numbers
 from tests.browser.test_accessible import violations
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections

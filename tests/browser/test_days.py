@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from ldpstream.mechanisms.base.times import parse_time
 from tests.browser.looking import open_view, rows
 from tests.stream.serving import CITY, Pipeline, serve_collections, stopped_clock, visits

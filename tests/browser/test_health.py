@@ -6,7 +6,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from tests.browser.looking import ask, numbers, open_view, rows
 from tests.stream.serving import (
     CITY,

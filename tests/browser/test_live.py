@@ -10,7 +10,7 @@ from benchmarks.speed.page import watch_both
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from ldpstream.agents.config.secret import GivenSecret
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from tests.brokers import broker
 from tests.browser.looking import ask, open_view, rows
 from tests.browser.showing import MODES, report

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from tests.browser.looking import ask, open_view
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 

@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Page
 
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from tests.browser.looking import ask, open_view
 from tests.browser.showing import MODES, report
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections

@@ -27,7 +27,7 @@ async def test_a_stream_that_has_fallen_silent_is_taken_up_again(
     page: Page, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # As over a connection that is gone, which nobody is told of.
-    monkeypatch.setattr("ldpstream.agents.http.events.HEARTBEAT_SECONDS", 3600.0)
+    monkeypatch.setattr("ldpstream.agents.web.events.HEARTBEAT_SECONDS", 3600.0)
     await page.clock.install()
     await open_view(page, url, "modes", "values")
     await expect(page.locator("#live")).to_have_text("Live")

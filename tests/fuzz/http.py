@@ -30,7 +30,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from ldpstream.agents.http import serve
+from ldpstream.agents.web import serve
 from tests.stream.http.test_http_fuzz import TABLES, count_reports
 from tests.stream.serving import START_MS, serve_collections
 

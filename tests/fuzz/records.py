@@ -21,8 +21,6 @@ from ldpstream.agents.document.answers import (
 )
 from ldpstream.agents.document.client.errors import ApiError
 from ldpstream.agents.document.client.transport import EventReader, parse
-from ldpstream.agents.http.estimates import read_body
-from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.state.close_orders import (
     Control,
     ControlError,
@@ -48,6 +46,8 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.tokens import decode_tokens, encode_tokens
 from ldpstream.agents.state.view import add_up, snapshot
 from ldpstream.agents.state.windows import NEVER, Name, WindowSpec
+from ldpstream.agents.web.estimates import read_body
+from ldpstream.agents.web.requests import AnswerError
 from tests.fuzz.mutations import mutated, mutated_json
 from tests.stream.harness import Cluster, frame, make_context
 

@@ -20,7 +20,7 @@ from ldpstream.agents.gateway.app import MEDIA_TYPE, Served
 from ldpstream.agents.gateway.remembered import Remembered
 from ldpstream.agents.gateway.run import taking_uploads
 from ldpstream.agents.gateway.uploads import Uploads
-from ldpstream.agents.http.requests import Access
+from ldpstream.agents.web.requests import Access
 from ldpstream.mechanisms import CollectionSpec, decode_frame
 
 NOW_MS = 1_795_255_200_000

@@ -11,8 +11,8 @@ from aiohttp import ClientError, ClientSession, TCPConnector
 
 from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.gateway import app
-from ldpstream.agents.http import connections
-from ldpstream.agents.http.serve import server_tls
+from ldpstream.agents.web import connection_limits as connections
+from ldpstream.agents.web.server import server_tls
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.gateway.serving import KEY, Gateway, gateway
 from tests.processes import PATIENCE_SECONDS, eventually

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 from ldpstream.agents.gateway.app import MEDIA_TYPE
-from ldpstream.agents.http.requests import Access
+from ldpstream.agents.web.requests import Access
 from tests.gateway.serving import KEY, NOW_MS, gateway
 
 

@@ -208,7 +208,7 @@ def test_the_site_has_every_page_once():
     entries = [entry for group in groups for part in group.values() for entry in part]
     listed = [next(iter(one.values())) if isinstance(one, dict) else one for one in entries]
     others = [page.name for page in ROOT.glob("*.md") if page.name != "README.md"]
-    there = [*pages(), *others, *script("reference").PAGES, "agents/page/vendor/README.md"]
+    there = [*pages(), *others, *script("reference").PAGES, "agents/web/page/vendor/README.md"]
     assert sorted(listed) == sorted(there)
 
 

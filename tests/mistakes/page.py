@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 import ldpstream as ldp
 from ldpstream.agents.cli.main import main
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from ldpstream.mechanisms.wire.frame import encode_frame
 from tests.mistakes.cases import FILE, MISTAKES, OTHERS, URL, Mistake
 from tests.stream.querying import five_minutes

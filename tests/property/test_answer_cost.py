@@ -10,7 +10,7 @@ import pytest
 from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.http.computing import (
+from ldpstream.agents.web.computation import (
     ANSWERS_BYTES,
     CHEAP_BYTES,
     WAITING_LIMIT,
@@ -18,7 +18,7 @@ from ldpstream.agents.http.computing import (
     answer_bytes,
     check_cost,
 )
-from ldpstream.agents.http.requests import AnswerError
+from ldpstream.agents.web.requests import AnswerError
 from tests.property.documents import collection, totals
 
 SIZE = 1_000_000

@@ -8,7 +8,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents import client as api
 from ldpstream.agents.engine.stores.rocks import RocksDatabase
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from tests.stream.asking import Client, three_collections
 from tests.stream.serving import Pipeline
 

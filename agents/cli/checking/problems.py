@@ -40,13 +40,13 @@ from ldpstream.agents.config.client_options import ClientOptionError, group_time
 from ldpstream.agents.engine.loading import differences
 from ldpstream.agents.engine.stores.choice import why_no_store
 from ldpstream.agents.gateway.run import check_gateway
-from ldpstream.agents.http import HttpUnavailableError, check_serving
 from ldpstream.agents.state.encoding import split_state
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.windows import WindowIdentity
 from ldpstream.agents.terminal import broker
 from ldpstream.agents.terminal.common import count
 from ldpstream.agents.terminal.errors import Failed
+from ldpstream.agents.web import HttpUnavailableError, check_serving
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
 _STEP_OFFSETS: Final = 1_000

@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestServer
 
 from ldpstream.agents import client as api
 from ldpstream.agents.client import Client, EstimateRequest, LinearRequest, RefusedError
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from ldpstream.mechanisms.base.times import format_time
 from tests.stream.asking import FIRST
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections, visits

@@ -21,8 +21,8 @@ from ldpstream.agents.client import (
     connect,
 )
 from ldpstream.agents.document.client import transport
-from ldpstream.agents.http import build_http
-from ldpstream.agents.http.requests import Access
+from ldpstream.agents.web import build_http
+from ldpstream.agents.web.requests import Access
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.ports import free_ports
 from tests.stream.asking import TOKEN

@@ -14,7 +14,7 @@ from aiohttp.test_utils import TestServer
 
 import ldpstream as ldp
 from ldpstream.agents.client import UnreachableError
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from ldpstream.mechanisms import ValueOutsideDomainError
 from tests.stream.cli import invoke
 from tests.stream.modes import AGES, GRID, MODES, VALUES, draw

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestServer
 
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from tests.pages import Block, agrees, blocks
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 

@@ -6,8 +6,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from ldpstream.agents.http import build_http
-from ldpstream.agents.http.requests import Access
+from ldpstream.agents.web import build_http
+from ldpstream.agents.web.requests import Access
 from tests.stream.asking import TOKEN
 from tests.stream.querying import five_minutes, ldpstream
 from tests.stream.serving import CITY, Pipeline, serve_collections

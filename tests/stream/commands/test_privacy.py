@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ldpstream.agents.config.privacy import factor_text, nominal_warning, privacy_statement
 from ldpstream.agents.config.privacy.factors import round_up
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.cli import configured_modes
 from tests.stream.commands.test_certify_every import GRID

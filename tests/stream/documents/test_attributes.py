@@ -12,10 +12,10 @@ from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.http import build_http
 from ldpstream.agents.state.encoding import encode_chunk
 from ldpstream.agents.state.view import _statistic
 from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.web import build_http
 from ldpstream.mechanisms import ValueOutsideDomainError
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask, post

@@ -13,8 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.http import build_http
 from ldpstream.agents.state.view import totals
+from ldpstream.agents.web import build_http
 from tests.stream.cli import configured, invoke, refused
 from tests.stream.serving import MINUTE_MS, START_MS, Served, serve_collections
 

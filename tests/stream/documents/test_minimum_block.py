@@ -16,13 +16,13 @@ from ldpstream.agents.document import EstimateOptions, Range
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import MergedBlocks
-from ldpstream.agents.http import build_http
-from ldpstream.agents.http.computing import Job
 from ldpstream.agents.state.blocks import add_parts, merged_blocks
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.encoding import encode_chunk
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.terminal.tables import describe_merged
+from ldpstream.agents.web import build_http
+from ldpstream.agents.web.computation import Job
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.property.documents import LABELS, collection, written
 from tests.seeded import SeededEntropy

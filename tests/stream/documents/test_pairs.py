@@ -8,7 +8,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
-from ldpstream.agents.http import build_http, serve
+from ldpstream.agents.web import build_http, serve
 from tests.seeded import SeededEntropy
 from tests.stream.asking import ask
 from tests.stream.cli import configured, invoke, refused

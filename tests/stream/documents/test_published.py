@@ -14,11 +14,11 @@ from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.config.privacy.central import TRUST
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.engine.contexts import make_context
-from ldpstream.agents.http.computing import ComputeQueues
-from ldpstream.agents.http.describe import describe_collection
-from ldpstream.agents.http.feed import Feed
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.view import answer
+from ldpstream.agents.web.computation import ComputeQueues
+from ldpstream.agents.web.description import describe_collection
+from ldpstream.agents.web.feed import Feed
 from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, configured_modes, invoke
 from tests.stream.simulation import curious

@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 import ldpstream as ldp
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.flat import document_csv
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from tests.stream.asking import ask, post
 from tests.stream.cli import invoke, refused
 from tests.stream.serving import START_MS, serve_collections

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http
 from ldpstream.agents.state.encoding import decode_chunk
 from ldpstream.agents.state.view import totals
+from ldpstream.agents.web import build_http
 from ldpstream.mechanisms.wire.frame import decode_frame, encode_frame
 from tests.replicas import stored_final
 from tests.seeded import SeededEntropy

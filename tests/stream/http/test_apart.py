@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.http import apart, computing
-from ldpstream.agents.http.apart import AbortedError, AnswerProcess
-from ldpstream.agents.http.certificates import Proof
-from ldpstream.agents.http.computing import CHEAP_BYTES, ComputeQueues
+from ldpstream.agents.web import computation as computing
+from ldpstream.agents.web import worker_process as apart
+from ldpstream.agents.web.certificates import Proof
+from ldpstream.agents.web.computation import CHEAP_BYTES, ComputeQueues
+from ldpstream.agents.web.worker_process import AbortedError, AnswerProcess
 from tests.stream.asking import CITY_PATH, Client, ask
 from tests.stream.serving import Pipeline
 

@@ -10,9 +10,18 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document.answers import CollectionCertificate
-from ldpstream.agents.http import apart, build_http, certificates, computing
-from ldpstream.agents.http.apart import AnswerProcess
-from ldpstream.agents.http.computing import ComputeQueues
+from ldpstream.agents.web import (
+    build_http,
+    certificates,
+)
+from ldpstream.agents.web import (
+    computation as computing,
+)
+from ldpstream.agents.web import (
+    worker_process as apart,
+)
+from ldpstream.agents.web.computation import ComputeQueues
+from ldpstream.agents.web.worker_process import AnswerProcess
 from tests.stream.asking import CITY_PATH, Client, ask
 from tests.stream.cli import configured, invoke
 from tests.stream.serving import Pipeline, serve_collections

@@ -12,9 +12,10 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.http import HttpUnavailableError, build_http, computing, serve
-from ldpstream.agents.http.api import DESCRIBING
 from ldpstream.agents.state.view import totals
+from ldpstream.agents.web import HttpUnavailableError, build_http, serve
+from ldpstream.agents.web import computation as computing
+from ldpstream.agents.web.api import DESCRIBING
 from ldpstream.mechanisms.base.times import format_time
 from tests.replicas import stored_final
 from tests.stream.asking import FIRST, Client, ask

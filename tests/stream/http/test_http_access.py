@@ -10,9 +10,9 @@ from aiohttp import ClientSession
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.engine.facade import Wait
-from ldpstream.agents.http import build_http, serve
-from ldpstream.agents.http.operations import OPERATIONS
-from ldpstream.agents.http.requests import Access
+from ldpstream.agents.web import build_http, serve
+from ldpstream.agents.web.operations import OPERATIONS
+from ldpstream.agents.web.requests import Access
 from tests.stream.asking import BEARER, TOKEN, Client, ask
 from tests.stream.serving import CITY, Pipeline, serve_collections
 
@@ -150,7 +150,7 @@ async def test_every_answer_has_the_headers_of_a_strict_site(client: Client) -> 
 
 
 def test_the_script_keeps_the_token_for_the_tab_and_out_of_addresses() -> None:
-    script = (Path(__file__).parents[3] / "agents/page/js/api.js").read_text()
+    script = (Path(__file__).parents[3] / "agents/web/page/js/api.js").read_text()
     assert "Authorization: `Bearer ${withToken}`" in script
     assert "sessionStorage" in script
     assert not re.search(r"localStorage|cookie|location|[?&]token", script)
@@ -162,7 +162,7 @@ async def test_the_log_has_no_addresses_and_no_malformed_requests(
     def broken(*_: object) -> None:
         raise RuntimeError("a defect of ours")
 
-    monkeypatch.setattr("ldpstream.agents.http.requests.check_names", broken)
+    monkeypatch.setattr("ldpstream.agents.web.requests.check_names", broken)
     async with serve(pipeline, port=0) as url:
         host, port = url.removeprefix("http://").split(":")
         for sent in (b"\x16\x03\x01 no HTTP\r\n\r\n", b"GET /\xff HTTP/1.1\r\n\r\n"):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http, requests
 from ldpstream.agents.state.view import totals
+from ldpstream.agents.web import build_http, requests
 from ldpstream.estimators.weights import estimate_linear
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
 from tests.stream.serving import MINUTE_MS, RIDES, START_MS, Pipeline, serve_collections

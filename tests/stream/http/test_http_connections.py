@@ -7,7 +7,8 @@ import pytest
 from aiohttp import ClientSession
 
 from ldpstream.agents.config.secret import GivenSecret
-from ldpstream.agents.http import app, connections, serve
+from ldpstream.agents.web import app, serve
+from ldpstream.agents.web import connection_limits as connections
 from tests.stream.asking import BEARER, TOKEN, three_collections
 
 SERVE = sys.modules[serve.__module__]

@@ -9,7 +9,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.process import FORMAT_VARIABLE, set_up_logging
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from tests.stream.logs import logging_restored
 from tests.stream.scraped import scrape, value
 from tests.stream.serving import AGES, RIDES, Pipeline, Served, serve_collections

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http, events, feed
-from ldpstream.agents.http.feed import FEEDS
+from ldpstream.agents.web import build_http, events, feed
+from ldpstream.agents.web.feed import FEEDS
 from tests.pages import agrees, shown_alone
 from tests.replicas import stored_final
 from tests.stream.asking import Client, ask

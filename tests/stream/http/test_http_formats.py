@@ -9,7 +9,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents.document.flat import HEADER, to_csv
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from tests.stream.asking import CITY_PATH, Client, ask
 from tests.stream.serving import CITY, MINUTE_MS, START_MS, Pipeline, serve_collections, visits
 

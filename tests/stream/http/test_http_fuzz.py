@@ -8,7 +8,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from yarl import URL
 
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from tests.stream.serving import AGES, CITY, RIDES, START_MS, Pipeline, serve_collections, visits
 
 REQUESTS: Final = 600

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http, estimates
+from ldpstream.agents.web import build_http, estimates
 from tests.stream.asking import Client, ask, post
 from tests.stream.serving import RIDES, START_MS, serve_collections
 

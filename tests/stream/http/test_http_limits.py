@@ -2,7 +2,8 @@
 
 import pytest
 
-from ldpstream.agents.http import computing, estimates
+from ldpstream.agents.web import computation as computing
+from ldpstream.agents.web import estimates
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, post
 
 
@@ -70,6 +71,6 @@ async def test_a_long_address_is_refused(client: Client) -> None:
 
 
 async def test_the_queue_is_bounded(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ldpstream.agents.http.computing.WAITING_LIMIT", 0)
+    monkeypatch.setattr("ldpstream.agents.web.computation.WAITING_LIMIT", 0)
     answer = await ask(client, CITY_PATH, 503)
     assert answer["error"] == "0 requests are waiting already: try again later"

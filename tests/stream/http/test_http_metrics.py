@@ -8,8 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from ldpstream import __version__
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.http import build_http
 from ldpstream.agents.state.flushes import Outcome
+from ldpstream.agents.web import build_http
 from tests.stream.scraped import scrape, value
 from tests.stream.serving import CITY, START_MS, serve_collections, visits
 

@@ -12,9 +12,9 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.config import Shard
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.http import build_http
-from ldpstream.agents.http.forwarding import FORWARDED
-from ldpstream.agents.http.requests import Access
+from ldpstream.agents.web import build_http
+from ldpstream.agents.web.forwarder import FORWARDED
+from ldpstream.agents.web.requests import Access
 from tests.ports import free_ports
 from tests.stream.asking import BEARER, CITY_PATH, TOKEN, Client, ask, three_collections
 from tests.stream.cli import invoke

@@ -5,7 +5,7 @@ from email.utils import parsedate_to_datetime
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http
+from ldpstream.agents.web import build_http
 from ldpstream.mechanisms.base.times import parse_time
 from tests.stream.serving import CITY, START_MS, serve_collections, stopped_clock, visits
 

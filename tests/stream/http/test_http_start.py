@@ -9,9 +9,9 @@ from aiohttp import ClientConnectorError, ClientSession
 
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, GivenSecret
-from ldpstream.agents.http import HttpUnavailableError, serve
-from ldpstream.agents.http.addresses import is_loopback
-from ldpstream.agents.http.requests import Access, TokenError
+from ldpstream.agents.web import HttpUnavailableError, serve
+from ldpstream.agents.web.addresses import is_loopback
+from ldpstream.agents.web.requests import Access, TokenError
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.stream.asking import BEARER, TOKEN
 from tests.stream.serving import CITY, Pipeline

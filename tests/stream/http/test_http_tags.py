@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.http import build_http, computing
+from ldpstream.agents.web import build_http
+from ldpstream.agents.web import computation as computing
 from tests.replicas import stored_final
 from tests.stream.asking import CITY_PATH, FIRST, Client, ask, three_collections
 from tests.stream.serving import CITY, MINUTE_MS, START_MS, Pipeline, serve_collections, visits

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from ldpstream.agents.http import entrance
-from ldpstream.agents.http.connection import Bounds
-from ldpstream.agents.http.listening import listening
+from ldpstream.agents.web import acceptor as entrance
+from ldpstream.agents.web.connection import Bounds
+from ldpstream.agents.web.listener import listening
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.processes import PATIENCE_SECONDS
 

@@ -9,9 +9,8 @@ from typing import get_args
 
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents import page
-from ldpstream.agents.http import build_http
-from ldpstream.agents.page import load_assets
+from ldpstream.agents.web import build_http, page
+from ldpstream.agents.web.page import load_assets
 from ldpstream.estimators.bounds.options import Method
 from tests.stream.serving import CITY, serve_collections
 

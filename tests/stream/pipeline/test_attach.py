@@ -14,7 +14,7 @@ from aiokafka.errors import NodeNotReadyError
 from ldpstream.agents.config import read_config
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.windowed_table import NotReadyError
-from ldpstream.agents.http import HttpUnavailableError
+from ldpstream.agents.web import HttpUnavailableError
 from ldpstream.agents.worker import _connect, attach
 from tests.ports import free_ports
 from tests.stream.serving import CITY

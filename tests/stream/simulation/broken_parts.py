@@ -101,7 +101,7 @@ class WhatIsLeft(Patched):
     """A part with panes that some partitions have dropped is answered without these."""
 
     changes = MappingProxyType(
-        {"ldpstream.agents.http.estimates.first_kept": lambda _, replicas: expired(replicas)}
+        {"ldpstream.agents.web.estimates.first_kept": lambda _, replicas: expired(replicas)}
     )
 
     def answer(

@@ -21,13 +21,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from ldpstream.agents.http.estimates import check_span, is_final, kept_windows
-from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, Snapshot, add_up, answer
 from ldpstream.agents.state.windows import WindowSpec
+from ldpstream.agents.web.estimates import check_span, is_final, kept_windows
+from ldpstream.agents.web.requests import AnswerError
 from ldpstream.mechanisms.wire.frame import encode_frame
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.checks import Checks

@@ -17,12 +17,12 @@ from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 from typing import Final
 
-from ldpstream.agents.http.estimates import check_span, is_final
-from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.state.closing import Publication, make_parts
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.releases import Reserved
 from ldpstream.agents.state.view import BehindError, Snapshot, add_up
+from ldpstream.agents.web.estimates import check_span, is_final
+from ldpstream.agents.web.requests import AnswerError
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 from tests.stream.simulation.curious import SYMBOLS, WINDOWS, CuriousChecks, Patched
 from tests.stream.simulation.setting import Report, Setting, demand, write_final

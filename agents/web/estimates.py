@@ -8,8 +8,8 @@
    give the same one, and a reader that has the answer gets a 304 without any estimation.
 5. Otherwise the document is built, in the thread or, if it is costly, in a process.
 
-Who may ask has been checked before (`ldpstream.agents.http.requests`). Costs, turns, and steps 4
-and 5 are in `ldpstream.agents.http.computing`.
+Who may ask has been checked before (`ldpstream.agents.web.requests`). Costs, turns, and steps 4
+and 5 are in `ldpstream.agents.web.computation`.
 """
 
 import time
@@ -32,10 +32,13 @@ from ldpstream.agents.config.query.options import (
     EstimateRequest,
 )
 from ldpstream.agents.engine.facade import ServedCollection
-from ldpstream.agents.http.computing import QUEUES, Answer, Job, answer_bytes, check_cost
-from ldpstream.agents.http.declared import CONTENT_TYPES, Format
-from ldpstream.agents.http.receiving import BODIES
-from ldpstream.agents.http.requests import (
+from ldpstream.agents.state.listing import WindowInfo, windows
+from ldpstream.agents.state.view import BehindError, add_up, first_kept
+from ldpstream.agents.state.view import answer as snapshot_of
+from ldpstream.agents.web.computation import QUEUES, Answer, Job, answer_bytes, check_cost
+from ldpstream.agents.web.declaration import CONTENT_TYPES, Format
+from ldpstream.agents.web.request_bodies import BODIES
+from ldpstream.agents.web.requests import (
     BODY_BYTES,
     METRICS,
     AnswerError,
@@ -43,9 +46,6 @@ from ldpstream.agents.http.requests import (
     readable_collection,
     wanted_format,
 )
-from ldpstream.agents.state.listing import WindowInfo, windows
-from ldpstream.agents.state.view import BehindError, add_up, first_kept
-from ldpstream.agents.state.view import answer as snapshot_of
 from ldpstream.estimators.bounds.options import FALLBACK
 from ldpstream.estimators.bounds.pays import MOST
 from ldpstream.mechanisms.domains.parse import Domain

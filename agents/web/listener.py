@@ -18,9 +18,9 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import ERROR
 
 from ldpstream.agents.engine.process import HttpUnavailableError
-from ldpstream.agents.http.connection import HEADER_SECONDS, PROXY_IDLE_SECONDS, RESERVE, Bounds
-from ldpstream.agents.http.connections import ConnectionLimiter
-from ldpstream.agents.http.entrance import END_SECONDS, Entrance
+from ldpstream.agents.web.acceptor import END_SECONDS, Entrance
+from ldpstream.agents.web.connection import HEADER_SECONDS, PROXY_IDLE_SECONDS, RESERVE, Bounds
+from ldpstream.agents.web.connection_limits import ConnectionLimiter
 
 _BACKLOG: Final = 1024
 _HELD_BYTES: Final = 64 << 10
@@ -158,7 +158,7 @@ async def _say_no_server(_: web.BaseRequest, response: web.StreamResponse) -> No
     response.headers.pop("Server", None)
 
 
-_NAME: Final = "ldpstream.agents.http.server"
+_NAME: Final = "ldpstream.agents.web.server"
 
 
 class _Quiet(logging.Filter):

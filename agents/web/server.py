@@ -13,11 +13,11 @@ from ldpstream.agents.config.secret import Secret, SecretError
 from ldpstream.agents.engine.facade import ServedPipeline
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.process import HttpUnavailableError
-from ldpstream.agents.http.addresses import Network, is_loopback
-from ldpstream.agents.http.app import build_http
-from ldpstream.agents.http.connection import Bounds
-from ldpstream.agents.http.listening import listening
-from ldpstream.agents.http.requests import Access, TokenError
+from ldpstream.agents.web.addresses import Network, is_loopback
+from ldpstream.agents.web.app import build_http
+from ldpstream.agents.web.connection import Bounds
+from ldpstream.agents.web.listener import listening
+from ldpstream.agents.web.requests import Access, TokenError
 
 CONNECTIONS_LIMIT: Final = 500
 """The most open connections: anybody can open some, and a worker needs files itself."""

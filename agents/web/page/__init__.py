@@ -53,7 +53,7 @@ def load_assets() -> dict[str, Asset]:
 
     Styles are one file, `page.css`: nine requests would delay the first paint.
     """
-    found = _walk(files("ldpstream.agents.page"), "")
+    found = _walk(files("ldpstream.agents.web.page"), "")
     assets = {
         name: Asset(name, content_type, file.read_bytes())
         for name, file in found

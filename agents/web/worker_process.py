@@ -16,7 +16,7 @@ from multiprocessing.connection import wait
 from typing import BinaryIO, Final, Protocol, TypeAlias
 
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.http.requests import AnswerError
+from ldpstream.agents.web.requests import AnswerError
 
 _NICENESS: Final = 10
 _END_SECONDS: Final = 5.0

@@ -9,9 +9,9 @@ from aiohttp import web
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.privacy.certificate import certify_collection
-from ldpstream.agents.http.apart import AbortedError
-from ldpstream.agents.http.computing import CHEAP_BYTES, ComputeQueues
-from ldpstream.agents.http.requests import AnswerError
+from ldpstream.agents.web.computation import CHEAP_BYTES, ComputeQueues
+from ldpstream.agents.web.requests import AnswerError
+from ldpstream.agents.web.worker_process import AbortedError
 
 LIMIT_SECONDS: Final = 30.0
 """How long one may take: costly answers of others wait meanwhile."""

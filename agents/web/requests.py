@@ -20,8 +20,10 @@ from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.engine.facade import ServedCollection, ServedPipeline
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.http.addresses import Network, is_own_name, is_trusted
-from ldpstream.agents.http.declared import (
+from ldpstream.agents.state.cell_store import StoreError
+from ldpstream.agents.state.records import RecordError
+from ldpstream.agents.web.addresses import Network, is_own_name, is_trusted
+from ldpstream.agents.web.declaration import (
     FINGERPRINT,
     TIME_FORM,
     Format,
@@ -29,10 +31,8 @@ from ldpstream.agents.http.declared import (
     Operation,
     Parameter,
 )
-from ldpstream.agents.http.receiving import BodyRefusedError, NoRoomError, TooLargeError
-from ldpstream.agents.page import CONTENT_SECURITY_POLICY
-from ldpstream.agents.state.cell_store import StoreError
-from ldpstream.agents.state.records import RecordError
+from ldpstream.agents.web.page import CONTENT_SECURITY_POLICY
+from ldpstream.agents.web.request_bodies import BodyRefusedError, NoRoomError, TooLargeError
 from ldpstream.mechanisms.base.numbers import read_number
 from ldpstream.mechanisms.base.times import parse_time
 

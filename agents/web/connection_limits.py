@@ -15,8 +15,8 @@ from typing import Final
 from aiohttp import web
 from aiohttp.typedefs import Middleware
 
-from ldpstream.agents.http.addresses import forwarded_for, is_trusted, peer_name
-from ldpstream.agents.http.connection import (
+from ldpstream.agents.web.addresses import forwarded_for, is_trusted, peer_name
+from ldpstream.agents.web.connection import (
     BODY_SECONDS,
     BUSY,
     END_OF_HEADERS,

@@ -14,8 +14,8 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.http.connection import HEADER_SECONDS, Connection
-from ldpstream.agents.http.connections import ConnectionLimiter
+from ldpstream.agents.web.connection import HEADER_SECONDS, Connection
+from ldpstream.agents.web.connection_limits import ConnectionLimiter
 
 END_SECONDS: Final = 2.0
 """For pending answers when the server ends, and for the rest of a refused body."""

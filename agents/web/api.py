@@ -22,13 +22,16 @@ from ldpstream.agents.document.answers import (
 )
 from ldpstream.agents.document.flat import Cell, document_csv, to_csv
 from ldpstream.agents.engine.facade import Described
-from ldpstream.agents.http import describe
-from ldpstream.agents.http.certificates import CERTIFICATES
-from ldpstream.agents.http.computing import Answer
-from ldpstream.agents.http.declared import CONTENT_TYPES, WINDOWS_DEFAULT, WINDOWS_LIMIT
-from ldpstream.agents.http.estimates import kept_windows, known_tags, tagged
-from ldpstream.agents.http.probes import answer_metrics
-from ldpstream.agents.http.requests import (
+from ldpstream.agents.state.encoding import decode_final
+from ldpstream.agents.state.listing import WindowInfo
+from ldpstream.agents.state.windows import Name
+from ldpstream.agents.web import description as describe
+from ldpstream.agents.web.certificates import CERTIFICATES
+from ldpstream.agents.web.computation import Answer
+from ldpstream.agents.web.declaration import CONTENT_TYPES, WINDOWS_DEFAULT, WINDOWS_LIMIT
+from ldpstream.agents.web.estimates import kept_windows, known_tags, tagged
+from ldpstream.agents.web.probes import answer_metrics
+from ldpstream.agents.web.requests import (
     ACCESS,
     METRICS,
     PIPELINE,
@@ -39,9 +42,6 @@ from ldpstream.agents.http.requests import (
     readable_collection,
     wanted_format,
 )
-from ldpstream.agents.state.encoding import decode_final
-from ldpstream.agents.state.listing import WindowInfo
-from ldpstream.agents.state.windows import Name
 from ldpstream.mechanisms.base.numbers import read_whole
 
 DESCRIBING: Final = web.AppKey("describing", asyncio.Lock)

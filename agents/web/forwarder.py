@@ -12,10 +12,10 @@ from aiohttp import web
 from yarl import URL
 
 from ldpstream.agents.broker.shards import Shards
-from ldpstream.agents.http.addresses import FORWARDED_FOR
-from ldpstream.agents.http.declared import Handler
-from ldpstream.agents.http.receiving import BODIES
-from ldpstream.agents.http.requests import BODY_BYTES, SHARDS, AnswerError
+from ldpstream.agents.web.addresses import FORWARDED_FOR
+from ldpstream.agents.web.declaration import Handler
+from ldpstream.agents.web.request_bodies import BODIES
+from ldpstream.agents.web.requests import BODY_BYTES, SHARDS, AnswerError
 
 FORWARDED: Final = "Ldpstream-Forwarded"
 """Header of a forwarded request: the shard of the worker that forwards it."""

@@ -22,10 +22,10 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_csv
-from ldpstream.agents.http.apart import AnswerProcess, Work
-from ldpstream.agents.http.declared import Format
-from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.state.context import WindowTotals
+from ldpstream.agents.web.declaration import Format
+from ldpstream.agents.web.requests import AnswerError
+from ldpstream.agents.web.worker_process import AnswerProcess, Work
 from ldpstream.mechanisms.families.weights.public import PublicWeights
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 

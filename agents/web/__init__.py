@@ -4,7 +4,7 @@
 """
 
 from ldpstream.agents.engine.process import HttpUnavailableError
-from ldpstream.agents.http.app import build_http
-from ldpstream.agents.http.serve import check_serving, serve
+from ldpstream.agents.web.app import build_http
+from ldpstream.agents.web.server import check_serving, serve
 
 __all__ = ["HttpUnavailableError", "build_http", "check_serving", "serve"]

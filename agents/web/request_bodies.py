@@ -11,8 +11,8 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.http.connection import end_transport
-from ldpstream.agents.http.connections import PEER
+from ldpstream.agents.web.connection import end_transport
+from ldpstream.agents.web.connection_limits import PEER
 
 _CHUNK_BYTES: Final = 64 << 10
 

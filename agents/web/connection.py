@@ -5,7 +5,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final
 
-from ldpstream.agents.http.addresses import Network
+from ldpstream.agents.web.addresses import Network
 
 HEADER_SECONDS: Final = 10.0
 """From the connection, or a further request's first byte, to the end of the headers."""
@@ -39,7 +39,7 @@ class Bounds:
 
 
 class Phase(enum.Enum):
-    """What a connection does: see `ldpstream.agents.http.connections`."""
+    """What a connection does: see `ldpstream.agents.web.connection_limits`."""
 
     WAITING = enum.auto()
     RECEIVING = enum.auto()

@@ -14,8 +14,8 @@ from ldpstream.agents.document.answers import (
     Readiness,
     WindowList,
 )
-from ldpstream.agents.http import api
-from ldpstream.agents.http.declared import (
+from ldpstream.agents.web import api
+from ldpstream.agents.web.declaration import (
     ESTIMATE,
     EVENTS,
     FINGERPRINT,
@@ -25,8 +25,8 @@ from ldpstream.agents.http.declared import (
     WINDOWS,
     Operation,
 )
-from ldpstream.agents.http.estimates import estimate, estimate_posted
-from ldpstream.agents.http.events import events
+from ldpstream.agents.web.estimates import estimate, estimate_posted
+from ldpstream.agents.web.events import events
 
 OPERATIONS: Final = (
     Operation(

@@ -9,16 +9,17 @@ from aiohttp import web
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.engine.facade import ServedPipeline
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.http.api import DESCRIBING
-from ldpstream.agents.http.certificates import CERTIFICATES, Certificates
-from ldpstream.agents.http.computing import QUEUES, ComputeQueues
-from ldpstream.agents.http.declared import Handler, Operation
-from ldpstream.agents.http.feed import FEEDS, Feeds
-from ldpstream.agents.http.forwarding import add_forwarding
-from ldpstream.agents.http.openapi import describe_api
-from ldpstream.agents.http.operations import OPERATIONS
-from ldpstream.agents.http.receiving import BODIES, Bodies
-from ldpstream.agents.http.requests import (
+from ldpstream.agents.web.api import DESCRIBING
+from ldpstream.agents.web.certificates import CERTIFICATES, Certificates
+from ldpstream.agents.web.computation import QUEUES, ComputeQueues
+from ldpstream.agents.web.declaration import Handler, Operation
+from ldpstream.agents.web.feed import FEEDS, Feeds
+from ldpstream.agents.web.forwarder import add_forwarding
+from ldpstream.agents.web.openapi import describe_api
+from ldpstream.agents.web.operations import OPERATIONS
+from ldpstream.agents.web.page import Asset, load_assets
+from ldpstream.agents.web.request_bodies import BODIES, Bodies
+from ldpstream.agents.web.requests import (
     ACCESS,
     BODY_BYTES,
     CHECKED,
@@ -28,7 +29,6 @@ from ldpstream.agents.http.requests import (
     add_headers,
     answer_request,
 )
-from ldpstream.agents.page import Asset, load_assets
 
 ARRIVING_BYTES: Final = 4 * BODY_BYTES
 """The most bytes of all incomplete bodies."""

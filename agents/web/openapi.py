@@ -9,9 +9,9 @@ from pydantic.json_schema import models_json_schema
 
 from ldpstream import __version__
 from ldpstream.agents.document.answers import Problem
-from ldpstream.agents.http.declared import Operation
-from ldpstream.agents.http.operations import OPERATIONS
-from ldpstream.agents.http.requests import BODY_BYTES
+from ldpstream.agents.web.declaration import Operation
+from ldpstream.agents.web.operations import OPERATIONS
+from ldpstream.agents.web.requests import BODY_BYTES
 
 _OPENAPI_VERSION: Final = "3.1.0"
 _REFERENCE: Final = "#/components/schemas/{model}"

@@ -17,14 +17,14 @@ from aiohttp import web
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.engine.facade import ServedCollection
 from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
-from ldpstream.agents.http.computing import ComputeQueues
-from ldpstream.agents.http.requests import AnswerError
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows
 from ldpstream.agents.state.records import Head, RecordError
 from ldpstream.agents.state.view import BehindError, Snapshot, add_up, answer
 from ldpstream.agents.state.windows import NEVER, Name
+from ldpstream.agents.web.computation import ComputeQueues
+from ldpstream.agents.web.requests import AnswerError
 
 READERS_LIMIT: Final = 64
 """The most readers of events, over all collections."""

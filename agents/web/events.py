@@ -10,9 +10,9 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.http.feed import FEEDS, Feed, Feeds, TooManyReadersError
-from ldpstream.agents.http.requests import METRICS, AnswerError, read_time, readable_collection
 from ldpstream.agents.state.windows import NEVER
+from ldpstream.agents.web.feed import FEEDS, Feed, Feeds, TooManyReadersError
+from ldpstream.agents.web.requests import METRICS, AnswerError, read_time, readable_collection
 from ldpstream.mechanisms.base.numbers import read_whole
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
