@@ -24,7 +24,7 @@ pytestmark = pytest.mark.broker
 # Kills itself without any clean-up, just before or just after the key is on disk.
 _KILLED = """
 import os, signal
-from ldpstream.agents.gateway.remembered import Remembered
+from ldpstream.agents.edge.upload_keys import Remembered
 add = Remembered.add
 def killed(self, uploads, *, now_ms):
     if {after}:

@@ -10,7 +10,7 @@ import pytest
 from ldpstream.agents.broker import clients
 from ldpstream.agents.config import load_config
 from ldpstream.agents.device import Sender
-from ldpstream.agents.gateway.topics import SourceTopics
+from ldpstream.agents.edge.gateway_topics import SourceTopics
 from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
 from tests.broker.asking import counted
 from tests.broker.conftest import on_one_broker

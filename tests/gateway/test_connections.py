@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from aiohttp import ClientError, ClientSession, TCPConnector
 
+from ldpstream.agents.edge import gateway_app as app
 from ldpstream.agents.engine.process import HttpUnavailableError
-from ldpstream.agents.gateway import app
 from ldpstream.agents.web import connection_limits as connections
 from ldpstream.agents.web.server import server_tls
 from tests.certificates import make_certificates, skip_without_openssl

@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from ldpstream.agents.gateway.app import MEDIA_TYPE
+from ldpstream.agents.edge.gateway_app import MEDIA_TYPE
 from ldpstream.agents.web.requests import Access
 from tests.gateway.serving import KEY, NOW_MS, gateway
 

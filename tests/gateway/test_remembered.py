@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.gateway.remembered import Remembered, RememberedError, Upload
+from ldpstream.agents.edge.upload_keys import Remembered, RememberedError, Upload
 
 MINUTE_MS = 60_000
 

@@ -9,10 +9,10 @@ import pytest
 
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import ConfigError, read_config
+from ldpstream.agents.edge.gateway_process import check_gateway
+from ldpstream.agents.edge.shuffle import Shuffler
+from ldpstream.agents.edge.upload_check import UploadRefusedError
 from ldpstream.agents.engine.process import HttpUnavailableError
-from ldpstream.agents.gateway.checked import UploadRefusedError
-from ldpstream.agents.gateway.run import check_gateway
-from ldpstream.agents.gateway.shuffled import Shuffler
 from ldpstream.mechanisms import decode_frame
 from ldpstream.mechanisms.wire.frame import Frame
 from tests.gateway.serving import TABLES, Broker, Gateway, gateway

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.config import read_config
-from ldpstream.agents.gateway import run
+from ldpstream.agents.edge import gateway_process as run
 from tests.gateway.serving import TABLES
 
 

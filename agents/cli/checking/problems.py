@@ -37,9 +37,9 @@ from ldpstream.agents.broker.topic_settings import (
 from ldpstream.agents.broker.topics import TopicError, check_topics, refused_topics
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
 from ldpstream.agents.config.client_options import ClientOptionError, group_times
+from ldpstream.agents.edge.gateway_process import check_gateway
 from ldpstream.agents.engine.loading import differences
 from ldpstream.agents.engine.stores.choice import why_no_store
-from ldpstream.agents.gateway.run import check_gateway
 from ldpstream.agents.state.encoding import split_state
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.windows import WindowIdentity

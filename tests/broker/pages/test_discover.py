@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.device import Sender
-from ldpstream.agents.gateway.topics import NewestRounds
+from ldpstream.agents.edge.gateway_topics import NewestRounds
 from ldpstream.mechanisms.ledger import Ledger
 from ldpstream.mechanisms.wire.rounds import round_document, words_of
 from tests.broker.conftest import on_one_broker

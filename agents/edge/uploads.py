@@ -14,11 +14,11 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig, GatewayConfig
-from ldpstream.agents.device.gateway import Gateway
-from ldpstream.agents.device.sender import Sender
-from ldpstream.agents.gateway.checked import UploadRefusedError, check_upload
-from ldpstream.agents.gateway.remembered import Remembered, Upload
-from ldpstream.agents.gateway.shuffled import Shuffler
+from ldpstream.agents.edge.gateway import Gateway
+from ldpstream.agents.edge.sender import Sender
+from ldpstream.agents.edge.shuffle import Shuffler
+from ldpstream.agents.edge.upload_check import UploadRefusedError, check_upload
+from ldpstream.agents.edge.upload_keys import Remembered, Upload
 from ldpstream.agents.web.request_bodies import Bodies
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 

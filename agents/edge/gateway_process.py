@@ -14,7 +14,11 @@ from ldpstream.agents.broker.producer import NoIdempotenceError
 from ldpstream.agents.broker.refusals import no_idempotence, not_permitted
 from ldpstream.agents.config import CollectionConfig, Config, GatewayConfig
 from ldpstream.agents.config.secret import Secret, SecretError
-from ldpstream.agents.device.sender import Sender
+from ldpstream.agents.edge.gateway_app import Served, build_gateway
+from ldpstream.agents.edge.gateway_topics import NewestRounds, SourceTopics
+from ldpstream.agents.edge.sender import Sender
+from ldpstream.agents.edge.upload_keys import Remembered, RememberedError
+from ldpstream.agents.edge.uploads import FRAME_BYTES, Uploads
 from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
 from ldpstream.agents.engine.process import (
     HttpUnavailableError,
@@ -25,10 +29,6 @@ from ldpstream.agents.engine.process import (
     unless_stopped,
     until_signalled,
 )
-from ldpstream.agents.gateway.app import Served, build_gateway
-from ldpstream.agents.gateway.remembered import Remembered, RememberedError
-from ldpstream.agents.gateway.topics import NewestRounds, SourceTopics
-from ldpstream.agents.gateway.uploads import FRAME_BYTES, Uploads
 from ldpstream.agents.web.addresses import is_loopback
 from ldpstream.agents.web.connection import Bounds
 from ldpstream.agents.web.listener import listening

@@ -15,10 +15,10 @@ from aiokafka.errors import KafkaError
 from ldpstream.agents.broker.traces import span
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.gateway import ANY_ORIGIN
+from ldpstream.agents.edge.gateway_topics import NewestRounds
+from ldpstream.agents.edge.upload_check import UploadRefusedError
+from ldpstream.agents.edge.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
-from ldpstream.agents.gateway.checked import UploadRefusedError
-from ldpstream.agents.gateway.topics import NewestRounds
-from ldpstream.agents.gateway.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.web.probes import answer_health, answer_metrics, answer_readiness
 from ldpstream.agents.web.request_bodies import BodyRefusedError, NoRoomError, TooLargeError
 from ldpstream.agents.web.requests import Access, AnswerError

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.device.sender import Sender
-from ldpstream.agents.gateway.checked import UploadRefusedError
+from ldpstream.agents.edge.sender import Sender
+from ldpstream.agents.edge.upload_check import UploadRefusedError
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.one_report import Tokens
 

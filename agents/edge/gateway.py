@@ -6,8 +6,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.device.framer import Framer
-from ldpstream.agents.device.sender import Sender
+from ldpstream.agents.edge.framer import Framer
+from ldpstream.agents.edge.sender import Sender
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.one_report import Tokens
 

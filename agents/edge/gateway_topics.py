@@ -13,7 +13,7 @@ from ldpstream.agents.broker.metadata import describe
 from ldpstream.agents.broker.permissions import GATEWAY, missing_on_topics
 from ldpstream.agents.broker.topics import lacking_partitions
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
-from ldpstream.agents.device.sender import Sender
+from ldpstream.agents.edge.sender import Sender
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.wire.rounds import round_document, words_of
 
