@@ -12,15 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 
-from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.terminal.common import (
+from ldpstream.agents.cli.terminal.common import (
     config_option,
     load_collection,
     number_option,
     print_data,
 )
-from ldpstream.agents.terminal.errors import FAILED, Refused
-from ldpstream.agents.terminal.reports import read_reports
+from ldpstream.agents.cli.terminal.errors import FAILED, Refused
+from ldpstream.agents.cli.terminal.reports import read_reports
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.estimators.audit import realised_losses
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.domains.attributes import Attributes

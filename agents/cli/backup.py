@@ -17,6 +17,10 @@ from ldpstream.agents.broker.groups import count_members, worker_groups
 from ldpstream.agents.broker.metadata import TopicState, describe
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.record_time import now_ms
+from ldpstream.agents.cli.terminal import broker
+from ldpstream.agents.cli.terminal.backups import Description, Record, write_backup
+from ldpstream.agents.cli.terminal.common import config_option, count, load_collection
+from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.engine.changelog import ChangelogReader
 from ldpstream.agents.engine.contexts import make_context
@@ -25,10 +29,6 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.backups import Description, Record, write_backup
-from ldpstream.agents.terminal.common import config_option, count, load_collection
-from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.mechanisms.base.times import format_time
 
 _PATIENCE_SECONDS: Final = 60.0

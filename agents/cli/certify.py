@@ -4,19 +4,19 @@ import json
 
 import click
 
-from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.privacy.central import DELTA, central
-from ldpstream.agents.config.privacy.certificate import certify_collection
-from ldpstream.agents.config.privacy.over_time import charges
-from ldpstream.agents.terminal.common import (
+from ldpstream.agents.cli.terminal.common import (
     config_option,
     load,
     load_collection,
     print_data,
     warn_of_nominal,
 )
-from ldpstream.agents.terminal.errors import FAILED
-from ldpstream.agents.terminal.numbers import Real, Whole
+from ldpstream.agents.cli.terminal.errors import FAILED
+from ldpstream.agents.cli.terminal.numbers import Real, Whole
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.privacy.central import DELTA, central
+from ldpstream.agents.config.privacy.certificate import certify_collection
+from ldpstream.agents.config.privacy.over_time import charges
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.spread import MAX_SPREAD_WINDOWS

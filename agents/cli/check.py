@@ -2,14 +2,14 @@
 
 import click
 
-from ldpstream.agents.config.worker import Shard
-from ldpstream.agents.terminal.common import (
+from ldpstream.agents.cli.terminal.common import (
     config_option,
     load_shard,
     shard_option,
     warn_of_nominal,
 )
-from ldpstream.agents.terminal.errors import Failed
+from ldpstream.agents.cli.terminal.errors import Failed
+from ldpstream.agents.config.worker import Shard
 
 
 @click.command()

@@ -5,9 +5,15 @@ from typing import Final
 import click
 
 from ldpstream.agents.broker.record_time import now_ms
+from ldpstream.agents.cli.terminal import broker
+from ldpstream.agents.cli.terminal.common import (
+    Parsed,
+    config_option,
+    confirm,
+    count,
+    load_collection,
+)
 from ldpstream.agents.state.windows import WindowSpec
-from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.common import Parsed, config_option, confirm, count, load_collection
 from ldpstream.mechanisms.base.times import format_duration, format_time, parse_time
 
 _FEW_MS: Final = 100_000_000_000  # since 1970: March 1973

@@ -4,7 +4,7 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.terminal.numbers import Real, Whole
+from ldpstream.agents.cli.terminal.numbers import Real, Whole
 
 _DEFAULT_RATE: Final = 10_000
 _LARGEST_SEED: Final = (1 << 63) - 1
@@ -49,6 +49,6 @@ def demo(
     if every report is accounted for.
     """
     # Faust takes a moment to import, and `--help` does not need it.
-    from ldpstream.agents.demo.run import DemoOptions, run_demo
+    from ldpstream.agents.cli.demonstration.run import DemoOptions, run_demo
 
     context.exit(run_demo(DemoOptions(seconds=seconds, port=port, rate=rate, seed=seed)))

@@ -7,8 +7,8 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.terminal.errors import Failed
-from ldpstream.agents.terminal.numbers import Whole
+from ldpstream.agents.cli.terminal.errors import Failed
+from ldpstream.agents.cli.terminal.numbers import Whole
 
 _LOOK_SECONDS: Final = 0.5
 

@@ -11,6 +11,14 @@ from ldpstream.agents.broker.metadata import count_brokers
 from ldpstream.agents.broker.rounds import publish_round, read_rounds
 from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.cli.close import TIME
+from ldpstream.agents.cli.terminal import broker
+from ldpstream.agents.cli.terminal.client import connect
+from ldpstream.agents.cli.terminal.common import config_option, count, load_collection
+from ldpstream.agents.cli.terminal.errors import Failed, Refused
+from ldpstream.agents.cli.terminal.options import Form, form_options
+from ldpstream.agents.cli.terminal.plots import print_document
+from ldpstream.agents.cli.terminal.tables import Showing
+from ldpstream.agents.cli.terminal.tokens import token_options
 from ldpstream.agents.client import (
     BoxRequest,
     Client,
@@ -20,14 +28,6 @@ from ldpstream.agents.client import (
 )
 from ldpstream.agents.config import CollectionConfig, Config
 from ldpstream.agents.document import EstimateDocument, ValueEstimate
-from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.client import connect
-from ldpstream.agents.terminal.common import config_option, count, load_collection
-from ldpstream.agents.terminal.errors import Failed, Refused
-from ldpstream.agents.terminal.options import Form, form_options
-from ldpstream.agents.terminal.plots import print_document
-from ldpstream.agents.terminal.tables import Showing
-from ldpstream.agents.terminal.tokens import token_options
 from ldpstream.estimators.discovery import confirmed, first_round, looked_at, next_round
 from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.domains.words import Round, Words, bits_word

@@ -5,18 +5,18 @@ from typing import Any, BinaryIO
 
 import click
 
-from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.config.query.errors import QueryError
-from ldpstream.agents.config.query.options import EstimateOptions
-from ldpstream.agents.terminal.common import (
+from ldpstream.agents.cli.terminal.common import (
     CHUNK,
     config_option,
     load_collection,
     refuse_one_report,
 )
-from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.options import Form, asked_texts, form_options, query_options
-from ldpstream.agents.terminal.reports import read_reports
+from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.options import Form, asked_texts, form_options, query_options
+from ldpstream.agents.cli.terminal.reports import read_reports
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.query.errors import QueryError
+from ldpstream.agents.config.query.options import EstimateOptions
 
 
 @click.command()
@@ -33,11 +33,11 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     """
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
+    from ldpstream.agents.cli.terminal.labels import Labels
+    from ldpstream.agents.cli.terminal.plots import print_document
+    from ldpstream.agents.cli.terminal.tables import Showing
     from ldpstream.agents.document.build import build_document
     from ldpstream.agents.state.context import WindowTotals
-    from ldpstream.agents.terminal.labels import Labels
-    from ldpstream.agents.terminal.plots import print_document
-    from ldpstream.agents.terminal.tables import Showing
 
     asked = asked_texts(query)
     options = resolve_options(asked, collection)

@@ -10,12 +10,12 @@ from pydantic import ValidationError
 
 from ldpstream.agents.broker.metadata import describe
 from ldpstream.agents.broker.offsets import end_offsets
+from ldpstream.agents.cli.terminal import broker
+from ldpstream.agents.cli.terminal.common import config_option, count, load_collection, print_data
+from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.sinks import check_target, store_documents
-from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.common import config_option, count, load_collection, print_data
-from ldpstream.agents.terminal.errors import Failed, Refused
 from ldpstream.mechanisms.base.times import format_duration, parse_time
 
 _POLL_MS: Final = 1_000

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import click
 
-from ldpstream.agents.terminal.common import ADDRESS, config_option, load, verbose_option
-from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.common import ADDRESS, config_option, load, verbose_option
+from ldpstream.agents.cli.terminal.errors import Refused
 
 
 @click.command()

@@ -5,7 +5,7 @@ from typing import Final
 
 import click
 
-from ldpstream.agents.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.errors import Refused
 
 TEMPLATE: Final = """\
 # ldpstream: what devices report, how it is randomised, and which estimates are published.

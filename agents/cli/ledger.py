@@ -7,8 +7,8 @@ from typing import Final
 import click
 
 from ldpstream.agents.broker.record_time import now_ms
+from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.config.privacy.over_time import spent_sentences
-from ldpstream.agents.terminal.errors import Refused
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.exact.dyadic import float_above
 from ldpstream.mechanisms.ledger.errors import LedgerError

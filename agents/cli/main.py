@@ -11,7 +11,7 @@ from typing import Any, Final, Never
 import click
 
 from ldpstream import __version__
-from ldpstream.agents.terminal.errors import FAILED, REFUSED
+from ldpstream.agents.cli.terminal.errors import FAILED, REFUSED
 
 INTERRUPTED: Final = 130
 _OF_WRITING: Final = frozenset(

@@ -6,9 +6,9 @@ from typing import Any, Final, get_args
 
 import click
 
-from ldpstream.agents.terminal.common import config_option, load_collection
-from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.numbers import Real, Whole
+from ldpstream.agents.cli.terminal.common import config_option, load_collection
+from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.numbers import Real, Whole
 from ldpstream.estimators.planning.choices import (
     LIMIT_SECONDS,
     SEARCH_SECONDS,
@@ -115,8 +115,8 @@ def plan(
         raise Refused(f"--{error}") from error
     _, collection = load_collection(config_file, name)
     # Imported late: it takes longer to load than the configuration.
-    from ldpstream.agents.plan.command import Wanted, run_plan
-    from ldpstream.agents.plan.run import UNKNOWN_WORDS
+    from ldpstream.agents.cli.plans.command import Wanted, run_plan
+    from ldpstream.agents.cli.plans.run import UNKNOWN_WORDS
 
     if isinstance(collection.spec.domain, Words):
         raise Refused(UNKNOWN_WORDS.format(name))

@@ -6,18 +6,18 @@ from typing import BinaryIO
 import click
 import numpy as np
 
-from ldpstream.agents.config import CollectionConfig
-from ldpstream.agents.terminal.common import (
+from ldpstream.agents.cli.terminal.common import (
     CHUNK,
     config_option,
     load_collection,
     refuse_one_report,
     refuse_words,
 )
-from ldpstream.agents.terminal.ledgers import Spending, ledger_options, opened, releases
-from ldpstream.agents.terminal.reading import AskedReading, Reading, reading_options
-from ldpstream.agents.terminal.reports import write_reports
-from ldpstream.agents.terminal.values import read_values
+from ldpstream.agents.cli.terminal.ledgers import Spending, ledger_options, opened, releases
+from ldpstream.agents.cli.terminal.reports import write_reports
+from ldpstream.agents.cli.terminal.value_options import AskedReading, Reading, reading_options
+from ldpstream.agents.cli.terminal.values import read_values
+from ldpstream.agents.config import CollectionConfig
 from ldpstream.mechanisms.ledger import Ledger
 
 

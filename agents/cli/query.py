@@ -4,10 +4,10 @@ from typing import Any
 
 import click
 
-from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.numbers import Whole
-from ldpstream.agents.terminal.options import Form, asked_texts, form_options, query_options
-from ldpstream.agents.terminal.tokens import knock, token_options
+from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.numbers import Whole
+from ldpstream.agents.cli.terminal.options import Form, asked_texts, form_options, query_options
+from ldpstream.agents.cli.terminal.tokens import knock, token_options
 
 
 @click.command()
@@ -55,7 +55,7 @@ def query(
         raise Refused("--start: expected no option that chooses windows, only --end with it")
     limit = None if every or (last is None and spanned) else last or 1
     knock(url)
-    from ldpstream.agents.terminal.windows import Wanted, print_windows
+    from ldpstream.agents.cli.terminal.windows import Wanted, print_windows
 
     wanted = Wanted(
         start=start,

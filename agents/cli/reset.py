@@ -22,19 +22,19 @@ from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.cli.backup import contexts, digest, messages
+from ldpstream.agents.cli.terminal import broker
+from ldpstream.agents.cli.terminal.backups import (
+    Description,
+    Record,
+    read_description,
+    read_records,
+)
+from ldpstream.agents.cli.terminal.common import config_option, confirm, count, load_collection
+from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, Config, client_options
 from ldpstream.agents.state.backup import at_beginning, head_record
 from ldpstream.agents.state.encoding import decode_head, decode_key, state_prefix
 from ldpstream.agents.state.records import HEAD
-from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.backups import Description, Record, read_description, read_records
-from ldpstream.agents.terminal.common import (
-    config_option,
-    confirm,
-    count,
-    load_collection,
-)
-from ldpstream.agents.terminal.errors import Failed, Refused
 
 _PATIENCE_SECONDS: Final = 30.0
 _LOOK_SECONDS: Final = 0.1

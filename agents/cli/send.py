@@ -12,11 +12,9 @@ from rich.console import Console
 
 from ldpstream.agents.broker.delivery import Acknowledged, Delivery
 from ldpstream.agents.broker.refusals import explain
-from ldpstream.agents.config import CollectionConfig, KafkaConfig
-from ldpstream.agents.device import Sender
-from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.chunks import Chunk, Kept, frames, from_reports, from_values
-from ldpstream.agents.terminal.common import (
+from ldpstream.agents.cli.terminal import broker
+from ldpstream.agents.cli.terminal.chunks import Chunk, Kept, frames, from_reports, from_values
+from ldpstream.agents.cli.terminal.common import (
     CHUNK,
     config_option,
     count,
@@ -25,9 +23,11 @@ from ldpstream.agents.terminal.common import (
     refuse_one_report,
     refuse_words,
 )
-from ldpstream.agents.terminal.errors import Failed, Refused
-from ldpstream.agents.terminal.ledgers import Spending, ledger_options, opened
-from ldpstream.agents.terminal.reading import AskedReading, Reading, reading_options
+from ldpstream.agents.cli.terminal.errors import Failed, Refused
+from ldpstream.agents.cli.terminal.ledgers import Spending, ledger_options, opened
+from ldpstream.agents.cli.terminal.value_options import AskedReading, Reading, reading_options
+from ldpstream.agents.config import CollectionConfig, KafkaConfig
+from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.domains.words import Words
 
 LARGEST_BATCH: Final = 50_000  # even if all times differ, such a frame is below 1 MB

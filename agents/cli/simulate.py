@@ -7,20 +7,20 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from ldpstream.agents.cli.demonstration.crowd import Crowd, CrowdOfRecords
+from ldpstream.agents.cli.demonstration.devices import report_crowd
 from ldpstream.agents.cli.send import LARGEST_BATCH
-from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.demo.crowd import Crowd, CrowdOfRecords
-from ldpstream.agents.demo.devices import report_crowd
-from ldpstream.agents.device import Sender
-from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.common import (
+from ldpstream.agents.cli.terminal import broker
+from ldpstream.agents.cli.terminal.common import (
     config_option,
     count,
     load_collection,
     number_option,
     refuse_words,
 )
-from ldpstream.agents.terminal.numbers import Real, Whole
+from ldpstream.agents.cli.terminal.numbers import Real, Whole
+from ldpstream.agents.config import CollectionConfig, Config
+from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.domains.attributes import Attributes
 
 

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from ldpstream.agents.terminal.common import config_option, load_collection
+from ldpstream.agents.cli.terminal.common import config_option, load_collection
 
 
 @click.command()

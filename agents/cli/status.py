@@ -4,7 +4,7 @@ import json
 
 import click
 
-from ldpstream.agents.terminal.tokens import knock, token_options
+from ldpstream.agents.cli.terminal.tokens import knock, token_options
 
 
 @click.command()
@@ -24,9 +24,9 @@ def status(url: str, *, as_json: bool, token: str | None) -> None:
     without a worker are named on standard error, and the exit code is 1.
     """
     knock(url)
-    from ldpstream.agents.terminal.errors import Failed
-    from ldpstream.agents.terminal.status import ask_status, show
-    from ldpstream.agents.terminal.tables import table_console
+    from ldpstream.agents.cli.terminal.errors import Failed
+    from ldpstream.agents.cli.terminal.status import ask_status, show
+    from ldpstream.agents.cli.terminal.tables import table_console
 
     found, missing = ask_status(url, token)
     if as_json:

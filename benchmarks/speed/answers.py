@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ldpstream.agents.cli.plans.run import make_plan
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.plan.run import make_plan
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_values
 

@@ -17,17 +17,17 @@ only privatizes loads numpy and nothing more.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ldpstream.agents.cli.plans.model import PlanDocument
+    from ldpstream.agents.cli.python.collections import define_collection, load_collection
+    from ldpstream.agents.cli.python.display import plot, to_frame
+    from ldpstream.agents.cli.python.plans import certify, plan, write_channel
+    from ldpstream.agents.cli.python.queries import query, windows
+    from ldpstream.agents.cli.python.reports import ReportSet, estimate, privatize, read_reports
     from ldpstream.agents.config.query.options import EstimateRequest
     from ldpstream.agents.config.query.queries import BoxRequest, LinearRequest
     from ldpstream.agents.document.model import EstimateDocument
     from ldpstream.agents.document.sinks import store_documents
     from ldpstream.agents.engine.testing.driver import Driver
-    from ldpstream.agents.plan.model import PlanDocument
-    from ldpstream.agents.python.asking import query, windows
-    from ldpstream.agents.python.collections import define_collection, load_collection
-    from ldpstream.agents.python.plans import certify, plan, write_channel
-    from ldpstream.agents.python.reports import ReportSet, estimate, privatize, read_reports
-    from ldpstream.agents.python.showing import plot, to_frame
     from ldpstream.mechanisms.channels.certificate import Certificate
 
 __version__ = "0.1.0"
@@ -59,12 +59,12 @@ __all__ = [
 _HOMES = {
     "ldpstream.agents.document.model": "EstimateDocument",
     "ldpstream.agents.document.sinks": "store_documents",
-    "ldpstream.agents.plan.model": "PlanDocument",
-    "ldpstream.agents.python.asking": "query windows",
-    "ldpstream.agents.python.collections": "define_collection load_collection",
-    "ldpstream.agents.python.plans": "certify plan write_channel",
-    "ldpstream.agents.python.reports": "ReportSet estimate privatize read_reports",
-    "ldpstream.agents.python.showing": "plot to_frame",
+    "ldpstream.agents.cli.plans.model": "PlanDocument",
+    "ldpstream.agents.cli.python.queries": "query windows",
+    "ldpstream.agents.cli.python.collections": "define_collection load_collection",
+    "ldpstream.agents.cli.python.plans": "certify plan write_channel",
+    "ldpstream.agents.cli.python.reports": "ReportSet estimate privatize read_reports",
+    "ldpstream.agents.cli.python.display": "plot to_frame",
     "ldpstream.agents.config.query.options": "EstimateRequest",
     "ldpstream.agents.config.query.queries": "BoxRequest LinearRequest",
     "ldpstream.agents.engine.testing.driver": "Driver",

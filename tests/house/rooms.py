@@ -47,10 +47,6 @@ ROOMS: Final = (
     "agents/web",
     "agents/edge",
     "agents",
-    "agents/terminal",
-    "agents/plan",
-    "agents/demo",
-    "agents/python",
     "agents/cli",
 )
 """The folders that hold modules, the lowest first: a module imports its own room and lower ones.

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.console import Console
 
+from ldpstream.agents.cli.terminal.tables import Showing, show_document
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.queries import parse_range
 from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.agents.terminal.tables import Showing, show_document
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip.mmse import estimate_mmse
 from ldpstream.mechanisms import CollectionSpec, SpecError, ValueOutsideDomainError

@@ -35,6 +35,9 @@ from ldpstream.agents.broker.topic_settings import (
     wrong_settings,
 )
 from ldpstream.agents.broker.topics import TopicError, check_topics, refused_topics
+from ldpstream.agents.cli.terminal import broker
+from ldpstream.agents.cli.terminal.common import count
+from ldpstream.agents.cli.terminal.errors import Failed
 from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, WorkerConfig
 from ldpstream.agents.config.client_options import ClientOptionError, group_times
 from ldpstream.agents.edge.gateway_process import check_gateway
@@ -43,9 +46,6 @@ from ldpstream.agents.engine.stores.choice import why_no_store
 from ldpstream.agents.state.encoding import split_state
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.windows import WindowIdentity
-from ldpstream.agents.terminal import broker
-from ldpstream.agents.terminal.common import count
-from ldpstream.agents.terminal.errors import Failed
 from ldpstream.agents.web import HttpUnavailableError, check_serving
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldpstream.agents.cli.python.arrays import to_labels, to_times_ms
+from ldpstream.agents.cli.terminal.labels import Labels, label_text
 from ldpstream.agents.config import read_config
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.columns import label_text as drawn_text
 from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.engine.metrics.queries import query_gauges
-from ldpstream.agents.python.arrays import to_labels, to_times_ms
 from ldpstream.agents.state.context import WindowTotals
-from ldpstream.agents.terminal.labels import Labels, label_text
 from ldpstream.mechanisms import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.parse import Labels as Named
 from ldpstream.mechanisms.domains.parse import Size

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ldpstream.agents.terminal.plots import Marks, Point, sparkline, whisker
+from ldpstream.agents.cli.terminal.plots import Marks, Point, sparkline, whisker
 from tests.stream.querying import five_minutes, ldpstream, windows
 from tests.stream.serving import Pipeline
 

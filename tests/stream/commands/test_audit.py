@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.cli.audit import _SIGNIFICANCE
+from ldpstream.agents.cli.terminal.reports import write_reports
 from ldpstream.agents.config import load_config
-from ldpstream.agents.terminal.reports import write_reports
 from ldpstream.estimators.audit import realised_losses
 from tests.stream.cli import configured, invoke, refused
 

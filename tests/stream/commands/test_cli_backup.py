@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 
 from ldpstream.agents.cli.backup import contexts
-from ldpstream.agents.config import load_config
-from ldpstream.agents.state.encoding import state_prefix
-from ldpstream.agents.terminal.backups import (
+from ldpstream.agents.cli.terminal.backups import (
     Description,
     Record,
     read_description,
     read_records,
     write_backup,
 )
+from ldpstream.agents.config import load_config
+from ldpstream.agents.state.encoding import state_prefix
 from tests.stream.cli import configured, invoke, refused
 
 RECORDS = [Record(1, b"\0key", bytes(range(256))), Record(0, b"head", b"")]

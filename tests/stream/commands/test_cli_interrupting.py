@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ldpstream.agents.terminal.broker import interruptibly
+from ldpstream.agents.cli.terminal.broker import interruptibly
 
 
 def interrupted_reads() -> Iterator[int]:

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ldpstream.agents.cli.terminal.chunks import Chunk, frames
 from ldpstream.agents.config import load_config
 from ldpstream.agents.device import Framer
-from ldpstream.agents.terminal.chunks import Chunk, frames
 from tests.stream.cli import configured, invoke, refused
 
 TABLE = """

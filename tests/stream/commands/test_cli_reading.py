@@ -61,7 +61,7 @@ def test_a_file_that_is_bad_throughout_is_not_read_to_its_end(
     file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setattr("ldpstream.agents.cli.privatize.CHUNK", 100)
-    monkeypatch.setattr("ldpstream.agents.terminal.values._ENOUGH_LINES", 150)
+    monkeypatch.setattr("ldpstream.agents.cli.terminal.values._ENOUGH_LINES", 150)
     (tmp_path / "values.csv").write_text(1_000 * "b\n" + "bus\n")
     said = refused(invoke("privatize", "-c", file, "modes", str(tmp_path / "values.csv")))
     assert "; 200 of the first 200 lines are bad, also 2, 3, ...: --skip-bad" in said

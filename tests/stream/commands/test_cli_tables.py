@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.value_options import Reading
+from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import load_config
-from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.reading import Reading
-from ldpstream.agents.terminal.values import read_values
 from tests.stream.cli import configured, invoke, refused
 
 WHEN = datetime(2026, 11, 21, 10, 0, 0, 999_999, UTC)

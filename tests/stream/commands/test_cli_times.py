@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ldpstream.agents.cli.terminal.chunks import from_reports, from_values
+from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.value_options import Reading, near_now
 from ldpstream.agents.config import load_config
-from ldpstream.agents.terminal.chunks import from_reports, from_values
-from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.reading import Reading, near_now
 from ldpstream.mechanisms.base.times import format_time
 from tests.stream.cli import configured, invoke, refused
 

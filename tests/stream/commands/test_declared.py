@@ -11,6 +11,8 @@ from aiohttp.test_utils import TestClient, TestServer
 from ldpstream.agents import client as python_client
 from ldpstream.agents.cli.estimate import estimate, resolve_options
 from ldpstream.agents.cli.query import query
+from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.options import asked_texts
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.query.capabilities import read_options, request_options
 from ldpstream.agents.config.query.options import (
@@ -22,8 +24,6 @@ from ldpstream.agents.config.query.options import (
 )
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
 from ldpstream.agents.document.answers import Collection
-from ldpstream.agents.terminal.errors import Refused
-from ldpstream.agents.terminal.options import asked_texts
 from ldpstream.agents.web import build_http
 from ldpstream.agents.web.openapi import describe_api
 from tests.stream.asking import ask, post

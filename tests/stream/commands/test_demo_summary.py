@@ -8,9 +8,15 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ldpstream.agents.demo.sent import Comparison, SentReports, compare
-from ldpstream.agents.demo.summary import Summary, print_summary
-from ldpstream.agents.demo.visits import BLOCKS, COLLECTION, PLACES, WINDOW_MS, demo_config
+from ldpstream.agents.cli.demonstration.sent import Comparison, SentReports, compare
+from ldpstream.agents.cli.demonstration.summary import Summary, print_summary
+from ldpstream.agents.cli.demonstration.visits import (
+    BLOCKS,
+    COLLECTION,
+    PLACES,
+    WINDOW_MS,
+    demo_config,
+)
 from ldpstream.agents.document import EstimateDocument, ValueEstimate, Window
 from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus, WindowState
 from ldpstream.mechanisms.base.times import format_time

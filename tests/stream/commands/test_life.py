@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from ldpstream.agents.cli.plans.life import show_life
+from ldpstream.agents.cli.plans.model import LifePart, LifeWay
 from ldpstream.agents.config.privacy.over_time import spent_sentences
-from ldpstream.agents.plan.life import show_life
-from ldpstream.agents.plan.model import LifePart, LifeWay
 from ldpstream.mechanisms.ledger import Ledger
 from tests.exact.ledgers import DAY_MS, HOUR_MS, spec
 from tests.stream.cli import configured, invoke, refused

@@ -14,10 +14,10 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
+from ldpstream.agents.cli.plans import run
+from ldpstream.agents.cli.plans.model import PlanDocument
+from ldpstream.agents.cli.plans.table import show_plan
 from ldpstream.agents.config import load_config
-from ldpstream.agents.plan import run
-from ldpstream.agents.plan.model import PlanDocument
-from ldpstream.agents.plan.table import show_plan
 from ldpstream.estimators.planning.predictions import (
     predicted_linear_variances,
     predicted_set_variances,

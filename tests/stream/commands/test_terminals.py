@@ -9,9 +9,9 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
+from ldpstream.agents.cli.terminal.row_width import FittingTable
+from ldpstream.agents.cli.terminal.tables import table_console
 from ldpstream.agents.engine.process import FORMAT_VARIABLE, set_up_logging
-from ldpstream.agents.terminal.fitting import FittingTable
-from ldpstream.agents.terminal.tables import table_console
 from tests.stream.logs import logging_restored
 
 TERMINALS = [

@@ -10,6 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ldpstream.agents.cli.terminal.tables import describe_merged
 from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.config.query.queries import Linear
 from ldpstream.agents.document import EstimateOptions, Range
@@ -20,7 +21,6 @@ from ldpstream.agents.state.blocks import add_parts, merged_blocks
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.encoding import encode_chunk
 from ldpstream.agents.state.view import Snapshot, add_up
-from ldpstream.agents.terminal.tables import describe_merged
 from ldpstream.agents.web import build_http
 from ldpstream.agents.web.computation import Job
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -1,0 +1,126 @@
+"""Simulated devices: they report a crowd's values at a steady rate; a few misbehave on purpose."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.cli.demonstration.crowd import Crowd, CrowdOfRecords
+from ldpstream.agents.cli.demonstration.sent import SentReports
+from ldpstream.agents.cli.demonstration.visits import COLLECTION, EPSILON, PLACES, demo_tables
+from ldpstream.agents.device import Sender
+from ldpstream.mechanisms.exact.entropy import SystemEntropy
+from ldpstream.mechanisms.wire.one_report import TOKEN_BYTES
+from ldpstream.mechanisms.wire.spec import CollectionSpec
+
+_TICK_SECONDS: Final = 0.1
+_MISTAKES_AFTER_SECONDS: Final = 3.0
+_MISTAKE_EVERY_SECONDS: Final = 0.5
+_OFFLINE_MS: Final = 120_000
+_CLOCK_AHEAD_MS: Final = 3_600_000
+_OFFLINE_REPORTS: Final = 5
+
+
+async def report_crowd(
+    sender: Sender,
+    crowd: Crowd | CrowdOfRecords,
+    stop: asyncio.Event,
+    *,
+    rate: int,
+    batch: int,
+    acknowledged: Callable[[NDArray[np.int64], int], None],
+) -> None:
+    """Report `rate` values of a crowd per second until `stop` is set.
+
+    `acknowledged` is called with values and their time (epoch ms) once the broker has all of them.
+
+    Raises:
+        KafkaError: where some may not have arrived.
+    """
+    last, due = time.monotonic(), 0.0
+    while not stop.is_set():
+        await asyncio.sleep(_TICK_SECONDS)
+        now = time.monotonic()
+        # After a pause of the broker or the machine, do not catch up with a burst.
+        due += rate * min(now - last, 5 * _TICK_SECONDS)
+        last = now
+        values = crowd.draw(int(due), seconds=time.time())
+        due -= len(values)
+        time_ms = _now_ms()
+        await _send(sender, values, batch, time_ms)
+        acknowledged(values, time_ms)
+
+
+async def _send(sender: Sender, values: NDArray[np.int64], batch: int, time_ms: int) -> None:
+    """Send values as messages of at most `batch` reports, and wait until the broker has them."""
+    spec = sender.spec
+    reports = spec.mechanism.privatize(values)
+    # Each value comes from a different device, so each gets a new token.
+    words = SystemEntropy().words(len(values))
+    tokens = None if spec.one_report is None else words.view(np.uint8).reshape(-1, TOKEN_BYTES)
+    times_ms = np.full(len(values), time_ms, dtype=np.int64)
+    parts = [slice(start, start + batch) for start in range(0, len(values), batch)]
+    await asyncio.gather(
+        *(
+            sender.send_reports(
+                reports[part],
+                times_ms=times_ms[part],
+                tokens=None if tokens is None else tokens[part],
+            )
+            for part in parts
+        )
+    )
+
+
+async def make_mistakes(sender: Sender, sent: SentReports, stop: asyncio.Event) -> None:
+    """Send, from the third second on, what the worker must not count, until `stop` is set.
+
+    In turn: reports that a phone kept while it was offline, whose windows have closed; a message
+    that is not a frame; a report of a device that has an older configuration; one of a device whose
+    clock is an hour ahead.
+
+    Raises:
+        KafkaError: where one may not have arrived.
+    """
+    tables = demo_tables(bootstrap="", port=0)["collection"][COLLECTION]
+    outdated = CollectionSpec.from_mapping(
+        COLLECTION, {**tables, "epsilon": EPSILON / 2}, base=Path()
+    )
+    await _pause(stop, _MISTAKES_AFTER_SECONDS)
+    for number in itertools.count():
+        if stop.is_set():
+            return
+        match number % 4:
+            case 0:
+                await sender.produce(_frame(sender.spec, _OFFLINE_REPORTS, -_OFFLINE_MS))
+                sent.late += _OFFLINE_REPORTS
+            case 1:
+                await sender.produce(b"not a frame")
+                sent.rejected += 1
+            case 2:
+                await sender.produce(_frame(outdated, 1, 0))
+                sent.rejected += 1
+            case _:
+                await sender.produce(_frame(sender.spec, 1, _CLOCK_AHEAD_MS))
+                sent.rejected += 1
+        await _pause(stop, _MISTAKE_EVERY_SECONDS)
+
+
+async def _pause(stop: asyncio.Event, seconds: float) -> None:
+    """Wait this long, or until `stop` is set."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(stop.wait(), seconds)
+
+
+def _frame(spec: CollectionSpec, reports: int, offset_ms: int) -> bytes:
+    return spec.frame([PLACES[0]] * reports, times_ms=[_now_ms() + offset_ms] * reports)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

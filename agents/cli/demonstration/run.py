@@ -1,0 +1,283 @@
+"""The demonstration: a broker, a worker and devices together, what it prints, and how it ends."""
+
+import asyncio
+import signal
+import socket
+import sys
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aiokafka.errors import KafkaError
+from rich.console import Console
+
+from ldpstream.agents.broker.embedded import EmbeddedBroker, embedded_broker
+from ldpstream.agents.broker.refusals import BrokerUnavailableError
+from ldpstream.agents.broker.topics import TopicError
+from ldpstream.agents.cli.demonstration.crowd import Crowd
+from ldpstream.agents.cli.demonstration.devices import make_mistakes, report_crowd
+from ldpstream.agents.cli.demonstration.sent import SentReports, compare
+from ldpstream.agents.cli.demonstration.summary import WINDOWS_CHECKED, Summary, print_summary
+from ldpstream.agents.cli.demonstration.visits import COLLECTION, PLACES, WINDOW_MS, demo_config
+from ldpstream.agents.cli.terminal import broker
+from ldpstream.agents.cli.terminal.client import connect
+from ldpstream.agents.cli.terminal.errors import Failed
+from ldpstream.agents.cli.terminal.tables import percent, table_console
+from ldpstream.agents.client import Client, EstimateRequest
+from ldpstream.agents.config import Config
+from ldpstream.agents.device import Sender
+from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.answers import CollectionStatus, WindowState
+from ldpstream.agents.engine.process import run_and_leave, set_up_logging
+from ldpstream.agents.web import HttpUnavailableError
+from ldpstream.agents.worker import work
+from ldpstream.mechanisms.base.times import parse_time
+
+INTERRUPTED: Final = 130
+_USUAL_PORT: Final = 6066
+_BATCH: Final = 500
+_PROGRESS_SECONDS: Final = 2.0
+_STEP_SECONDS: Final = 0.1
+_PATIENCE_SECONDS: Final = 60.0
+_COMPARED_WINDOWS: Final = 100
+_LEADERS: Final = 3
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class DemoError(RuntimeError):
+    """The demonstration cannot continue; the message says why."""
+
+
+_FAILURES: Final = (
+    DemoError,
+    Failed,
+    HttpUnavailableError,
+    TopicError,
+    BrokerUnavailableError,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions:
+    """How the demonstration runs: `rate` in reports per second; `seconds` None until Ctrl-C.
+
+    `port` None is the worker's usual one, or any free one if that is taken.
+    """
+
+    seconds: float | None
+    port: int | None
+    rate: int
+    seed: int
+
+
+def run_demo(options: DemoOptions) -> int:
+    """Run the demonstration, and return its exit code.
+
+    0; 1 if something in the summary is wrong, or if a part fails, with one message on stderr; 130
+    if it was interrupted. Ctrl-C and SIGTERM end it as if its time were over; before the first
+    report, or a second time, they end it at once. It never leaves a process or a file behind.
+
+    It keeps the handlers of these signals, and may end the process (`run_and_leave`).
+    """
+    set_up_logging()
+    signals: list[int] = []
+    for number in _SIGNALS:
+        signal.signal(number, lambda number, _: signals.append(number))
+    try:
+        return run_and_leave(_run(options, signals))
+    finally:
+        # While the interpreter exits, it would restore handlers that end the process.
+        for number in _SIGNALS:
+            signal.signal(number, signal.SIG_IGN)
+
+
+async def _run(options: DemoOptions, signals: list[int]) -> int:
+    console = table_console()
+    sent, stop = SentReports(PLACES, WINDOW_MS), asyncio.Event()
+    try:
+        console.print("starting the embedded broker and the worker")
+        with embedded_broker() as embedded:
+            port = _choose_port(options.port)
+            config = demo_config(bootstrap=embedded.bootstrap, port=port)
+            demo = asyncio.create_task(_demonstrate(config, options, sent, stop, console))
+            summary = await _supervised(demo, embedded, sent, stop, signals)
+    except asyncio.CancelledError:
+        return INTERRUPTED
+    except _FAILURES as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KafkaError as error:
+        print(f"the embedded broker failed: {error}", file=sys.stderr)
+        return 1
+    print_summary(summary, console)
+    return 0 if summary.good else 1
+
+
+async def _supervised(
+    demo: "asyncio.Task[Summary]",
+    embedded: EmbeddedBroker,
+    sent: SentReports,
+    stop: asyncio.Event,
+    signals: list[int],
+) -> Summary:
+    """Return the summary; a signal stops the devices, or cancels everything.
+
+    Raises:
+        DemoError: where the broker has ended.
+        CancelledError: at a second signal, or one before the first report.
+    """
+    handled = 0
+    while not demo.done() and embedded.running:
+        if len(signals) > handled:
+            handled = len(signals)
+            if handled > 1 or sent.total == 0:
+                demo.cancel()
+            stop.set()
+        await asyncio.wait([demo], timeout=_STEP_SECONDS)
+    if not embedded.running:
+        demo.cancel()
+        await asyncio.wait([demo])
+        raise DemoError("the embedded broker has ended")
+    return demo.result()
+
+
+def _choose_port(asked: int | None) -> int:
+    """Return the given port, or else the worker's usual one if it is free, or else 0.
+
+    Raises:
+        DemoError: where the given port cannot be used.
+    """
+    port = _USUAL_PORT if asked is None else asked
+    with socket.socket() as probe:
+        # As the server does, so that a port that was just closed counts as free.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as error:
+            if asked is not None:
+                said = f"--port: cannot serve HTTP on 127.0.0.1:{port}: {error.strerror}"
+                raise DemoError(f"{said}; choose another, or 0 for any free one") from error
+            return 0
+    return port
+
+
+async def _demonstrate(
+    config: Config,
+    options: DemoOptions,
+    sent: SentReports,
+    stop: asyncio.Event,
+    console: Console,
+) -> Summary:
+    """Run the worker and the devices until `stop` is set; return the summary of all windows."""
+    collection, kafka = config.collections[COLLECTION], config.kafka
+    spec = collection.spec
+    async with _running_worker(config) as url, connect(url) as worker:
+        console.print(f"live page: {url}", soft_wrap=True)
+        async with Sender(spec, kafka.bootstrap, options=kafka.options) as sender:
+            if options.seconds is not None:
+                asyncio.get_running_loop().call_later(options.seconds, stop.set)
+            crowd = Crowd(spec.domain.shape, seed=options.seed)
+            try:
+                await asyncio.gather(
+                    report_crowd(
+                        sender, crowd, stop,
+                        rate=options.rate, batch=_BATCH, acknowledged=sent.visit,
+                    ),
+                    make_mistakes(sender, sent, stop),
+                    _show_progress(worker, options, sent, stop, console),
+                )  # fmt: skip
+            finally:
+                stop.set()
+        console.print("the devices have stopped; counting their last reports")
+        return await _finish(worker, config, sent)
+
+
+async def _show_progress(
+    worker: Client, options: DemoOptions, sent: SentReports, stop: asyncio.Event, console: Console
+) -> None:
+    """Print numbers and the largest shares, next to the truth, until `stop` is set."""
+    begun, until = time.monotonic(), "" if options.seconds is None else f" of {options.seconds:g} s"
+    while not stop.is_set():
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _PROGRESS_SECONDS)
+        status = await worker.status(COLLECTION)
+        parts = [
+            f"{time.monotonic() - begun:.0f} s{until}",
+            f"sent {sent.total:,}",
+            f"counted {status.counted:,}",
+            f"late {status.late:,}",
+            f"rejected {status.rejected:,}",
+        ]
+        windows = [one for one in await worker.newest(COLLECTION, 3) if one.n]
+        if windows:
+            # The newest window has few reports at first.
+            full = [one for one in windows if one.n >= options.rate] or windows
+            document = await _estimate(worker, full[-1])
+            for one in compare(document, sent)[:_LEADERS]:
+                low, high = percent(one.entry.low), percent(one.entry.high)
+                share, truth = percent(one.entry.share), percent(one.truth)
+                parts.append(f"{one.name} {share} [{low}, {high}] (true {truth})")
+        console.print(" | ".join(parts), markup=False, soft_wrap=True)
+
+
+async def _finish(worker: Client, config: Config, sent: SentReports) -> Summary:
+    """Close all windows once every report is counted, late or rejected; return the summary.
+
+    After a minute it stops waiting, and the summary says what is missing.
+    """
+    wanted, windows = set(sent.newest(WINDOWS_CHECKED)), dict[int, WindowState]()
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_PATIENCE_SECONDS):
+            while _decided(await worker.status(COLLECTION)) != sent.total:  # noqa: ASYNC110 (a worker)
+                await asyncio.sleep(_STEP_SECONDS)
+            until_ms = max(sent.truth, default=0) + WINDOW_MS
+            await broker.close_panes(config.kafka, config.collections[COLLECTION], until_ms)
+            while not wanted <= {start for start, one in windows.items() if one.published}:
+                await asyncio.sleep(_STEP_SECONDS)
+                windows = await _windows(worker)
+    windows = windows or await _windows(worker)
+    documents = {
+        start_ms: await _estimate(worker, window)
+        for start_ms, window in list(windows.items())[-_COMPARED_WINDOWS:]
+        if window.final
+    }
+    status = await worker.status(COLLECTION)
+    return Summary(sent=sent, status=status, windows=windows, documents=documents)
+
+
+def _decided(status: CollectionStatus) -> int:
+    return status.counted + status.late + status.rejected
+
+
+async def _windows(worker: Client) -> dict[int, WindowState]:
+    """Return the newest windows that hold counted reports, by their start in epoch ms."""
+    windows = await worker.newest(COLLECTION, WINDOWS_CHECKED)
+    return {parse_time(one.window.start): one for one in windows if one.n}
+
+
+async def _estimate(worker: Client, window: WindowState) -> EstimateDocument:
+    span = window.window
+    asked = EstimateRequest(start=span.start, end=span.end, top="all")
+    return await worker.estimate(COLLECTION, asked)
+
+
+@asynccontextmanager
+async def _running_worker(config: Config) -> AsyncIterator[str]:
+    """Run a worker during an `async with` block, which gets its URL."""
+    stop = asyncio.Event()
+    url: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+    working = asyncio.create_task(work(config, stop, announce=url.set_result))
+    waiting: list[asyncio.Future[Any]] = [working, url]
+    try:
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            raise DemoError(f"the worker ended with exit code {working.result()}")
+        yield url.result()
+    finally:
+        stop.set()
+        if not url.done():
+            working.cancel()
+        with suppress(asyncio.CancelledError):
+            await working

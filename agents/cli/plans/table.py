@@ -1,0 +1,180 @@
+"""Plans as tables in a terminal."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from pydantic import JsonValue
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ldpstream.agents.cli.plans.model import (
+    Errors,
+    MechanismPlan,
+    PlanDocument,
+    RefusedPart,
+    Summary,
+)
+from ldpstream.agents.cli.plans.verdict import ratio_text, title
+from ldpstream.agents.cli.terminal.labels import Ends, label_text
+from ldpstream.agents.cli.terminal.row_width import FittingTable
+
+_MOST_COLUMNS: Final = 5
+_MOST_TOP: Final = 5
+
+
+def show_plan(
+    document: PlanDocument, console: Console, *, ends: Ends = (), weighted: bool = False
+) -> None:
+    """Print a plan: the verdict, all mechanisms, and the best ones' errors by query.
+
+    `ends` are those of the intervals of a domain that is cut into bins, whose values are `weighted`
+    if each has a private weight.
+    """
+    console.print(f"{document.collection}: {document.verdict}", markup=False, soft_wrap=True)
+    console.print(
+        f"standard errors of shares, {document.estimand}; design shares {document.prior}; "
+        f"sorted by {document.workload_text}",
+        markup=False,
+        soft_wrap=True,
+    )
+    console.print(_mechanisms(document))
+    queries = _queries(document, ends)
+    if queries.row_count:
+        console.print(queries)
+    for refused in document.refused:
+        console.print(
+            f"no: {_refusal(refused, () if weighted else ends)}", markup=False, soft_wrap=True
+        )
+    for unsuited in document.unsuited:
+        reason = f"no: {unsuited.mechanism}: needs {unsuited.needs}"
+        console.print(reason, markup=False, soft_wrap=True)
+    exact = (
+        "* is the configured one; decode was measured in this run, ~ is from a fixed sample; "
+        "everything else is exact"
+    )
+    console.print(exact, markup=False, soft_wrap=True)
+
+
+def _mechanisms(document: PlanDocument) -> Table:
+    table = FittingTable()
+    table.add_column("mechanism", no_wrap=True)
+    optimum = ["of optimum"] if document.optimum is not None else []
+    wide = document.wanted_width
+    needs = ["n for 1%"] if wide is None else [f"n for width {wide:g}"]
+    for column in ("epsilon", "error", "width", "of best", *optimum, *needs, "a value", "a range"):
+        table.add_column(column, justify="right")
+    for column in ("TV at most", "bits", "message", "state", "decode"):
+        table.add_column(column, justify="right")
+    for one in document.mechanisms:
+        mark = "* " if one.configured else ""
+        table.add_row(
+            Text(f"{mark}{title(one.mechanism, one.variant)}"),
+            _epsilon(one.epsilon),
+            _number(one.error),
+            _number(one.width),
+            _ratio(one.ratio),
+            *([_ratio(one.of_optimum)] if optimum else []),
+            _count(one.respondents_for_1_percent if wide is None else one.respondents_for_width),
+            _mean(one.values),
+            _mean(one.all_ranges),
+            _distance(one),
+            f"{one.cost.report_bits:,}",
+            f"{one.cost.message_bytes:,} B",
+            _bytes(one.cost.state_bytes),
+            f"{one.cost.decode_ms:.3g} ms",
+        )
+    return table
+
+
+def _queries(document: PlanDocument, ends: Ends) -> Table:
+    """Return each published query's errors under the best mechanisms."""
+    shown = document.mechanisms[:_MOST_COLUMNS]
+    table = FittingTable()
+    table.add_column("published query", no_wrap=True)
+    for one in shown:
+        table.add_column(Text(title(one.mechanism, one.variant)), justify="right")
+    for name, row in _rows(shown, ends):
+        errors = [getattr(query, document.estimand) for query in row]
+        table.add_row(Text(name), *(_number(error) for error in errors))
+    bounds = [one.quantiles[0].bound if one.quantiles else None for one in shown]
+    if any(bound is not None for bound in bounds):
+        level = f"all prefixes at once, {100 * document.confidence:g}%, at most"
+        table.add_row(Text(level), *("" if b is None else _number(b) for b in bounds))
+    return table
+
+
+def _rows(shown: Sequence[MechanismPlan], ends: Ends) -> Iterator[tuple[str, list[Errors]]]:
+    first = shown[0]
+    for place, configured in enumerate(first.ranges):
+        yield f"range {configured.name}", [one.ranges[place] for one in shown]
+    for place, quantile in enumerate(first.quantiles):
+        name = f"share up to quantile {quantile.p:g}, {label_text(quantile.value, ends)}"
+        yield name, [one.quantiles[place] for one in shown]
+    count = len(first.top)
+    if count > _MOST_TOP and len({value.share for value in first.top}) == 1:
+        # No few of them stand out: all have the same share.
+        which = "any value" if count == first.values.total else f"any of {count:,} values"
+        worst = [max(one.top, key=lambda value: value.respondents) for one in shown]
+        yield f"{which}, share {first.top[0].share:.3g}, at most", list[Errors](worst)
+        return
+    for place, value in enumerate(first.top[:_MOST_TOP]):
+        name = f"value {label_text(value.value, ends)}, share {value.share:.3g}"
+        yield name, [one.top[place] for one in shown]
+
+
+def _refusal(refused: RefusedPart, ends: Ends) -> str:
+    pair = f"{label_text(refused.value, ends)} to {label_text(refused.other, ends)}"
+    allowed, taken = (_budget(budget) for budget in (refused.allowed, refused.taken))
+    name = title(refused.mechanism, refused.variant)
+    return (
+        f"{name} with {_epsilon(refused.epsilon)}: "
+        f"from {pair} the policy allows {allowed}, but it spends {taken}"
+    )
+
+
+def _budget(budget: float | None) -> str:
+    return "infinity" if budget is None else f"{budget:g}"
+
+
+def _epsilon(epsilon: JsonValue) -> str:
+    if isinstance(epsilon, list):
+        return ", ".join(_epsilon(part) for part in epsilon)
+    if isinstance(epsilon, int | float):
+        return f"{epsilon:.4g}"
+    return "" if epsilon is None else str(epsilon)
+
+
+def _mean(summary: Summary | None) -> str:
+    return "" if summary is None else f"{_sampled(summary)}{_number(summary.mean)}"
+
+
+def _distance(one: MechanismPlan) -> str:
+    # The distance of two distributions is at most 1.
+    if one.total_variation >= 1.0:
+        return "1"
+    return f"{_sampled(one.values)}{_number(one.total_variation)}"
+
+
+def _sampled(summary: Summary) -> str:
+    return "" if summary.predicted == summary.total else "~"
+
+
+def _ratio(ratio: float | None) -> str:
+    return "" if ratio is None else f"{ratio_text(ratio)}x"
+
+
+def _count(number: int | None) -> str:
+    if number is None:
+        return "> 9e15"
+    return f"{number:,}" if number < 10**9 else f"{number:.2g}"
+
+
+def _number(error: float) -> str:
+    return f"{error:.3g}"
+
+
+def _bytes(size: int) -> str:
+    if size < 10_000:
+        return f"{size:,} B"
+    return f"{size / 1e3:,.0f} kB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"

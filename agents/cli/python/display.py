@@ -1,0 +1,100 @@
+"""Documents as tables and plots: one, several windows of a collection, or a plan."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ldpstream.agents.cli.plans.model import PlanDocument
+from ldpstream.agents.document.columns import Part, draw_courses, label_text, new_axes, to_columns
+from ldpstream.agents.document.columns import to_frame as as_frame
+from ldpstream.agents.document.model import EstimateDocument
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+Document = EstimateDocument | PlanDocument | Sequence[EstimateDocument]
+
+FOLLOWED: Final = 5
+"""How many entries of the newest window are drawn over several windows."""
+_PLAN: Final = ("mechanism", "variant", "error", "ratio", "respondents_for_1_percent")
+
+
+def to_frame(document: Document, part: Part = "values") -> "pd.DataFrame":
+    """Return a document's entries as a pandas table: labels, share, low, high and the rest.
+
+    Entries of several windows are stacked, with the `start`, `end` and `size` of theirs; a plan has
+    a row per mechanism.
+
+    Raises:
+        ImportError: naming what to install, where pandas is missing.
+        ValueError: for an unknown part.
+    """
+    if isinstance(document, PlanDocument):
+        rows = document.mechanisms
+        return as_frame({name: [getattr(row, name) for row in rows] for name in _PLAN})
+    if isinstance(document, EstimateDocument):
+        return document.to_frame(part)
+    columns: dict[str, list[Any]] = {"start": [], "end": [], "size": [], **to_columns((), part)}
+    for one in document:
+        found = one.to_columns(part)
+        entries = len(next(iter(found.values())))
+        window = one.window
+        found["start"] = [None if window is None else window.start] * entries
+        found["end"] = [None if window is None else window.end] * entries
+        found["size"] = [one.size] * entries
+        for name, values in found.items():
+            columns.setdefault(name, []).extend(values)
+    return as_frame(columns)
+
+
+def plot(document: Document, part: Part = "values", *, axes: "Axes | None" = None) -> "Axes":
+    """Draw a document, and return the matplotlib axes.
+
+    One window: estimates with their bounds. Several: the first entries of the newest one over
+    time. A plan: the error of each mechanism against the number of respondents.
+
+    Raises:
+        ImportError: naming what to install, where matplotlib is missing.
+        ValueError: for an unknown part, or no document.
+    """
+    if isinstance(document, EstimateDocument):
+        return document.plot(part, axes=axes)
+    if isinstance(document, PlanDocument):
+        return _plot_plan(document, axes or new_axes())
+    if not document:
+        raise ValueError("expected at least one document")
+    columns = [one.to_columns(part) for one in document]
+    of, what = list(columns[0])[:2]
+    courses = {
+        label_text(label): [_at(found, label, of, what) for found in columns]
+        for label in columns[-1][of][:FOLLOWED]
+    }
+    times = ["all reports" if one.window is None else one.window.start for one in document]
+    drawn = axes or new_axes()
+    draw_courses(times, courses, drawn, what=what)
+    drawn.set_title(document[-1].collection)
+    return drawn
+
+
+def _at(columns: dict[str, list[Any]], label: Any, of: str, what: str) -> tuple[Any, Any, Any]:
+    """Return an entry's estimate, low and high; Nones if a window does not have it."""
+    if label not in columns[of]:
+        return None, None, None
+    place = columns[of].index(label)
+    return columns[what][place], columns["low"][place], columns["high"][place]
+
+
+def _plot_plan(plan: PlanDocument, axes: "Axes") -> "Axes":
+    factors = [10.0 ** (step / 10 - 1) for step in range(21)]
+    for one in plan.mechanisms:
+        errors = [one.error / factor**0.5 for factor in factors]
+        name = f"{one.mechanism} ({one.variant})" if one.variant else one.mechanism
+        style = "-" if one.configured else "--"
+        axes.plot([plan.respondents * f for f in factors], errors, style, label=name)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("respondents")
+    axes.set_ylabel(f"standard error of {plan.workload_text}")
+    axes.set_title(plan.collection)
+    axes.legend()
+    return axes

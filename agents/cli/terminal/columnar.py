@@ -1,0 +1,157 @@
+"""Parquet and Arrow tables as rows of texts, read in the same way as rows of CSV.
+
+A file is recognised by its first bytes, whatever its name, so pipes work too.
+"""
+
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ldpstream.agents.cli.terminal.errors import Failed, Refused
+from ldpstream.mechanisms.base.lazy import imported
+from ldpstream.mechanisms.base.texts import canonical_text
+from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
+
+_PARQUET: Final = b"PAR1"
+_ARROW_FILE: Final = b"ARROW1"
+_ARROW_STREAM: Final = b"\xff\xff\xff\xff"
+_EXTRA: Final = ("parquet", "a Parquet or Arrow table")
+_PER_SECOND: Final = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+
+
+def begins_table(first: bytes) -> bool:
+    """Return whether an input that begins with these bytes, at least 6, is a table."""
+    return first.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM))
+
+
+class ColumnarRows(Iterator[list[str]]):
+    """The rows of a table; `line_num` of them have been read, not counting column names.
+
+    Whole numbers have no fraction, even in a column of floats. Times become RFC 3339 in UTC.
+    Missing cells become empty texts, and so do times outside the years 1 to 9999.
+    """
+
+    def __init__(self, stream: BinaryIO, columns: Sequence[str], *, name: str, chunk: int) -> None:
+        """Open the table in an input, called `name` in messages.
+
+        Reads `columns`, in this order; all if empty. A pipe is kept in memory.
+
+        Raises:
+            Refused: where a column is missing or occurs twice, or the table is incomplete.
+            Failed: where pyarrow is not installed.
+        """
+        self.line_num = 0
+        self._name = name
+        self._columns = list(columns)
+        try:
+            self._arrow = imported("pyarrow", *_EXTRA)
+            self._batches = self._open(stream, chunk)
+        except ImportError as error:
+            raise Failed(str(error)) from error
+        except self._arrow.ArrowException as error:
+            raise self._broken() from error
+        self._waiting: Iterator[list[str]] = iter(())
+
+    def __next__(self) -> list[str]:
+        """Return the next row.
+
+        Raises:
+            Refused: where the table is damaged, a column's cells are lists, tables or bytes, or its
+                times have no zone.
+        """
+        while (row := next(self._waiting, None)) is None:
+            try:
+                batch = next(self._batches)
+            except (self._arrow.ArrowException, OSError) as error:
+                raise self._broken() from error
+            names = [canonical_text(name) for name in batch.schema.names]
+            asked = [names.index(canonical_text(column)) for column in self._columns]
+            # By their places: without `columns` names need not be unique.
+            places = asked or range(len(names))
+            texts = [self._texts(batch.column(place), names[place]) for place in places]
+            self._waiting = map(list, zip(*texts, strict=True))
+        self.line_num += 1
+        return row
+
+    def _open(self, stream: BinaryIO, chunk: int) -> Iterator[Any]:
+        """Return the table's batches of rows."""
+        source: Any = stream if stream.seekable() else io.BytesIO(stream.read())
+        begin = source.tell()
+        first = source.read(len(_ARROW_FILE))
+        source.seek(begin)
+        if first.startswith(_PARQUET):
+            parquet = imported("pyarrow.parquet", *_EXTRA)
+            file = parquet.ParquetFile(source)
+            own = self._own_names(file.schema_arrow)
+            # Do not decode columns that nobody asked for.
+            batches: Iterator[Any] = file.iter_batches(batch_size=chunk, columns=own or None)
+            return batches
+        ipc = imported("pyarrow.ipc", *_EXTRA)
+        if first.startswith(_ARROW_FILE):
+            reader = ipc.open_file(source)
+            whole = map(reader.get_batch, range(reader.num_record_batches))
+        else:
+            reader = ipc.open_stream(source)
+            whole = iter(reader)
+        self._own_names(reader.schema)
+        return (batch.slice(at, chunk) for batch in whole for at in range(0, len(batch), chunk))
+
+    def _own_names(self, schema: Any) -> list[str]:
+        """Return the columns to read as the table spells them.
+
+        Raises:
+            Refused: where there is not exactly one of each.
+        """
+        found: list[str] = []
+        for column in self._columns:
+            same = [name for name in schema.names if canonical_text(name) == canonical_text(column)]
+            if len(same) != 1:
+                raise Refused(f"{self._name}: expected a column {column!r}, once")
+            found += same
+        return found
+
+    def _texts(self, cells: Any, column: str) -> list[str]:
+        arrow = self._arrow
+        compute = imported("pyarrow.compute", *_EXTRA)
+        if arrow.types.is_dictionary(cells.type):
+            cells = cells.dictionary_decode()
+        if arrow.types.is_timestamp(cells.type):
+            if cells.type.tz is None:
+                # Parquet's old INT96, too, whose times after 2262 pyarrow would let overflow.
+                what = "expected times with a zone, such as UTC, got times without one"
+                raise Refused(f"{self._name}: column {column!r}: {what}")
+            numbers = compute.fill_null(cells.cast(arrow.int64()), 0).to_numpy(zero_copy_only=False)
+            found = time_texts(numbers, cells.type.unit)
+            there = cells.is_valid().to_pylist()
+            return [text if known else "" for text, known in zip(found, there, strict=True)]
+        try:
+            texts: list[str] = compute.fill_null(cells.cast(arrow.string()), "").to_pylist()
+        except (arrow.ArrowException, UnicodeDecodeError):
+            # Their own messages may quote a cell.
+            what = "expected texts, numbers or times"
+            raise Refused(f"{self._name}: column {column!r}: {what}") from None
+        return texts
+
+    def _broken(self) -> Refused:
+        return Refused(f"{self._name}: expected a complete Parquet or Arrow table")
+
+
+def time_texts(numbers: NDArray[np.int64], unit: str) -> list[str]:
+    """Return times since the epoch, in `s`, `ms`, `us` or `ns`, as RFC 3339 in UTC.
+
+    Those outside the years 1 to 9999 become empty texts. Fractions of a millisecond are cut off
+    toward the past.
+
+    >>> time_texts(np.array([0, 253_402_300_800]), "s")
+    ['1970-01-01T00:00:00.000Z', '']
+    """
+    per_second = _PER_SECOND[unit]
+    seconds = numbers // per_second
+    inside = (seconds >= EARLIEST_MS // 1000) & (seconds <= LATEST_MS // 1000)
+    rest = np.where(inside, numbers - seconds * per_second, 0) * 1000 // per_second
+    times = (np.where(inside, seconds, 0) * 1000 + rest).astype("datetime64[ms]")
+    texts: list[str] = np.where(inside, np.datetime_as_string(times, timezone="UTC"), "").tolist()
+    return texts

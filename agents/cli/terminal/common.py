@@ -1,0 +1,188 @@
+"""What several commands share: options, the configuration and its collections, refusals."""
+
+import sys
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeVar
+
+import click
+
+from ldpstream.agents.cli.terminal.errors import Failed, Refused
+from ldpstream.agents.cli.terminal.numbers import Whole
+from ldpstream.agents.config import CollectionConfig, Config, ConfigError, load_config
+from ldpstream.agents.config.collection import nominal_warnings
+from ldpstream.agents.config.hosts import is_host, is_port
+from ldpstream.agents.config.worker import Shard
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.texts import count as count
+from ldpstream.mechanisms.domains.words import Words
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_SHARD_VARIABLE: Final = "LDPSTREAM_SHARD"
+CHUNK: Final = 100_000
+"""Lines that are read and processed at once."""
+
+
+def config_option(command: Command) -> Command:
+    """Add `-c FILE`, passed on as `config_file`."""
+    return click.option(
+        "-c",
+        "--config",
+        "config_file",
+        default="ldpstream.toml",
+        show_default=True,
+        metavar="FILE",
+        help="The configuration.",
+    )(command)
+
+
+def number_option(
+    flag: str, least: int, most: int, *, default: int, text: str, metavar: str = "N"
+) -> Callable[[Command], Command]:
+    """Add an option for a whole number between two limits, both included; `text` is its help."""
+    return click.option(
+        flag,
+        type=Whole(least, most),
+        default=default,
+        show_default=True,
+        metavar=metavar,
+        help=text,
+    )
+
+
+class Parsed(click.ParamType):
+    """Parameters that `parse` reads; where it raises a ValueError, the user sees its text."""
+
+    def __init__(self, name: str, parse: Callable[[str], object]) -> None:
+        self.name = name
+        self._parse = parse
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> object:
+        try:
+            return self._parse(str(value))
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+
+
+def shard_option(command: Command) -> Command:
+    """Add `--shard`, passed on as `shard`."""
+    return click.option(
+        "--shard",
+        type=Parsed("shard", Shard.parse),
+        default="1/1",
+        envvar=_SHARD_VARIABLE,
+        show_envvar=True,
+        metavar="I/N",
+        help="Run only the collections whose names fall to shard I of N.",
+    )(command)
+
+
+def verbose_option(command: Command) -> Command:
+    """Add `--verbose`, for long-running processes."""
+    return click.option("--verbose", is_flag=True, help="Also log what the Kafka clients say.")(
+        command
+    )
+
+
+def _address(text: str) -> str:
+    host, _, port = text.rpartition(":")
+    if not (is_host(host) and is_port(port)):
+        raise ValueError(f"expected HOST:PORT, such as 127.0.0.1:6067, got {text}")
+    return text
+
+
+ADDRESS: Final = Parsed("address", _address)
+"""A `host:port` on the command line."""
+
+
+def load(config_file: str) -> Config:
+    """Load the configuration.
+
+    Raises:
+        Refused: with the refusal's own message.
+    """
+    try:
+        return load_config(config_file)
+    except (ConfigError, SpecError) as error:
+        raise Refused(str(error)) from error
+
+
+def load_shard(config_file: str, shard: Shard) -> Config:
+    """Load the configuration, with all collections, for a worker of a shard.
+
+    Raises:
+        Refused: as `load`, and where workers of other shards could not forward requests to it.
+    """
+    config = load(config_file)
+    if shard.total > 1 and config.worker.advertise is None:
+        raise Refused(
+            f"{config_file}: worker.advertise: expected this worker's address for those of other "
+            'shards, such as "http://worker-2:6066", got none; or set LDPSTREAM_ADVERTISE'
+        )
+    return config
+
+
+def load_collection(config_file: str, name: str) -> tuple[Config, CollectionConfig]:
+    """Load the configuration and find one of its collections.
+
+    Raises:
+        Refused: where the configuration is refused or has no such collection.
+    """
+    config = load(config_file)
+    if name not in config.collections:
+        names = ", ".join(config.collections)
+        raise Refused(f"{config_file}: expected one of the collections {names}, got {name}")
+    return config, config.collections[name]
+
+
+def warn_of_nominal(collections: Iterable[CollectionConfig]) -> None:
+    """Say on standard error which of these, or of the specs they accept, protect in name only."""
+    for warning in nominal_warnings(collections):
+        click.echo(warning, err=True)
+
+
+def refuse_one_report(collection: CollectionConfig, what: str) -> None:
+    """Refuse a collection with `one_report` where devices cannot be distinguished.
+
+    Raises:
+        Refused: naming the key, and `what` is expected instead.
+    """
+    if collection.spec.one_report is not None:
+        raise Refused(f"collection.{collection.name}.one_report: expected {what}")
+
+
+def refuse_words(collection: CollectionConfig) -> None:
+    """Refuse a collection of unknown words where nothing keeps a device to one round.
+
+    Raises:
+        Refused: naming the key, and the command to use.
+    """
+    if isinstance(collection.spec.domain, Words):
+        raise Refused(
+            f"collection.{collection.name}.domain.words: expected send --ledger, which takes part "
+            "in one round"
+        )
+
+
+def print_data(data: bytes | str) -> None:
+    """Print what programs read, JSON or CSV, in UTF-8, whatever the terminal's encoding is."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(data if isinstance(data, bytes) else f"{data}\n".encode())
+    sys.stdout.buffer.flush()
+
+
+def confirm(question: str) -> None:
+    """Ask on standard error, and return after a yes.
+
+    Raises:
+        Failed: after a no, or where standard input has no answer.
+    """
+    try:
+        confirmed = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(err=True)
+        raise Failed("nothing was changed: nobody answered; give --yes to not be asked") from None
+    if not confirmed:
+        raise Failed("nothing was changed")

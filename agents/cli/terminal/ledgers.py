@@ -1,0 +1,148 @@
+"""The ledger options of commands that privatize: all lines belong to one person."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, fields
+from typing import BinaryIO
+
+import click
+
+from ldpstream.agents.broker.record_time import now_ms
+from ldpstream.agents.cli.terminal.common import CHUNK, count
+from ldpstream.agents.cli.terminal.errors import Failed, Refused
+from ldpstream.agents.cli.terminal.option_groups import gathered
+from ldpstream.agents.cli.terminal.value_options import Reading
+from ldpstream.agents.cli.terminal.values import read_values, source_name
+from ldpstream.agents.config import CollectionConfig
+from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.times import format_duration, parse_duration
+from ldpstream.mechanisms.ledger import BudgetError, Ledger, LedgerError, Release, SkippedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spending:
+    """The ledger options as given on the command line; None or False where absent."""
+
+    ledger: str | None
+    budget: str | None
+    horizon: str | None
+    spread: bool
+    rolling: bool
+
+    def refuse(self) -> None:
+        """Refuse ledger options without a ledger: nothing would enforce them.
+
+        Raises:
+            Refused: naming the first option.
+        """
+        for field in fields(self):
+            if getattr(self, field.name):
+                raise Refused(f"--{field.name}: expected --ledger with it")
+
+    def or_configured(self, collection: CollectionConfig) -> "Spending":
+        """Return the options, completed by the collection's `spread`."""
+        known = collection.spread
+        if known is None:
+            return self
+        return Spending(
+            ledger=self.ledger,
+            budget=self.budget or str(known.budget(collection.spec)),
+            horizon=self.horizon or format_duration(known.horizon_ms),
+            spread=True,
+            rolling=self.rolling or known.rolling,
+        )
+
+
+ledger_options = gathered(
+    "spending",
+    Spending,
+    click.option(
+        "--ledger",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        help="All lines are one person's: one report per window, kept here, within --budget.",
+    ),
+    click.option("--budget", metavar="EPSILON", help="What all reports may lose together."),
+    click.option(
+        "--horizon", metavar="DURATION", help='Period of the budget, such as "1d"; else for ever.'
+    ),
+    click.option(
+        "--spread",
+        is_flag=True,
+        help="Spread the budget over the horizon: report in some windows, drawn at random.",
+    ),
+    click.option(
+        "--rolling",
+        is_flag=True,
+        help="With --spread: the same windows in every period, so any stretch keeps the budget.",
+    ),
+)
+
+
+@contextmanager
+def opened(collection: CollectionConfig, file: str, given: Spending) -> Iterator[Ledger]:
+    """Open the ledger that the options name, closed at the end of the block.
+
+    The ledger's windows are the collection's panes, since a report counts in one of them. Missing
+    options are taken from the collection's `spread`.
+
+    Raises:
+        Refused: where an option is missing or impossible, or the file is not a ledger.
+    """
+    asked = given.or_configured(collection)
+    if asked.budget is None:
+        raise Refused(
+            "--budget: expected a number above 0 with --ledger, where the collection has no spread"
+        )
+    if asked.rolling and not asked.spread:
+        raise Refused("--rolling: expected --spread with it")
+    try:
+        horizon_ms = None if asked.horizon is None else parse_duration(asked.horizon)
+    except ValueError as error:
+        raise Refused(f"--horizon: expected {error}") from None
+    if horizon_ms == 0:
+        raise Refused("--horizon: expected a duration above 0; without one the budget is for ever")
+    try:
+        ledger = Ledger(
+            file,
+            specs=[(collection.spec, collection.window.pane_ms)],
+            budget=asked.budget,
+            horizon_ms=horizon_ms,
+            spread="rolling" if asked.rolling else asked.spread,
+        )
+    except SpecError as error:
+        raise Refused(f"--{error}" if error.path == "budget" else str(error)) from None
+    except LedgerError as error:
+        raise Refused(str(error)) from None
+    with ledger:
+        yield ledger
+
+
+def releases(
+    ledger: Ledger, collection: CollectionConfig, stream: BinaryIO, reading: Reading
+) -> Iterator[Release]:
+    """Yield the report of each value line's window, in the lines' order.
+
+    Lines of windows in which the device does not take part are skipped, and counted at the end.
+
+    Raises:
+        Refused: naming the line, for an invalid value.
+        Failed: naming the line, where its report would exceed the budget.
+    """
+    name, skipped = source_name(stream), 0
+    for chunk in read_values(stream, collection.spec.domain, reading, chunk=CHUNK):
+        given = [now_ms()] * len(chunk.indices) if chunk.times_ms is None else chunk.times_ms
+        for line, index, time_ms in zip(
+            chunk.lines.tolist(), chunk.indices.tolist(), list(given), strict=True
+        ):
+            try:
+                yield ledger.release_index(collection.spec, index, time_ms=int(time_ms))
+            except SkippedError:
+                skipped += 1
+            except BudgetError as error:
+                raise Failed(f"{name}: line {line}: {error}") from None
+            except LedgerError as error:
+                raise Refused(f"{name}: line {line}: {error}") from None
+    if skipped:
+        lines = count(skipped, "line")
+        click.echo(f"{name}: {lines} skipped: the budget is spread over other windows", err=True)

@@ -1,0 +1,293 @@
+"""Estimate documents as tables in a terminal."""
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ldpstream.agents.cli.terminal.labels import PLAIN, Labels, label_text
+from ldpstream.agents.cli.terminal.row_width import FittingTable
+from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
+from ldpstream.agents.document.answers import CollectionStatus
+from ldpstream.agents.document.entries import Areas, MmseEstimate
+from ldpstream.agents.document.flat import runs_text
+from ldpstream.agents.document.model import LostMessages, MergedBlocks, WaitingReports
+from ldpstream.mechanisms.base.texts import count
+
+_FILE_WIDTH: Final = 160
+_FILE_LINES: Final = 50
+_MOST_ACROSS: Final = 8
+
+
+def table_console() -> Console:
+    """Return a console for tables: as wide as the terminal; 160 columns in files and pipes.
+
+    FORCE_COLOR colours the output of a pipe, but does not make it as narrow as a terminal.
+    """
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    # If TERM is dumb, rich accepts the width only together with a height.
+    return Console(highlight=False, width=_FILE_WIDTH, height=_FILE_LINES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Showing:
+    """What is needed to show documents, beyond what is in them.
+
+    `minimum` is the collection's: documents with fewer reports are withheld. `together` says
+    whether simultaneous bounds were asked for.
+    """
+
+    minimum: int
+    together: bool
+    labels: Labels = PLAIN
+
+
+def show_document(document: EstimateDocument, console: Console, showing: Showing) -> None:
+    """Print a document: a heading, its values, ranges and quantiles."""
+    console.print(describe(document), markup=False)
+    _show_what_is_missing(document, console, showing)
+    if document.withheld:
+        console.print(describe_withheld(showing.minimum, document), markup=False)
+        return
+    if document.attributes:
+        for one in document.attributes:
+            show_document(one, console, showing)
+        return
+    console.print(describe_bounds(document, together=showing.together), markup=False)
+    if document.merged is not None:
+        console.print(describe_merged(document.merged), markup=False)
+    labels = showing.labels
+    if document.distribution:
+        rows = [(labels.text(one.value, document.attribute), one) for one in document.distribution]
+        console.print(_shares("value", rows))
+    crossed = _crossed(document, labels)
+    if crossed is not None:
+        console.print(crossed)
+    if document.mmse is not None:
+        console.print(_with_priors(document.mmse), markup=False)
+    if document.calibration is not None:
+        console.print(_verdict(document.calibration), markup=False)
+    _show_queries(document, console, labels)
+    if document.forged is not None:
+        console.print(
+            "forged: this many forged reports could move the number beyond its nearer bound"
+        )
+
+
+def _with_priors(one: MmseEstimate) -> str:
+    said = f"{percent(one.share)}, credible {percent(one.low)} to {percent(one.high)}"
+    if one.withheld is not None:
+        said = f"withheld: {one.withheld}"
+    return f"with the priors, {label_text(one.value)}: {said}"
+
+
+def _show_queries(document: EstimateDocument, console: Console, labels: Labels) -> None:
+    if document.ranges:
+        console.print(_shares("range", [(one.name, one) for one in document.ranges]))
+    if document.areas is not None:
+        _show_areas(document.areas, console)
+    if document.quantiles:
+        console.print(_quantiles(document, labels))
+    if document.linear:
+        console.print(_linear(document))
+
+
+def _verdict(test: Calibration) -> str:
+    said = f"priors are {test.suspicion}, " if test.wrong else "reports agree with the priors, "
+    flagged = f"{test.flagged:,} of {test.levels:,} levels flagged"
+    return f"calibration: {said}p = {test.p_value:.3g}, {flagged}"
+
+
+def describe(document: EstimateDocument) -> str:
+    """Return one line with a document's collection, window and number of reports."""
+    parts = [
+        document.collection,
+        document.window_text,
+        "final" if document.final else "open",
+        count(document.n, "report"),
+    ]
+    if document.attribute is not None:
+        parts[0] += f", {document.attribute}"
+        parts[-1] += f" of {document.of or 0:,}"
+    if document.span is not None:
+        parts.insert(2, f"applies to {document.span.start} to {document.span.end}")
+    if not document.withheld:
+        parts += [f"{document.late:,} late", f"{document.rejected:,} rejected so far"]
+    return ", ".join(parts)
+
+
+def describe_withheld(minimum: int, document: EstimateDocument) -> str:
+    """Return one line that says why a document is withheld."""
+    if document.waiting is not None:
+        return f"withheld: {describe_waiting(document.waiting, minimum)}"
+    if document.n < minimum:
+        return f"withheld: fewer than minimum = {minimum:,} reports"
+    return f"withheld: parts of at least minimum = {minimum:,} reports have expired"
+
+
+def describe_waiting(waiting: WaitingReports, minimum: int) -> str:
+    """Return one line that says how many reports are not shown yet, and what they wait for."""
+    said = "1 report waits" if waiting.reports == 1 else f"{waiting.reports:,} reports wait"
+    if waiting.until == "closing":
+        return f"{said} until the window closes, because of {waiting.because}"
+    more = f"{waiting.more or 0:,} more" if waiting.more != 0 else "no more"
+    if waiting.until == "later":
+        return f"{said} for {more} in later windows, which have to close (minimum = {minimum:,})"
+    return f"{said} for {more}, or until the window closes with minimum = {minimum:,} or more"
+
+
+def _show_what_is_missing(document: EstimateDocument, console: Console, showing: Showing) -> None:
+    if document.waiting is not None and not document.withheld:
+        console.print(describe_waiting(document.waiting, showing.minimum), markup=False)
+    if document.lost is not None:
+        console.print(describe_lost(document.lost), markup=False)
+    if document.partial:
+        console.print("partial: workers with different windows count some of the reports")
+
+
+def describe_lost(lost: LostMessages) -> str:
+    """Return one line that says how much of a document's span was deleted by retention."""
+    partitions = ", ".join(map(str, lost.partitions))
+    of = "partition" if len(lost.partitions) == 1 else "partitions"
+    return (
+        f"incomplete: up to {count(lost.offsets, 'message')} of {of} {partitions} deleted before "
+        "they were read"
+    )
+
+
+def describe_merged(merged: MergedBlocks) -> str:
+    """Return one line that names the blocks published only together."""
+    reports = count(merged.count, "report")
+    return (
+        f"merged by minimum_block: {_blocks_text(merged)}, together {reports}; "
+        "estimates about a part of them are undefined"
+    )
+
+
+def _blocks_text(merged: MergedBlocks) -> str:
+    return runs_text(merged) if merged.names is not None else f"blocks {runs_text(merged)}"
+
+
+def describe_bounds(document: EstimateDocument, *, together: bool) -> str:
+    """Return one line that names a document's bounds.
+
+    The bounds of a post-selected list of values are always simultaneous; those of named queries
+    only where that was asked for, `together`.
+    """
+    level = f"{100 * document.confidence:g}% bounds"
+    kind = "simultaneous" if document.simultaneous else "pointwise"
+    said = f"{level}: {document.method}, {kind}, {document.estimand}"
+    named = {
+        "ranges": document.ranges,
+        "quantiles": document.quantiles,
+        "linear queries": document.linear,
+    }
+    others = [name for name, entries in named.items() if entries]
+    if document.simultaneous and not together and others:
+        said += f"; {', '.join(others)} pointwise"
+    if document.projection != "none":
+        said += f"; shares projected ({document.projection}), bounds not"
+    return said
+
+
+def reasons_text(answer: CollectionStatus) -> str:
+    """Return the number of rejected messages by reason, over all partitions; empty if none."""
+    sums: dict[str, int] = {}
+    for partition in answer.partitions:
+        for reason, number in partition.rejected.items():
+            sums[reason] = sums.get(reason, 0) + number
+    return ", ".join(f"{reason} {number:,}" for reason, number in sorted(sums.items()))
+
+
+def percent(share: float | None) -> str:
+    """Return a share in percent, or `undefined`."""
+    return "undefined" if share is None else f"{100 * share:.2f}%"
+
+
+def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimate]]) -> Table:
+    table = FittingTable()
+    table.add_column(heading)
+    for column in ("share", "low", "high", "count", "forged"):
+        table.add_column(column, justify="right")
+    for name, one in rows:
+        count = "undefined" if one.count is None else f"{one.count:,.0f}"
+        forged = "" if one.forged is None else f"{one.forged:,}"
+        cells = (percent(one.share), percent(one.low), percent(one.high), count, forged)
+        table.add_row(Text(name), *cells)
+    return table
+
+
+def _crossed(document: EstimateDocument, labels: Labels) -> Table | None:
+    """Return the two-way table of a pair of attributes, one down and the other across.
+
+    None unless every combination is listed, and few enough values are across.
+    """
+    found = document.to_columns()
+    if "second" not in found:
+        return None
+    down, across = (list(dict.fromkeys(found[place])) for place in ("first", "second"))
+    if len(found["label"]) < len(down) * len(across) or len(across) > _MOST_ACROSS:
+        return None
+    shares = zip(found["share"], found["low"], found["high"], strict=True)
+    cells = dict(zip(found["label"], shares, strict=True))
+    table = FittingTable()
+    first, second = (document.attribute or ":").split(":")
+    table.add_column(document.attribute)
+    for label in across:
+        table.add_column(Text(labels.text(label, second)), justify="right")
+    for label in down:
+        row = (map(percent, cells[label, other]) for other in across)
+        texts = (f"{share} ({low} to {high})" for share, low, high in row)
+        table.add_row(Text(labels.text(label, first)), *texts)
+    return table
+
+
+def _show_areas(areas: Areas, console: Console) -> None:
+    """Print each area below the one that contains it, and what it does not cover as `the rest`."""
+    number = f"{len(areas.entries):,} of {areas.family:,} areas"
+    console.print(f"{number} shown, bounds simultaneous over all: {areas.rule}", markup=False)
+    of, depths = areas.entries, [0] * len(areas.entries)
+    table = FittingTable()
+    table.add_column("area")
+    for column in ("values", "share", "low", "high", "forged"):
+        table.add_column(column, justify="right")
+    for place, one in enumerate(of):
+        if one.inside is not None:
+            depths[place] = depths[one.inside] + 1
+        indent = "  " * depths[place]
+        ends = (percent(one.share), percent(one.low), percent(one.high))
+        forged = "" if one.forged is None else f"{one.forged:,}"
+        table.add_row(Text(f"{indent}{one.name}"), f"{one.values:,}", *ends, forged)
+        rest = one.rest
+        if rest is not None and rest.values:
+            ends = (percent(rest.share), percent(rest.low), percent(rest.high))
+            table.add_row(Text(f"{indent}  the rest"), f"{rest.values:,}", *ends, "")
+    console.print(table)
+
+
+def _quantiles(document: EstimateDocument, labels: Labels) -> Table:
+    table = FittingTable()
+    for column in ("share below", "value", "low", "high"):
+        table.add_column(column, justify="right")
+    for one in document.quantiles:
+        found = (one.value, one.low, one.high)
+        texts = (labels.text(label, document.attribute) for label in found)
+        table.add_row(percent(one.p), *map(Text, texts))
+    return table
+
+
+def _linear(document: EstimateDocument) -> Table:
+    table = FittingTable()
+    table.add_column("mean of")
+    for column in ("mean", "low", "high", "total", "forged"):
+        table.add_column(column, justify="right")
+    for one in document.linear:
+        numbers = (one.mean, one.low, one.high, one.total)
+        cells = ["undefined" if number is None else f"{number:.6g}" for number in numbers]
+        table.add_row(Text(one.name), *cells, "" if one.forged is None else f"{one.forged:,}")
+    return table

@@ -1,0 +1,305 @@
+"""Value lines: CSV, one value per line, with or without a header, its time first where asked for.
+
+Each row of a Parquet or Arrow table is a line, too.
+
+All bad lines are counted, and the first are named. Errors name a line and what was expected there,
+never its text: values are private.
+"""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import Any, BinaryIO, Final, Protocol
+
+import click
+import numpy as np
+
+from ldpstream.agents.cli.terminal.columnar import ColumnarRows, begins_table
+from ldpstream.agents.cli.terminal.common import count
+from ldpstream.agents.cli.terminal.errors import Refused
+from ldpstream.agents.cli.terminal.value_options import Reading
+from ldpstream.mechanisms.base.arrays import Integers
+from ldpstream.mechanisms.base.texts import canonical_text
+from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.domains.fitting import fit, has_ends, nearest
+from ldpstream.mechanisms.domains.parse import Domain
+from ldpstream.mechanisms.exact.entropy import SystemEntropy
+
+Row = Sequence[str]
+
+_NONE: Final[Mapping[int, str]] = {}
+_NAMED_LINES: Final = 3
+_ENOUGH_LINES: Final = 10_000
+"""After this many bad lines the rest of a file is not read: each costs some 30 us."""
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """A chunk of n value lines: value indices, and epoch milliseconds where lines have times.
+
+    `lines` are their line numbers in the input, from 1 on.
+    """
+
+    indices: Integers
+    times_ms: Integers | None
+    lines: Integers
+
+
+@dataclass
+class BadLines:
+    """The bad lines among the `read` lines of the input `name`; their text is never kept."""
+
+    name: str
+    read: int = 0
+    count: int = 0
+    ended: bool = True
+    """Whether the input was read to its end."""
+    first: list[tuple[int, str]] = field(default_factory=list)
+    """The number of each of the first bad lines, and what was expected there."""
+
+    def note(self, line: int, expected: str) -> None:
+        """Count a bad line; lines come in order, from 1 on."""
+        self.count += 1
+        if len(self.first) < _NAMED_LINES:
+            self.first.append((line, expected))
+
+    def enough(self, lines: int, chunk: int, *, whole: bool) -> bool:
+        """Return whether to stop after a chunk of `lines` lines, some of them bad.
+
+        Only a `whole` input is read on, to count its bad lines: a pipe may never end. A file that
+        is bad throughout is not worth reading.
+        """
+        if whole and self.count < _ENOUGH_LINES:
+            return False
+        self.ended = lines < chunk
+        return True
+
+    @property
+    def said(self) -> str:
+        """Say what was expected at the first one."""
+        line, expected = self.first[0]
+        return f"line {line}: expected {expected}"
+
+    def refusal(self, way_out: str = "") -> Refused:
+        """Return the refusal of an input with bad lines; `way_out` says what to do."""
+        if self.count == 1:
+            return Refused(f"{self.name}: {self.said}{way_out}")
+        others = ", ".join(f"{line:,}" for line, _ in self.first[1:])
+        more = ", ..." if self.count > len(self.first) else ""
+        of = "of" if self.ended else "of the first"
+        bad = f"{self.count:,} {of} {self.read:,} lines are bad, also {others}{more}"
+        return Refused(f"{self.name}: {self.said}; {bad}{way_out}")
+
+
+@dataclass
+class _Input:
+    """An input, and what was found up to a line.
+
+    `whole`: it can be read to its end to count bad lines; a pipe may never end.
+    """
+
+    domain: Domain
+    reading: Reading
+    whole: bool
+    bad: BadLines
+    line: int = 0
+    clamped: int = 0
+    beyond: bool = False
+    """Whether `--clamp` would accept one of the bad lines."""
+
+    def conclude(self) -> None:
+        """Say how many lines were left out, and how many values were moved.
+
+        Raises:
+            Refused: where bad lines may not be left out, or nothing is left without them.
+        """
+        bad = self.bad
+        if bad.read == 0:
+            raise Refused(f"{bad.name}: expected at least one value line, got none")
+        if bad.count and (not self.reading.skip_bad or bad.count == bad.read):
+            ways = ["--skip-bad leaves them out"] if bad.count > 1 else []
+            if self.beyond:
+                ways.append("--clamp moves numbers to the nearest end of the domain")
+            raise bad.refusal(": " * bool(ways) + ", ".join(ways))
+        if bad.count:
+            lines = f"{bad.count:,} of {bad.read:,} lines"
+            click.echo(f"{bad.name}: left out {lines} as bad: {bad.said}", err=True)
+        if self.clamped:
+            values = f"{self.clamped:,} of {bad.read:,} values"
+            click.echo(f"{bad.name}: moved {values} to the nearest end of the domain", err=True)
+
+
+@dataclass(frozen=True)
+class _Header:
+    """The places of the columns to read, among all `width` columns that the first line names."""
+
+    places: Sequence[int]
+    width: int
+
+    def pick(self, rows: Sequence[Row]) -> tuple[list[Row], dict[int, str]]:
+        """Return these columns of the rows, and which rows are no rows of this table.
+
+        Cells of a row that is too long or too short may stand under other columns' names.
+        """
+        expected = f"{count(self.width, 'cell')}, one for each column that the first line names"
+        ragged = {place: expected for place, row in enumerate(rows) if len(row) != self.width}
+        picked: list[Row] = [
+            [] if place in ragged else [row[column] for column in self.places]
+            for place, row in enumerate(rows)
+        ]
+        return picked, ragged
+
+
+class _Lines(Protocol):
+    """Rows, and how many lines were read for them so far."""
+
+    @property
+    def line_num(self) -> int: ...
+
+    def __iter__(self) -> Iterator[list[str]]: ...
+
+    def __next__(self) -> list[str]: ...
+
+
+def read_values(
+    stream: BinaryIO, domain: Domain, reading: Reading, *, chunk: int
+) -> Iterator[Values]:
+    """Read all value lines, up to `chunk` at a time; say how many were left out or moved.
+
+    Raises:
+        Refused: naming the line, for a value outside the domain, an impossible or implausible
+            time, or text that is not CSV in UTF-8. Says how many lines are bad: in a file all of
+            them, in a pipe those read so far. Also for an empty or unreadable input.
+        Failed: for a Parquet or Arrow table, where pyarrow is not installed.
+    """
+    name = source_name(stream)
+    given = _Input(domain, reading, whole=stream.seekable(), bad=BadLines(name))
+    # Any: click passes a BufferedReader, or a stream that behaves like a raw one.
+    raw: Any = stream
+    buffered = raw if isinstance(raw, io.BufferedReader) else io.BufferedReader(raw)
+    try:
+        if begins_table(buffered.peek(1)):
+            rows = ColumnarRows(buffered, reading.columns, name=name, chunk=chunk)
+            yield from _read_rows(rows, given, chunk=chunk)
+        else:
+            yield from _read_csv(buffered, given, chunk=chunk)
+    except OSError as error:
+        raise unreadable(name, error) from error
+    finally:
+        if buffered is not raw:
+            # Closing it would close the stream.
+            buffered.detach()
+    given.conclude()
+
+
+def _read_csv(stream: io.BufferedReader, given: _Input, *, chunk: int) -> Iterator[Values]:
+    name, columns = given.bad.name, given.reading.columns
+    text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="")
+    lines = csv.reader(text, strict=True)
+    try:
+        header = None
+        if columns:
+            header = _find_columns(next(lines, []), columns, name)
+            given.line = lines.line_num
+        yield from _read_rows(lines, given, chunk=chunk, header=header)
+    except csv.Error as error:
+        raise Refused(f"{name}: line {lines.line_num}: expected CSV: {error}") from None
+    except UnicodeDecodeError:
+        raise Refused(f"{name}: line {given.line + 1} or later: expected UTF-8") from None
+    finally:
+        text.detach()
+
+
+def _read_rows(
+    lines: _Lines, given: _Input, *, chunk: int, header: _Header | None = None
+) -> Iterator[Values]:
+    """Read the remaining lines; a `header` says which columns to read, if not all."""
+    while rows := list(islice(lines, chunk)):
+        if lines.line_num - given.line != len(rows):
+            what = "expected one value per line, without line breaks inside"
+            raise Refused(f"{given.bad.name}: {what}")
+        picked, ragged = (rows, _NONE) if header is None else header.pick(rows)
+        parsed = _parse(picked, given, ragged)
+        given.line = lines.line_num
+        if given.bad.count == 0 or given.reading.skip_bad:
+            yield parsed
+        elif given.bad.enough(len(rows), chunk, whole=given.whole):
+            return
+
+
+def source_name(stream: BinaryIO) -> str:
+    """Return what to call an input in messages."""
+    name = getattr(stream, "name", None)
+    return name if isinstance(name, str) and name not in {"-", "<stdin>"} else "stdin"
+
+
+def unreadable(name: str, error: OSError) -> Refused:
+    """Return the refusal of an input that cannot be read."""
+    return Refused(f"{name}: cannot read it: {error.strerror or error}")
+
+
+def _find_columns(header: Row, columns: Sequence[str], name: str) -> _Header:
+    """Return the columns' places. The first line may be a value, so the refusal never quotes it.
+
+    Raises:
+        Refused: where the first line does not name each of them once.
+    """
+    cells = [canonical_text(cell.strip()) for cell in header]
+    for column in columns:
+        if cells.count(canonical_text(column)) != 1:
+            raise Refused(f"{name}: line 1: expected column names with {column!r} once among them")
+    return _Header([cells.index(canonical_text(column)) for column in columns], len(cells))
+
+
+def _parse(rows: Sequence[Row], given: _Input, ragged: Mapping[int, str]) -> Values:
+    """Return the values of the good rows after the last line, and note the bad ones.
+
+    `ragged` are bad rows that are known already, by their places.
+    """
+    given.bad.read += len(rows)
+    bad = dict(ragged)
+    after, times_ms = "", None
+    if given.reading.times:
+        after = " after the time"
+        times_ms = _parse_times([row[0] if row else "" for row in rows], given.reading, bad)
+        rows = [row[1:] for row in rows]
+    domain, entropy = given.domain, SystemEntropy()
+    good = np.array([place for place in range(len(rows)) if place not in bad], dtype=np.int64)
+    found = fit(
+        [rows[place] for place in good] if bad else rows,
+        place=lambda some: domain.place_columns(some, entropy=entropy),
+        check=domain.parse_columns,
+        move=partial(_move, domain) if given.reading.clamp else None,
+    )
+    given.clamped += found.moved
+    if not given.beyond and has_ends(domain):
+        given.beyond = any(_move(domain, rows[good[place]]) for place in found.bad)
+    bad |= {int(good[place]): f"{expected}{after}" for place, expected in found.bad.items()}
+    good = good[found.good]
+    for place in sorted(bad):
+        given.bad.note(given.line + 1 + place, bad[place])
+    return Values(
+        found.indices, None if times_ms is None else times_ms[good], good + given.line + 1
+    )
+
+
+def _move(domain: Domain, row: Row) -> Row | None:
+    point = nearest(domain, row)
+    return None if point is None else [repr(number) for number in point]
+
+
+def _parse_times(texts: Sequence[str], reading: Reading, bad: dict[int, str]) -> Integers:
+    """Return epoch milliseconds; what is not a time, or implausible, goes to `bad`."""
+    times_ms = np.zeros(len(texts), dtype=np.int64)
+    for position, text in enumerate(texts):
+        try:
+            times_ms[position] = parse_time(text)
+        except ValueError as error:
+            bad.setdefault(position, f"{error} in the first column")
+    if reading.near is not None:
+        for position, expected in reading.near.far(times_ms).items():
+            bad.setdefault(position, expected)
+    return times_ms
