@@ -99,7 +99,7 @@ async def test_a_source_that_somebody_else_creates_meanwhile_is_checked(
     assert await declared(client, collection) == there
 
 
-@pytest.mark.parametrize(("partitions", "requests"), [(2, [21]), (900, [7, 7, 7])])
+@pytest.mark.parametrize(("partitions", "requests"), [(2, [18]), (1_200, [6, 6, 6])])
 async def test_topics_of_all_collections_are_created_in_as_few_requests_as_a_broker_takes(
     monkeypatch: pytest.MonkeyPatch, partitions: int, requests: list[int]
 ) -> None:
