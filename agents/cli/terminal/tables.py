@@ -135,7 +135,9 @@ def describe_waiting(waiting: WaitingReports, minimum: int) -> str:
     said = "1 report waits" if waiting.reports == 1 else f"{waiting.reports:,} reports wait"
     if waiting.until == "closing":
         return f"{said} until the window closes, because of {waiting.because}"
-    more = f"{waiting.more or 0:,} more" if waiting.more != 0 else "no more"
+    if not waiting.more:
+        return f"{said} to be grouped by the worker of partition 0, which takes a moment"
+    more = f"{waiting.more:,} more"
     if waiting.until == "later":
         return f"{said} for {more} in later windows, which have to close (minimum = {minimum:,})"
     return f"{said} for {more}, or until the window closes with minimum = {minimum:,} or more"

@@ -171,7 +171,7 @@ async def test_too_few_reports_are_withheld_and_the_minimum_is_named(
         )
     rides.report(0, ["bus"] * 300, times_ms=[START_MS + MINUTE_MS] * 300)
     waiting = await ldpstream("query", url, "rides")
-    assert "withheld: 300 reports wait for no more, or until" in waiting.stdout
+    assert "withheld: 300 reports wait to be grouped by the worker of partition 0" in waiting.stdout
     rides.report(0, ["bus"] * 7, times_ms=[START_MS + 2 * MINUTE_MS] * 7)
     rides.close(START_MS + 3 * MINUTE_MS)
     both = await ldpstream("query", url, "rides", "--plot", "--last", "2")

@@ -89,7 +89,8 @@ export function countText(value) {
 export function waitingText({ reports, until, more, because }, minimum) {
   const said = reports === 1 ? "1 report waits" : `${countText(reports)} reports wait`;
   if (until === "closing") return `${said} until the window closes, because of ${because}.`;
-  const others = more ? `${countText(more)} more` : "no more";
+  if (!more) return `${said} to be grouped by the worker of partition 0, which takes a moment.`;
+  const others = `${countText(more)} more`;
   const least = `minimum = ${countText(minimum)}`;
   return until === "later"
     ? `${said} for ${others} in later windows, which have to close (${least}).`
