@@ -50,7 +50,6 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"sharpest": 0}, "sharpest: expected"),
     ({"sharpest": 0.5}, "sharpest: expected"),
     ({"rejected": "drop"}, 'rejected: expected one of "copy" or "count", got "drop"'),
-    ({"input": "files"}, 'input: expected one of "topic" or "frames", got "files"'),
     ({"window": "1h"}, 'window: expected a table, got "1h"'),
     ({"window.idle": "on"}, 'window.idle: expected a duration such as "30s", or "off", got "on"'),
     ({"window.idle": "0s"}, "window.idle: expected a duration above 0"),

@@ -188,7 +188,7 @@ def test_a_release_holds_the_counts_of_each_partition():
     cells = OwnedCells(cluster.context, 9, cluster.head(), replicas[0])
     for seen, may in (([replicas[0], behind], False), (replicas, True)):
         releases = Releases(cluster.context, cells)
-        assert releases.look(seen, cluster.head(), now_ms=NOW_MS) == may
+        assert releases.release(seen, cluster.head(), now_ms=NOW_MS) == may
     assert (cells.released[0].n, cells.released[0].left_out) == (72, released.left_out)
 
 
