@@ -2,13 +2,15 @@
 
 A double is not the decimal that was written: 0.1 * 3 is above 0.3, and 0.3 itself is a little below
 three tenths. Here a double stands for its shortest decimal, the one that `repr` prints, so that
-`[0, 1]` in 10 steps has an edge at exactly 0.3, which 0.3 reaches. Shortest decimals ascend as
-doubles do, so that comparing doubles with the least one that reaches an edge is exact. Few numbers,
-and those of more digits than a double has, are decided in rationals.
+`[0, 1]` in 10 steps has an edge at exactly 0.3, which 0.3 reaches. Floating point places all numbers
+but those beside an edge. Shortest decimals ascend as floats do, so that these are compared with the
+least float of their precision that reaches the edge, which is exact; numbers of more digits than a
+double has are compared in rationals.
 """
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
@@ -26,22 +28,24 @@ _WHOLE: Final = 1 << 53
 """Integers below this in size are doubles."""
 _SHORT: Final = 15
 """A text of so few characters is the shortest decimal of its double, or at an end of the range."""
-_FEW: Final = 4
-"""So many numbers, or one for so many edges, are decided one by one."""
+_FEW: Final = 10
+"""So many numbers are decided one by one."""
+_SOME: Final = 30
+"""So many float32 are printed one by one."""
+_EDGES: Final = 4
+"""Edges are listed if a number for each so many of them is asked for."""
 _EXACT_POWERS: Final = 23
 """10^0 to 10^22 are doubles."""
 _NARROWEST: Final = 2.0**-960
 """Steps below this would be compared with too few digits."""
 _USUAL: Final = 12
 _HALF: Final = 0.5
-_PLAIN: Final[tuple[set[type], ...]] = (
-    set(),
-    {float},
-    {np.float64},
-    {float, np.float64},
-    {int},
-)
-"""The types of labels whose array has all their digits."""
+_HALF_FLOATS: Final = 1 << 16
+"""So many different float16 there are."""
+_PLAIN: Final[frozenset[type]] = frozenset({float, np.float64, int})
+"""The types of labels whose array has all their digits, but for large integers."""
+_SINGLE_EPSILON: Final = 2.0**-23
+_LEAST_SINGLE: Final = 2.0**-149
 
 
 def decimal_of(number: float) -> Fraction:
@@ -62,6 +66,13 @@ def shortest_doubles(numbers: NDArray[Any]) -> Floats:
     >>> shortest_doubles(np.array([0.3, 7.1e-5], dtype=np.float32)).tolist()
     [0.3, 7.1e-05]
     """
+    if numbers.dtype == np.float64:
+        return numbers
+    if len(numbers) <= _SOME:
+        return np.array([float(str(one)) for one in numbers], dtype=np.float64)
+    if numbers.dtype == np.float16 and len(numbers) > _HALF_FLOATS:
+        every = shortest_doubles(np.arange(_HALF_FLOATS, dtype=np.uint16).view(np.float16))
+        return every[numbers.view(np.uint16)]
     wide: Floats = numbers.astype(np.float64)
     if numbers.dtype.itemsize >= wide.dtype.itemsize:
         return wide
@@ -89,67 +100,72 @@ def shortest_doubles(numbers: NDArray[Any]) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Numbers:
-    """n numbers as they were read: doubles, float64 `(n,)`, and which of them stand for others.
+    """n numbers as they were read: float32 or float64 `(n,)`, each of which stands for a decimal.
 
-    `exact` has the numbers that differ from the shortest decimal of their double, by position:
-    decimals of more digits than a double keeps, and large integers. What is no number is NaN.
+    That is its shortest one, or the label in `written`, by position: a text, a large integer or a
+    decimal may have more digits than a double keeps. What is no number is NaN.
     """
 
-    doubles: Floats
-    exact: Mapping[int, Fraction] = field(default_factory=dict)
+    floats: NDArray[Any]
+    written: Mapping[int, str | int | Decimal] = field(default_factory=dict)
 
     @classmethod
     def of_labels(cls, labels: Sequence[Any] | NDArray[Any]) -> "Numbers":
-        """Return n labels of any kind; arrays, and lists of only floats or integers, are fast."""
-        array: NDArray[Any] | None = labels if isinstance(labels, np.ndarray) else None
-        if array is None and {*map(type, labels)} in _PLAIN:
-            array = np.array(labels)
-        kind = array.dtype.kind if array is not None and array.ndim == 1 else "O"
-        if array is not None and kind == "f":
-            return cls(shortest_doubles(array))
-        if array is not None and kind in "iu":
-            doubles: Floats = array.astype(np.float64)
-            if not len(array) or np.abs(doubles).max() < _WHOLE:
-                return cls(doubles)
-        return cls._of_each([_read(label) for label in labels])
+        """Return n labels of any kind; arrays, and lists of only floats and integers, are fast."""
+        if isinstance(labels, np.ndarray):
+            kind = labels.dtype.kind if labels.ndim == 1 else "O"
+        else:
+            kinds = {*map(type, labels)}
+            kind = ("i" if int in kinds else "f") if kinds <= _PLAIN else "O"
+        if kind == "f":
+            floats = np.asarray(labels)
+            return cls(floats if floats.dtype == np.float32 else shortest_doubles(floats))
+        if kind in "iu":
+            # An integer beyond all doubles raises.
+            with suppress(OverflowError):
+                doubles = np.array(labels, dtype=np.float64)
+                if not len(doubles) or np.abs(doubles).max() < _WHOLE:
+                    return cls(doubles)
+        return cls._of_each(labels, [real_number(label) for label in labels])
 
     @classmethod
     def of_texts(cls, texts: Sequence[str]) -> "Numbers":
         """Return the numbers that n texts spell."""
-        return cls._of_each([_parse(text) for text in texts])
+        return cls._of_each(texts, [parse_real(text) for text in texts])
 
     @classmethod
-    def _of_each(cls, read: Sequence[tuple[float, Fraction | None]]) -> "Numbers":
-        doubles = np.array([double for double, _ in read], dtype=np.float64)
-        return cls(doubles, {i: one for i, (_, one) in enumerate(read) if one is not None})
+    def _of_each(cls, labels: Sequence[Any] | NDArray[Any], read: list[float]) -> "Numbers":
+        # What is rounded to 0 stands for 0. It may have any exponent, and as many digits.
+        return cls(
+            np.array(read, dtype=np.float64),
+            {
+                place: int(label) if isinstance(label, np.integer) else label
+                for place, label in enumerate(labels)
+                if _has_digits(label) and read[place] and math.isfinite(read[place])
+            },
+        )
+
+    def __len__(self) -> int:
+        return len(self.floats)
+
+    @cached_property
+    def doubles(self) -> Floats:
+        """The doubles whose shortest decimals are those of the floats, float64 `(n,)`."""
+        return shortest_doubles(self.floats)
 
     def at(self, place: int) -> Fraction:
         """Return one number exactly."""
-        exact = self.exact.get(place)
-        return decimal_of(self.doubles[place]) if exact is None else exact
+        label = self.written.get(place)
+        return Fraction(str(self.floats[place]) if label is None else Decimal(label))
 
 
-def _read(label: object) -> tuple[float, Fraction | None]:
-    double = real_number(label)
-    if not math.isfinite(double):
-        return double, None
-    if isinstance(label, int | np.integer) and abs(int(label)) > _WHOLE:
-        return double, _unless_same(Fraction(int(label)), double)
-    if isinstance(label, Decimal) and double:
-        return double, _unless_same(Fraction(label), double)
-    return double, None
-
-
-def _parse(text: str) -> tuple[float, Fraction | None]:
-    double = parse_real(text)
-    # A text that is rounded to 0 may have any exponent, and a rational of billions of digits.
-    if len(text) <= _SHORT or not math.isfinite(double) or not double or repr(double) == text:
-        return double, None
-    return double, _unless_same(Fraction(Decimal(text.strip())), double)
-
-
-def _unless_same(exact: Fraction, double: float) -> Fraction | None:
-    return None if exact == decimal_of(double) else exact
+def _has_digits(label: object) -> bool:
+    """Return whether a label may be a number of more digits than a double keeps."""
+    if isinstance(label, str):
+        return len(label) > _SHORT
+    if isinstance(label, int | np.integer):
+        return abs(int(label)) > _WHOLE
+    return isinstance(label, Decimal)
 
 
 @dataclass(frozen=True)
@@ -183,71 +199,153 @@ class Axis:
         >>> Axis(0.0, 1.0, 10).edge(3), Axis(0.0, 1.0, 3).edge(1)
         (0.3, 0.33333333333333337)
         """
+        if self._decimals is not None:
+            first, step, scale = self._decimals
+            return (first + step * number) / scale
         exact = self.start + number * self.width
         nearest = exact.numerator / exact.denominator
         return nearest if decimal_of(nearest) >= exact else math.nextafter(nearest, math.inf)
 
     @cached_property
-    def edges(self) -> Floats:
-        """All edges, float64 `(steps + 1,)`: ascending."""
+    def _decimals(self) -> tuple[int, int, float] | None:
+        """The numbers of `edge i = (first + i step)/scale` if all edges are short decimals.
+
+        These are the shortest of their doubles, which one division of doubles finds.
+        """
         for power in range(_EXACT_POWERS):
             scale = 10**power
             first, step = self.start * scale, self.width * scale
             if first.denominator == step.denominator == 1:
                 last = first + step * self.steps
-                if max(abs(first), abs(last)) >= 10**_SHORT:
-                    break
-                # Decimals of so few digits are the shortest of their doubles, which one division of
-                # doubles finds.
-                places = np.arange(self.steps + 1)
-                return (int(first) + int(step) * places) / float(scale)
-        return np.array([self.edge(place) for place in range(self.steps + 1)])
+                short = max(abs(first), abs(last)) < 10**_SHORT
+                return (int(first), int(step), float(scale)) if short else None
+        return None
+
+    @cached_property
+    def edges(self) -> Floats:
+        """All edges, float64 `(steps + 1,)`: ascending."""
+        places = np.arange(self.steps + 1)
+        if self._decimals is not None:
+            return self.edges_at(places)
+        return np.array([self.edge(place) for place in places.tolist()])
 
     def edges_at(self, places: Indices) -> Floats:
         """Return the edges of these numbers, float64 `(n,)`."""
+        if self._decimals is not None:
+            first, step, scale = self._decimals
+            return (first + step * places) / scale
         if self._are_few(places):
             return np.array([self.edge(place) for place in places.tolist()], dtype=np.float64)
         return self.edges[places]
 
     def _are_few(self, numbers: NDArray[Any]) -> bool:
         """Return whether all edges are not worth the time that it takes to list them."""
-        return len(numbers) <= max(_FEW, self.steps // _FEW)
+        return len(numbers) <= max(_FEW, self.steps // _EDGES)
+
+    @cached_property
+    def _single_edges(self) -> NDArray[np.float32]:
+        """All edges as the least float32 that reaches each."""
+        return least_singles(self.edges)
+
+    @cached_property
+    def _single_ends(self) -> NDArray[np.float32]:
+        """The least float32 that is inside, and the least that is above."""
+        return least_singles(np.array([self.low, math.nextafter(self.high, math.inf)]))
 
     def holds(self, numbers: Numbers) -> Bools:
         """Return which numbers are inside, both ends included: bool `(n,)`."""
-        inside: Bools = (numbers.doubles >= self.low) & (numbers.doubles <= self.high)
-        end = decimal_of(self.high)
-        for place, exact in numbers.exact.items():
-            inside[place] = self.start <= exact <= end
+        floats = numbers.floats
+        if floats.dtype == np.float32:
+            first, above = self._single_ends
+            inside: Bools = (floats >= first) & (floats < above)
+        else:
+            inside = (floats >= self.low) & (floats <= self.high)
+        if numbers.written:
+            # The decimal is on the same side of an end as its double, unless that is next to it.
+            low = math.nextafter(self.low, math.inf), math.nextafter(self.low, -math.inf)
+            high = math.nextafter(self.high, math.inf), math.nextafter(self.high, -math.inf)
+            near = np.isin(floats, (*low, self.low, *high, self.high))
+            for place in np.flatnonzero(near).tolist():
+                inside[place] = 0 <= self.position(numbers.at(place)) <= self.steps
         return inside
 
     def position(self, number: Fraction) -> Fraction:
         """Return where a number lies, in steps from the low end."""
         return (number - self.start) / self.width
 
-    def positions(self, numbers: Numbers) -> tuple[Floats, float]:
+    def positions(self, numbers: Numbers, *, rough: float) -> tuple[Floats, float]:
         """Return where numbers inside lie, float64 `(n,)`, and a bound on the error.
 
-        The bound does not hold for the numbers in `exact`.
+        Float32 are placed as they are if they differ from their decimals by less than `rough`.
         """
-        length = self.high - self.low
-        found: Floats = (numbers.doubles - self.low) / length * self.steps
+        floats, error = numbers.floats, self._error
+        if floats.dtype == np.float32:
+            farthest = max(_SINGLE_EPSILON * self._farthest, _LEAST_SINGLE)
+            single = farthest / self._length * self.steps
+            if single < rough:
+                error += single
+            else:
+                floats = numbers.doubles
+        found: Floats = np.subtract(floats, self.low, dtype=np.float64)
+        found /= self._length
+        found *= self.steps
+        return found, error
+
+    @cached_property
+    def _length(self) -> float:
+        return self.high - self.low
+
+    @cached_property
+    def _farthest(self) -> float:
+        return max(abs(self.low), abs(self.high))
+
+    @cached_property
+    def _error(self) -> float:
+        """A bound on the error of the position of a double."""
         # Each double, and each operation, errs by at most half a unit in its last place.
-        farthest = max(abs(self.low), abs(self.high))
-        return found, _ROUNDINGS * self.steps * (1.0 + farthest / length)
+        return _ROUNDINGS * self.steps * (1.0 + self._farthest / self._length)
 
     def floors(self, numbers: Numbers) -> Indices:
         """Return the last edge that each number inside has reached, int64 `(n,)` in `0..steps`."""
-        if self._are_few(numbers.doubles):
-            each = [self._floor(numbers.at(place)) for place in range(len(numbers.doubles))]
-            return np.array(each, dtype=np.int64)
-        found = np.searchsorted(self.edges, numbers.doubles, side="right").astype(np.int64) - 1
-        for place, exact in numbers.exact.items():
-            found[place] = self._floor(exact)
+        if len(numbers) <= _FEW and numbers.floats.dtype == np.float64:
+            pairs = enumerate(numbers.floats.tolist())
+            return np.array([self._floor(one, numbers, at) for at, one in pairs], dtype=np.int64)
+        position, error = self.positions(numbers, rough=_HALF)
+        if error >= _HALF:
+            found: Indices = np.searchsorted(self.edges, numbers.doubles, side="right") - 1
+            for place in numbers.written:
+                found[place] = math.floor(self.position(numbers.at(place)))
+            return found
+        edge = np.rint(position)
+        found = np.floor(position).astype(np.int64)
+        near = np.flatnonzero(np.abs(position - edge) <= error)
+        if near.size:
+            edges = edge[near].astype(np.int64)
+            found[near] = edges - 1 + self._reach(numbers, near, edges)
         return found
 
-    def _floor(self, number: Fraction) -> int:
-        return math.floor(self.position(number))
+    def _floor(self, double: float, numbers: Numbers, place: int) -> int:
+        """Return the same of one number, without the arrays that take longer than it."""
+        position = (double - self.low) / self._length * self.steps
+        edge = round(position)
+        if abs(position - edge) > self._error:
+            return math.floor(position)
+        if place in numbers.written or self._error >= _HALF:
+            return math.floor(self.position(numbers.at(place)))
+        return edge - (double < self.edge(edge))
+
+    def _reach(self, numbers: Numbers, places: Indices, edges: Indices) -> Bools:
+        """Return which of the numbers at these places have reached these edges: bool `(m,)`."""
+        floats = numbers.floats[places]
+        if floats.dtype == np.float32 and not self._are_few(places):
+            return np.asarray(floats >= self._single_edges[edges])
+        reached: Bools = shortest_doubles(floats) >= self.edges_at(edges)
+        if numbers.written:
+            for number, place in enumerate(places.tolist()):
+                if place in numbers.written:
+                    position = self.position(numbers.at(place))
+                    reached[number] = position >= int(edges[number])
+        return reached
 
     def nearest(self, numbers: Numbers) -> Indices:
         """Return the edge that is nearest to each number inside, the upper one in the middle."""
@@ -256,6 +354,23 @@ class Axis:
     @cached_property
     def _halves(self) -> "Axis":
         return Axis(self.low, self.high, 2 * self.steps)
+
+
+def least_singles(doubles: Floats) -> NDArray[np.float32]:
+    """Return the least float32 whose decimals are not below those of doubles: `(n,)`.
+
+    >>> least_singles(np.array([0.3, math.nextafter(0.3, 1.0)])).tolist() == [
+    ...     float(np.float32(0.3)), float(np.nextafter(np.float32(0.3), np.float32(1.0)))]
+    True
+    """
+    top = np.float32(np.inf)
+    with np.errstate(over="ignore"):
+        least = np.nextafter(doubles.astype(np.float32), -top)
+        # The decimal of a float is within its rounding interval.
+        for _ in range(2):
+            below = shortest_doubles(least) < doubles
+            least = np.where(below, np.nextafter(least, top), least)
+    return least
 
 
 def read_labels(labels: Sequence[Any] | NDArray[Any], dimensions: int) -> list[Numbers]:

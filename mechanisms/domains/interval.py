@@ -83,8 +83,10 @@ class Interval(Domain):
         return self._inside(parse_rows(rows, len(self.bins)))
 
     def _inside(self, columns: list[Numbers]) -> list[Numbers]:
-        pairs = zip(self.axes, columns, strict=True)
-        inside = np.all([axis.holds(column) for axis, column in pairs], axis=0)
+        first, *others = zip(self.axes, columns, strict=True)
+        inside = first[0].holds(first[1])
+        for axis, column in others:
+            inside &= axis.holds(column)
         if not inside.all():
             raise self.outside(int(np.argmin(inside)))
         return columns
@@ -97,10 +99,13 @@ class Interval(Domain):
         return self._bins(self.parse(rows))
 
     def _bins(self, columns: list[Numbers]) -> Indices:
-        indices = np.zeros(len(columns[0].doubles), dtype=np.int64)
-        for axis, column in zip(self.axes, columns, strict=True):
-            indices = indices * axis.steps + np.minimum(axis.floors(column), axis.steps - 1)
-        return indices
+        first, *others = (
+            np.minimum(axis.floors(column), axis.steps - 1)
+            for axis, column in zip(self.axes, columns, strict=True)
+        )
+        for extent, column in zip(self.bins[1:], others, strict=True):
+            first = first * extent + column
+        return first
 
     def label(self, index: int) -> Json:
         """Return the bin `[low, high]` of an index, or a list of bins in D > 1 dimensions."""

@@ -24,6 +24,8 @@ from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 
 # The share and the word each take a few roundings, besides those of the position.
 _ROUNDINGS = 2.0**-49
+# Of float32 that are placed so roughly, few are decided in rationals.
+_ROUGH = 2.0**-13
 
 
 @dataclass(frozen=True)
@@ -122,15 +124,15 @@ def round_at_random(entropy: Entropy, numbers: Numbers, axis: Axis) -> Indices:
 
     Takes one word for each number, rarely more.
     """
-    words = entropy.words(len(numbers.doubles))
-    position, error = axis.positions(numbers)
+    words = entropy.words(len(numbers))
+    position, error = axis.positions(numbers, rough=_ROUGH)
     below = np.clip(np.floor(position), 0, axis.steps - 1)
     share = position - below
     chance = words * 2.0**-64
     out: Indices = below.astype(np.int64) + (chance < share)
     doubt = error + _ROUNDINGS
     near = (np.abs(chance - share) <= doubt) | (share <= doubt) | (share >= 1.0 - doubt)
-    near[list(numbers.exact)] = True
+    near[list(numbers.written)] = True
     for place in np.flatnonzero(near).tolist():
         exact = axis.position(numbers.at(place))
         out[place] = _round_exactly(entropy, exact, int(words[place]))

@@ -171,6 +171,148 @@ def test_clamped_numbers_stay_in_the_domain():
         assert domain.index(moved).tolist() == [0 if end == 0.1 else 5]
 
 
+def bins_of(exact: list[Fraction], low: float, high: float, bins: int) -> list[int]:
+    """The definition: bins of decimals, the last of which is closed."""
+    start, end = Fraction(repr(low)), Fraction(repr(high))
+    width = (end - start) / bins
+    return [min(math.floor((one - start) / width), bins - 1) for one in exact]
+
+
+AXES = [
+    *DECIMALS,
+    ((0.0, 1.0), 3),
+    ((-7.0, 1e6), 999),
+    ((0.1, 0.1 + 1e-12), 9_000),
+    ((1e15, 1e15 + 2), 7),
+    ((0.0, 1e-40), 10),
+    ((-1.6e308, 1e307), 64),
+]
+
+
+def near_edges(axis: Axis, rng: np.random.Generator, kind: type[np.floating[Any]]) -> Any:
+    """Floats of a precision at edges, beside them and anywhere in an interval."""
+    places = rng.integers(0, axis.steps + 1, 40)
+    with np.errstate(over="ignore"):
+        edges = np.array([axis.edge(place) for place in places.tolist()]).astype(kind)
+        some = (axis.low + rng.random(200) * (axis.high - axis.low)).astype(kind)
+        top = kind(np.inf)
+        down, up = (np.nextafter(edges, end) for end in (-top, top))
+        beside = down, up, np.nextafter(down, -top), np.nextafter(up, top)
+    points = np.concatenate([edges, *beside, some])
+    points = points[np.isfinite(points)]
+    # What is outside is refused, by the same definition.
+    exact = [Fraction(str(point)) for point in points]
+    inside = [Fraction(repr(axis.low)) <= one <= Fraction(repr(axis.high)) for one in exact]
+    assert axis.holds(Numbers(points)).tolist() == inside
+    return points[inside]
+
+
+@pytest.mark.parametrize("kind", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize(("bounds", "bins"), AXES)
+def test_floats_are_in_the_bins_of_their_decimals(
+    bounds: tuple[float, float], bins: int, kind: type[np.floating[Any]]
+):
+    rng = np.random.default_rng(bins)
+    domain = Interval((bounds,), (bins,))
+    if kind is np.float16:
+        whole = np.arange(0, 1 << 16, 29, dtype=np.uint16).view(kind)
+        points = whole[np.isfinite(whole)]
+        points = points[domain.axes[0].holds(Numbers.of_labels(points))]
+    else:
+        points = near_edges(domain.axes[0], rng, kind)
+    exact = [Fraction(str(point)) for point in points]
+    expected = bins_of(exact, *bounds, bins)
+    assert domain.index(points).tolist() == expected
+    assert domain.index(np.repeat(points, 50)).tolist() == np.repeat(expected, 50).tolist()
+    # Few at a time, and one by one.
+    for size in (1, 3, 20):
+        few = [domain.index(points[at : at + size]) for at in range(0, min(len(points), 60), size)]
+        assert [*np.concatenate([*few, np.zeros(0)]).tolist()] == expected[: sum(map(len, few))]
+    if kind is not np.float16:
+        halves = bins_of(exact, *bounds, 2 * bins)
+        last = Fraction(repr(bounds[1]))
+        assert domain.axes[0].nearest(Numbers(points)).tolist() == [
+            bins if one == last else (half + 1) // 2
+            for one, half in zip(exact, halves, strict=True)
+        ]
+
+
+@given(
+    st.sampled_from([np.float64, np.float32]),
+    st.floats(-1e6, 1e6),
+    st.floats(1e-3, 1e6),
+    st.integers(2, 5000),
+    st.integers(0, 2**32 - 1),
+)
+def test_any_interval_has_the_bins_of_decimals(
+    kind: type[np.floating[Any]], low: float, length: float, bins: int, seed: int
+):
+    domain = Interval(((low, low + length),), (bins,))
+    points = near_edges(domain.axes[0], np.random.default_rng(seed), kind)
+    expected = bins_of([Fraction(str(point)) for point in points], low, low + length, bins)
+    assert domain.index(points).tolist() == expected
+
+
+@pytest.mark.parametrize(("bounds", "bins"), AXES)
+def test_texts_of_any_length_are_in_the_bins_of_their_decimals(
+    bounds: tuple[float, float], bins: int
+):
+    rng = np.random.default_rng(bins)
+    domain, axis = Interval((bounds,), (bins,)), Interval((bounds,), (bins,)).axes[0]
+    texts = []
+    for place in [0, bins, *rng.integers(0, bins + 1, 40).tolist()]:
+        edge = axis.start + place * axis.width
+        for more in (Fraction(0), Fraction(1, 10**25), Fraction(-1, 10**25)):
+            exact = edge + more * axis.width
+            # 400 digits after the point, so that the text is on the right side of the edge.
+            scaled = exact.numerator * 10**400 // exact.denominator
+            sign, digits = "-" * (scaled < 0), str(abs(scaled)).rjust(401, "0")
+            texts.append(f"{sign}{digits[:-400]}.{digits[-400:]}")
+    texts += [repr(axis.low + share * (axis.high - axis.low)) for share in rng.random(40).tolist()]
+    exact = [Fraction(Decimal(text)) for text in texts]
+    low, high = Fraction(repr(bounds[0])), Fraction(repr(bounds[1]))
+    # A text that is rounded to 0 stands for 0.
+    exact = [one if float(one) else Fraction(0) for one in exact]
+    inside = [low <= one <= high for one in exact]
+    numbers = Numbers.of_texts(texts)
+    assert axis.holds(numbers).tolist() == inside
+    kept = [text for text, is_in in zip(texts, inside, strict=True) if is_in]
+    expected = bins_of([one for one in exact if low <= one <= high], *bounds, bins)
+    assert domain.parse_columns([[text] for text in kept]).tolist() == expected
+    assert domain.index([Decimal(text) for text in kept]).tolist() == expected
+    one_by_one = [int(domain.parse_columns([[text]])[0]) for text in kept]
+    assert one_by_one == expected
+
+
+def test_integers_beside_floats_keep_their_digits():
+    domain = Interval(((0.0, 1e18),), (10,))
+    below, edge = 10**17 - 1, 10**17
+    assert domain.index([0.5, below, edge, 3]).tolist() == [0, 0, 1, 0]
+    assert domain.index([0.5, *[below, edge] * 50]).tolist() == [0, *[0, 1] * 50]
+
+
+def test_only_numbers_beside_edges_are_read_as_decimals(monkeypatch: pytest.MonkeyPatch):
+    """Float32 and long texts that lie clearly in a bin need no second reading."""
+    domain = Interval(((0.0, 1.0),), (1_000,))
+    singles = np.random.default_rng(3).random(5_000).astype(np.float32)
+    expected = bins_of([Fraction(str(one)) for one in singles], 0.0, 1.0, 1_000)
+    domain.index(singles)
+    read: list[int] = []
+
+    def count(numbers: np.ndarray) -> np.ndarray:
+        read.append(len(numbers))
+        return shortest_doubles(numbers)
+
+    monkeypatch.setattr("ldpstream.mechanisms.domains.axis.shortest_doubles", count)
+    assert domain.index(singles).tolist() == expected
+    assert sum(read) < 20
+    monkeypatch.undo()
+    monkeypatch.setattr(Numbers, "at", None)
+    doubles = np.random.default_rng(3).random(500)
+    texts = [[repr(one)] for one in doubles.tolist()]
+    assert domain.parse_columns(texts).tolist() == domain.index(doubles).tolist()
+
+
 @pytest.mark.parametrize(
     "domain", [Interval(((0.0, 1.0),), (100_000,)), Interval(((0.0, 5.0),), (50,))]
 )
@@ -180,6 +322,9 @@ def test_arrays_take_no_step_for_each_number(domain: Domain, monkeypatch: pytest
     monkeypatch.setattr(Axis, "edge", None)
     points = np.random.default_rng(1).random(domain.size)
     assert len(domain.index(points)) == len(domain.labels(np.arange(domain.size))) == domain.size
+    # Also if there are fewer numbers than edges.
+    few = np.resize(points, max(11, domain.size // 8)).round(2)
+    assert len(domain.index(few)) == len(domain.index([1, *few.tolist()])) - 1 == len(few)
 
 
 @pytest.mark.parametrize(("bounds", "bins"), [*DECIMALS, ((0.0, 1.0), 7), ((-1e22, 3e22), 64)])
