@@ -34,6 +34,8 @@ _STEEPEST: Final = 60.0
 """Largest lambda times B."""
 _FINE: Final = 256.0
 _STEPS: Final = 6
+_PRECISION: Final = 1e-5
+"""Steps get shorter by their square: after one of this size the root is known to ten digits."""
 _GRID: Final = 128.0
 _INTERPOLATION: Final = 1e-9
 _TILTS: Final = 2.0 ** -np.arange(9.0)
@@ -65,11 +67,12 @@ def anytime_distances(sums: Sums, n: int, level: float, options: Options) -> tup
         half = tail_half_width(bernstein_exponent, variance, off, sharpest, n, left)
         return half, half
     # A report above its mean moves the estimate up, so that the truth lies below.
-    below, above = (
-        tail_half_width(bennett_exponent, variance, off, sharpest, n, left)
-        for off in (sums.largest - sums.bottom, sums.top - sums.least)
+    off = np.stack([sums.largest - sums.bottom, sums.top - sums.least])
+    alike = np.array_equal(off[0], off[1])
+    halves = tail_half_width(
+        bennett_exponent, variance, off[:1] if alike else off, sharpest, n, left
     )
-    return below, above
+    return halves[0], halves[-1]
 
 
 def _sharpest(sums: Sums, options: Options) -> Floats:
@@ -166,15 +169,17 @@ def tail_half_width(
 ) -> Floats:
     """Return the half-widths of `tail_mixture` for the mean of n reports; equal ones are shared.
 
-    Variances are rounded up by at most 1/256, which is valid, so that few are different.
+    `off` has the shape `(q,)`, or `(s, q)` for several sides, as has the result. Variances are
+    rounded up by at most 1/256, which is valid, so that few are different.
     """
     some = variance > 0.0
     rounded = np.exp(np.ceil(np.log(np.where(some, variance, 1.0)) * _FINE) / _FINE)
-    rows = np.stack([rounded, np.where(some, off, 1.0), np.where(some, sharpest, 1.0)])
+    columns = rounded, np.where(some, off, 1.0), np.where(some, sharpest, 1.0)
+    rows = np.stack(np.broadcast_arrays(*columns)).reshape(len(columns), -1)
     first, place = distinct_columns(rows)
     variances, offs, peaks = rows[:, first]
     found = tail_mixture(exponent, variances, offs, peaks, n, level)
-    return np.where(some, found[place] / n, 0.0)
+    return np.where(some, found[place].reshape(off.shape) / n, 0.0)
 
 
 def tail_mixture(
@@ -202,17 +207,31 @@ def tail_mixture(
     rate = np.sqrt(r / sharpest)[:, None] * _RATES
     rate = np.minimum(rate, (_STEEPEST / off)[:, None])
     share = (variance / (n * off**2))[:, None]
-    start = np.log(_MASSES) - n * exponent(rate * off[:, None], share)
-    # Each lambda alone bounds the sum, and Newton's steps stay above the root as in
-    # `_solve_mixture`.
-    total = ((target - start) / rate).min(axis=1)
-    for _ in range(_STEPS + 2):
-        terms = start + rate * total[:, None]
+    return _solve(np.log(_MASSES) - n * exponent(rate * off[:, None], share), rate, target)
+
+
+def _solve(start: Floats, slope: Floats, target: float) -> Floats:
+    """Return the roots of `log sum_j exp(start_j + slope_j x) = target` for rows j, or a bit more.
+
+    Each term alone bounds the root. Newton's steps on the convex sum's logarithm stay above it, so
+    that what is found is valid after any number of steps.
+    """
+    found: Floats = ((target - start) / slope).min(axis=1)
+    left = np.arange(len(found))
+    for _ in range(_STEPS):
+        terms = start + slope * found[left, None]
         most = terms.max(axis=1)
         parts = np.exp(terms - most[:, None])
         whole = parts.sum(axis=1)
-        total -= (most + np.log(whole) - target) * whole / (parts * rate).sum(axis=1)
-    return np.asarray(total)
+        step = (most + np.log(whole) - target) * whole / (parts * slope).sum(axis=1)
+        found[left] -= step
+        # Whether a row is done depends on it alone: the same bits for however many queries.
+        further = step > _PRECISION * found[left]
+        if not further.any():
+            break
+        if not further.all():
+            left, start, slope = left[further], start[further], slope[further]
+    return found
 
 
 def bennett_exponent(s: Floats, q: Floats) -> Floats:
@@ -221,10 +240,14 @@ def bennett_exponent(s: Floats, q: Floats) -> Floats:
     Bennett 1962: of all such reports with variance `q B^2`, the one with two values has the largest
     `E exp(lambda X)`, `s = lambda B`. Concave in q: Hoeffding 1963, Theorem 3.
     """
-    whole = np.log1p((q * np.expm1(s) + np.expm1(-s * q)) / (1.0 + q))
-    # The first terms cancel. What remains follows from the cumulants.
-    series = q * s**2 / 2.0 * (1.0 + (1.0 - q) * s / 3.0 + (1.0 - 4.0 * q + q**2) * s**2 / 12.0)
-    return np.where(s * (1.0 + q) < 1e-3, series, whole)
+    found = np.log1p((q * np.expm1(s) + np.expm1(-s * q)) / (1.0 + q))
+    small = s * (1.0 + q) < 1e-3
+    if small.any():
+        # The first terms cancel. What remains follows from the cumulants.
+        s, q = s[small], np.broadcast_to(q, small.shape)[small]
+        rest = 1.0 + (1.0 - q) * s / 3.0 + (1.0 - 4.0 * q + q**2) * s**2 / 12.0
+        found[small] = q * s**2 / 2.0 * rest
+    return found
 
 
 def bernstein_exponent(s: Floats, q: Floats) -> Floats:
@@ -291,17 +314,7 @@ def _solve_mixture(ratio: Floats, target: float) -> Floats:
     """Return the same as `_mixture_square`, solved for each variance."""
     unit = _SCALES[:, None]
     start = np.log(_PARTS)[:, None] - np.log1p(ratio / unit) / 2.0
-    slope = 0.5 / (ratio + unit)
-    # Each scale alone bounds the square of the sum. Newton's steps on the convex logarithm of the
-    # mixture stay above its root, so that the bound holds after any number of steps.
-    square = ((target - start) / slope).min(axis=0)
-    for _ in range(_STEPS):
-        terms = start + slope * square
-        most = terms.max(axis=0)
-        parts = np.exp(terms - most)
-        whole = parts.sum(axis=0)
-        square -= (most + np.log(whole) - target) * whole / (parts * slope).sum(axis=0)
-    return np.asarray(square)
+    return _solve(start.T, (0.5 / (ratio + unit)).T, target)
 
 
 def mean_ceiling(total: Floats, largest: Floats, level: float) -> Floats:

@@ -164,6 +164,10 @@ def distinct_columns(rows: Floats) -> tuple[Integers, Integers]:
 
     Values with equal sums have equal bounds, which are then computed once.
     """
+    # Most rows are constant, and sorting takes longest.
+    varied = (rows != rows[:, :1]).any(axis=1)
+    varied[0] |= not varied.any()
+    rows = rows[varied]
     order = np.lexsort(rows)
     starts = np.ones(order.size, dtype=np.bool_)
     starts[1:] = (np.diff(rows[:, order]) != 0.0).any(axis=0)

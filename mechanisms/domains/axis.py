@@ -2,10 +2,10 @@
 
 A double is not the decimal that was written: 0.1 * 3 is above 0.3, and 0.3 itself is a little below
 three tenths. Here a double stands for its shortest decimal, the one that `repr` prints, so that
-`[0, 1]` in 10 steps has an edge at exactly 0.3, which 0.3 reaches. Floating point places all numbers
-but those beside an edge. Shortest decimals ascend as floats do, so that these are compared with the
-least float of their precision that reaches the edge, which is exact; numbers of more digits than a
-double has are compared in rationals.
+`[0, 1]` in 10 steps has an edge at exactly 0.3, which 0.3 reaches. Floating point places numbers
+that are not beside an edge. As shortest decimals ascend as floats do, those beside one are compared
+with the least float of their precision that reaches it, which is exact; numbers of more digits than
+a double has are compared in rationals.
 """
 
 import math
