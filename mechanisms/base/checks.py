@@ -12,7 +12,7 @@ from typing import TypeGuard
 import numpy as np
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.numbers import read_decimal, read_number, read_whole, trimmed
+from ldpstream.mechanisms.base.numbers import read_decimal, read_number, trimmed
 from ldpstream.mechanisms.exact.dyadic import budget
 
 _LONGEST_NUMBER = 40
@@ -70,22 +70,6 @@ def real_number(value: object) -> float:
     except (OverflowError, ValueError):
         # Too large an integer, or a signalling NaN.
         return math.nan
-
-
-def parse_real(text: str) -> float:
-    """Return the number that a cell spells, or NaN (which no domain contains) if it spells none."""
-    try:
-        return read_number(trimmed(text))
-    except ValueError:
-        return math.nan
-
-
-def parse_whole(text: str) -> int:
-    """Return the whole number that a cell spells, or -1 (which no domain contains)."""
-    try:
-        return read_whole(trimmed(text))
-    except ValueError:
-        return -1
 
 
 def read_epsilon(value: object, path: str, *, infinite: bool = False) -> float:

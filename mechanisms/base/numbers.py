@@ -10,7 +10,8 @@ import re
 from fractions import Fraction
 from typing import Final
 
-_TOO_LARGE: Final = 10**18
+_DIGITS: Final = 18
+_TOO_LARGE: Final = 10**_DIGITS
 _LONG_EXPONENT: Final = re.compile(r"[eE][+-]?[0-9]{4}")
 _LONGEST: Final = 1_000
 EXPECTED: Final = "a number such as 12, -0.5 or 1e3"
@@ -25,11 +26,8 @@ def read_whole(text: str) -> int:
     >>> read_whole("+12"), read_whole("-3")
     (12, -3)
     """
-    try:
-        number = int(text)
-    except ValueError:
-        raise ValueError("a whole number") from None
-    if _is_pythons(text) or abs(number) >= _TOO_LARGE:
+    number = parse_whole(text, other=_TOO_LARGE)
+    if number == _TOO_LARGE or text != text.strip():
         raise ValueError("a whole number")
     return number
 
@@ -44,13 +42,39 @@ def read_number(text: str) -> float:
     >>> read_number("0.3"), read_number("-.5e2")
     (0.3, -50.0)
     """
-    try:
-        number = float(text)
-    except ValueError:
-        raise ValueError(EXPECTED) from None
-    if _is_pythons(text) or not math.isfinite(number):
+    number = parse_real(text)
+    if math.isnan(number) or text != text.strip():
         raise ValueError(EXPECTED)
     return number
+
+
+def parse_whole(cell: str, *, other: int = -1) -> int:
+    """Return the whole number that a cell of a file spells, or `other` if it spells none.
+
+    As `read_whole`, but spaces may align the cell with others.
+    """
+    # Files have millions of cells, most of which are only digits.
+    if len(cell) <= _DIGITS and cell.isdigit() and cell.isascii():
+        return int(cell)
+    try:
+        number = int(cell)
+    except ValueError:
+        return other
+    plain = cell.isascii() and "_" not in cell and cell.strip() == cell.strip(" \t")
+    return number if plain and -_TOO_LARGE < number < _TOO_LARGE else other
+
+
+def parse_real(cell: str) -> float:
+    """Return the number that a cell of a file spells, or NaN if it spells none.
+
+    As `read_number`, but spaces may align the cell with others. No domain contains NaN.
+    """
+    try:
+        number = float(cell)
+    except ValueError:
+        return math.nan
+    plain = cell.isascii() and "_" not in cell and cell.strip() == cell.strip(" \t")
+    return number if plain and math.isfinite(number) else math.nan
 
 
 def read_decimal(text: str) -> Fraction:
@@ -67,11 +91,6 @@ def read_decimal(text: str) -> Fraction:
     if len(text) > _LONGEST or _LONG_EXPONENT.search(text):
         raise ValueError(EXPECTED)
     return Fraction(text)
-
-
-def _is_pythons(text: str) -> bool:
-    """Return whether a text that Python reads as a number is one for Python alone."""
-    return "_" in text or not text.isascii() or text != text.strip()
 
 
 def trimmed(cell: str) -> str:

@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Indices
-from ldpstream.mechanisms.base.checks import parse_real, real_number
+from ldpstream.mechanisms.base.checks import real_number
+from ldpstream.mechanisms.base.numbers import parse_real
 
 _ROUNDINGS: Final = 2.0**-50
 _WHOLE: Final = 1 << 53

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices, unmasked
-from ldpstream.mechanisms.base.checks import parse_real, real_number
+from ldpstream.mechanisms.base.checks import real_number
 from ldpstream.mechanisms.base.errors import ValueOutsideDomainError
+from ldpstream.mechanisms.base.numbers import parse_real
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.domains.interval import Interval
 from ldpstream.mechanisms.domains.lattice import Lattice

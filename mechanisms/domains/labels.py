@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices, unmasked
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import describe, is_whole, parse_real, read_rows
+from ldpstream.mechanisms.base.checks import describe, is_whole, read_rows
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.numbers import parse_real
 from ldpstream.mechanisms.base.texts import canonical_text, seen_text
 from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain, check_size
 from ldpstream.mechanisms.domains.blocks import Blocks, named_blocks

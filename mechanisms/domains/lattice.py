@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices, numbers_of, unmasked
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import describe, is_whole, parse_whole
+from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
+from ldpstream.mechanisms.base.numbers import parse_whole
 from ldpstream.mechanisms.domains.base import Domain, check_extents, check_size
 
 

@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 from ldpstream.agents.config.query.queries import parse_linear, parse_range
 from ldpstream.agents.config.query.settings import TOP, UNIT
 from ldpstream.agents.config.serving import is_port
-from ldpstream.mechanisms.base.checks import parse_real, parse_whole, read_budget
-from ldpstream.mechanisms.base.numbers import read_decimal, read_number, read_whole
+from ldpstream.mechanisms.base.checks import read_budget
+from ldpstream.mechanisms.base.numbers import (
+    parse_real,
+    parse_whole,
+    read_decimal,
+    read_number,
+    read_whole,
+)
 from ldpstream.mechanisms.base.times import parse_duration, parse_time
 from ldpstream.mechanisms.domains.parse import Interval, Labels, Size
 from ldpstream.mechanisms.ledger.spent import read_budget as read_ledger_budget

@@ -17,11 +17,11 @@ from ldpstream.mechanisms.base.checks import (
     describe,
     is_whole,
     number_text,
-    parse_real,
     read_epsilon,
     real_number,
 )
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError, within
+from ldpstream.mechanisms.base.numbers import parse_real
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.policies.lip import MAX_LEVELS, Level, interval_around, level_edges

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Indices, unmasked
 from ldpstream.mechanisms.base.canonical import Json
-from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole, parse_whole
+from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, ValueOutsideDomainError
+from ldpstream.mechanisms.base.numbers import parse_whole
 from ldpstream.mechanisms.domains.base import MAX_VALUES, Domain
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.interface.settings import Settings
