@@ -1,6 +1,6 @@
 """Short names for array types, and the arrays of dataclasses."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, replace
 from itertools import chain
 from typing import Any, Final, TypeVar
@@ -13,6 +13,9 @@ Integers = NDArray[np.int64]
 Indices = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _Record = TypeVar("_Record")
+_MASKED: Final = np.ma.MaskedArray
+_NUMBERS: Final = frozenset({int, float})
+_ROWS: Final = frozenset({list, tuple})
 _NO_NUMBERS: Final = frozenset({bool, np.bool_, type(np.ma.masked)})
 
 
@@ -21,7 +24,7 @@ def unmasked(given: Any) -> Any:
 
     numpy itself drops the mask, and with it would take what the array holds there for a value.
     """
-    if not isinstance(given, np.ma.MaskedArray):
+    if not isinstance(given, _MASKED):
         return given
     if not np.ma.is_masked(given):
         return np.asarray(given)
@@ -37,14 +40,19 @@ def numbers_of(given: Any) -> NDArray[Any] | None:
     """
     given = unmasked(given)
     if not isinstance(given, np.ndarray):
-        if not isinstance(given, Iterable):
-            return None
-        kinds = set(map(type, given))
-        if any(issubclass(kind, list | tuple) for kind in kinds):
-            rows = (row for row in given if isinstance(row, list | tuple))
-            kinds = set(map(type, chain.from_iterable(rows)))
-        if not kinds.isdisjoint(_NO_NUMBERS):
-            return None
+        try:
+            kinds = {*map(type, given)}
+        except TypeError:
+            return None  # not a sequence
+        if kinds <= _ROWS:
+            kinds = {*map(type, chain.from_iterable(given))}
+        # These two need no closer look at each kind, which takes longer than one label's array.
+        if not kinds <= _NUMBERS:
+            if any(issubclass(kind, list | tuple) for kind in kinds):
+                rows = (row for row in given if isinstance(row, list | tuple))
+                kinds = {*map(type, chain.from_iterable(rows))}
+            if not kinds.isdisjoint(_NO_NUMBERS):
+                return None
     try:
         array = np.asarray(given)
     except ValueError:
