@@ -177,22 +177,17 @@ def tail_half_width(
     columns = rounded, np.where(some, off, 1.0), np.where(some, sharpest, 1.0)
     rows = np.stack(np.broadcast_arrays(*columns)).reshape(len(columns), -1)
     first, place = distinct_columns(rows)
-    variances, offs, peaks = rows[:, first]
-    found = tail_mixture(exponent, variances, offs, peaks, n, level)
+    found = tail_mixture(exponent, rows[:, first], n, level)
     return np.where(some, found[place].reshape(off.shape) / n, 0.0)
 
 
 def tail_mixture(
-    exponent: Callable[[Floats, Floats], Floats],
-    variance: Floats,
-    off: Floats,
-    sharpest: Floats,
-    n: int,
-    level: float,
+    exponent: Callable[[Floats, Floats], Floats], rows: Floats, n: int, level: float
 ) -> Floats:
     """Return how far the sum of n reports lies above its mean at most; the other side likewise.
 
-    `variance > 0` bounds the sum of the reports' variances so far, and `off` is the B of
+    `rows` are variances, offs and what `sharpest` is to `mixture_half_width`, float64 `(3, q)`. A
+    variance above 0 bounds the sum of the reports' variances so far, and an off is the B of
     `exponent(lambda B, q)`, which bounds `log E exp(lambda (h - E h))` of one report with the
     variance `q B^2`. It grows with q and is concave in q. For reports with different variances the
     sum of their exponents is therefore at most `n exponent(lambda B, variance/(n B^2))`, and
@@ -200,6 +195,7 @@ def tail_mixture(
     n and whatever larger variance is put in. It stays below `2/level` (Ville), half of the level
     for each side. lambda has the prior of `mixture_half_width`, in 46 places.
     """
+    variance, off, sharpest = rows
     target = math.log(2.0 / level)
     # As in `mixture_half_width`, with the level of both sides.
     r = max(math.log1p(-2.0 * math.log(level)) - 2.0 * math.log(level), 0.1)
