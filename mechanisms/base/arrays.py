@@ -13,10 +13,9 @@ Integers = NDArray[np.int64]
 Indices = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 _Record = TypeVar("_Record")
-_MASKED: Final = np.ma.MaskedArray
 _NUMBERS: Final = frozenset({int, float})
 _ROWS: Final = frozenset({list, tuple})
-_NO_NUMBERS: Final = frozenset({bool, np.bool_, type(np.ma.masked)})
+_NO_NUMBERS: Final = frozenset({bool, np.bool_})
 
 
 def unmasked(given: Any) -> Any:
@@ -24,13 +23,19 @@ def unmasked(given: Any) -> Any:
 
     numpy itself drops the mask, and with it would take what the array holds there for a value.
     """
-    if not isinstance(given, _MASKED):
+    # Every other array comes before the first use of `numpy.ma`, which takes long to import.
+    if not _is_special(type(given)) or not isinstance(given, np.ma.MaskedArray):
         return given
     if not np.ma.is_masked(given):
         return np.asarray(given)
     if given.dtype.kind in "fM":
         return np.ma.filled(given, np.nan if given.dtype.kind == "f" else np.datetime64("NaT"))
     return np.ma.filled(given.astype(object), None).tolist()
+
+
+def _is_special(kind: type) -> bool:
+    """Return whether a type is one of arrays with a meaning of their own, such as masked ones."""
+    return kind is not np.ndarray and issubclass(kind, np.ndarray)
 
 
 def numbers_of(given: Any) -> NDArray[Any] | None:
@@ -51,7 +56,7 @@ def numbers_of(given: Any) -> NDArray[Any] | None:
             if any(issubclass(kind, list | tuple) for kind in kinds):
                 rows = (row for row in given if isinstance(row, list | tuple))
                 kinds = {*map(type, chain.from_iterable(rows))}
-            if not kinds.isdisjoint(_NO_NUMBERS):
+            if not kinds.isdisjoint(_NO_NUMBERS) or any(map(_is_special, kinds)):
                 return None
     try:
         array = np.asarray(given)

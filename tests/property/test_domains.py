@@ -1,6 +1,8 @@
 """Domains: labels and indices are inverse; values outside are refused and not repeated."""
 
 import math
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -178,3 +180,20 @@ def test_an_impossible_domain_names_its_key(make: Callable[[], object], path: st
     with pytest.raises(SpecError) as caught:
         make()
     assert caught.value.path == path
+
+
+def test_a_row_with_a_mask_is_refused_in_a_list_too():
+    grid = Grid(5, 7)
+    whole = np.ma.array([1, 2], mask=[False, False])
+    assert grid.index([whole, np.array([1, 2])]).tolist() == [9, 9]
+    with pytest.raises(ValueOutsideDomainError) as caught:
+        grid.index([whole, np.ma.array([1, 2], mask=[False, True])])
+    assert caught.value.position == 1
+
+
+def test_numpys_masked_arrays_are_imported_only_for_them():
+    """Every device and command would wait for them."""
+    code = "import sys; from ldpstream.mechanisms import SystemEntropy; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert b"numpy" in loaded.stdout.split()
+    assert b"numpy.ma" not in loaded.stdout.split()
