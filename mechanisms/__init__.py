@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ldpstream.mechanisms.interface.mechanism import Mechanism
     from ldpstream.mechanisms.policies.composition import closure, compose
     from ldpstream.mechanisms.policies.graph import GraphPolicy
+    from ldpstream.mechanisms.policies.implication import implies
     from ldpstream.mechanisms.policies.matrix import MatrixPolicy
     from ldpstream.mechanisms.policies.metric import MetricPolicy
-    from ldpstream.mechanisms.policies.order import implies
     from ldpstream.mechanisms.policies.policy import (
         BinaryPolicy,
         BlockPolicy,
@@ -54,7 +54,7 @@ else:
             "ldpstream.mechanisms.policies.graph": "GraphPolicy",
             "ldpstream.mechanisms.policies.matrix": "MatrixPolicy",
             "ldpstream.mechanisms.policies.metric": "MetricPolicy",
-            "ldpstream.mechanisms.policies.order": "implies",
+            "ldpstream.mechanisms.policies.implication": "implies",
             "ldpstream.mechanisms.policies.policy": "BinaryPolicy BlockPolicy HighLowPolicy Policy",
             "ldpstream.mechanisms.registry.registry": "MECHANISMS",
             "ldpstream.mechanisms.wire.frame": "Frame decode_frame encode_frame frame_fingerprint",

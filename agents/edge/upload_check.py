@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.mechanisms.base.errors import FrameError
-from ldpstream.mechanisms.base.times import look_like_seconds
+from ldpstream.mechanisms.base.times import resemble_seconds
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.wire.frame import decode_frame, frame_fingerprint
 from ldpstream.mechanisms.wire.one_report import Tokens
@@ -65,7 +65,7 @@ def check_upload(collections: Sequence[CollectionConfig], body: bytes) -> Checke
     if np.any((times_ms < window.earliest_ms) | (times_ms > window.latest_ms)):
         span = f"{window.earliest_ms} to {window.latest_ms}"
         raise UploadRefusedError(400, "time", f"expected times from {span} ms since 1970")
-    if look_like_seconds(times_ms):
+    if resemble_seconds(times_ms):
         detail = "expected times in milliseconds since 1970: these look like seconds"
         raise UploadRefusedError(400, "time", detail)
     if np.any(times_ms % spec.precision_ms):

@@ -34,9 +34,9 @@ from ldpstream.mechanisms.families.optimal import Optimal
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.budgets import by_entries
 from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BlockPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.registry.proposals import Proposal, propose

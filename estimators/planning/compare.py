@@ -18,7 +18,7 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.budgets import by_entries
-from ldpstream.mechanisms.policies.order import implies
+from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.registry.proposals import Proposal, Unsuited, propose
 from ldpstream.mechanisms.wire.frame import FINGERPRINT_BYTES, encode_frame
 

@@ -16,7 +16,7 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.domains.base import Domain
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.budgets import scaled
-from ldpstream.mechanisms.policies.order import implies
+from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.policy import Policy
 from ldpstream.mechanisms.registry.proposals import Proposal, propose
 

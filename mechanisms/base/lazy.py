@@ -49,10 +49,10 @@ def imported(module: str, extra: str, what: str, otherwise: str = "") -> Any:
 
 
 if TYPE_CHECKING:
-    once = cached_property
+    locked_cached_property = cached_property
 else:
 
-    class once(cached_property):  # noqa: N801 (a decorator, named like the one that it extends)
+    class locked_cached_property(cached_property):  # noqa: N801 (a decorator)
         """A `functools.cached_property` of which threads that ask at once wait for one result.
 
         A decoder may take seconds to build, and much memory. All instances share the lock, so two

@@ -44,13 +44,13 @@ def parse_duration(text: str) -> int:
     return int(match[1]) * _UNITS_MS[match[2]]
 
 
-def look_like_seconds(times_ms: int | NDArray[np.int64]) -> bool:
+def resemble_seconds(times_ms: int | NDArray[np.int64]) -> bool:
     """Return whether any of these epoch milliseconds looks like a number of epoch seconds.
 
     Epoch seconds of the years 2000 to 2099, read as milliseconds, lie between 11 January and
     17 February 1970.
 
-    >>> look_like_seconds(1_795_255_200_000), look_like_seconds(1_795_255_200)
+    >>> resemble_seconds(1_795_255_200_000), resemble_seconds(1_795_255_200)
     (False, True)
     """
     if isinstance(times_ms, int):
@@ -80,7 +80,7 @@ def parse_time(text: str) -> int:
     expected = "an RFC 3339 time with Z or an offset, or epoch milliseconds"
     if re.fullmatch(r"-?[0-9]{1,15}", text):
         time_ms = int(text)
-        if look_like_seconds(time_ms):
+        if resemble_seconds(time_ms):
             raise ValueError(f"{expected} (this looks like seconds)")
     elif _TIME.fullmatch(text):
         leap = text[_SECONDS] == "60"
@@ -160,6 +160,6 @@ def read_times(times_ms: Sequence[int] | NDArray[np.int64], n: int) -> NDArray[n
         or not ((times >= EARLIEST_MS) & (times <= LATEST_MS)).all()
     ):
         raise ValueError("expected one time for each label, in whole milliseconds since the epoch")
-    if look_like_seconds(times):
+    if resemble_seconds(times):
         raise ValueError("expected times in milliseconds since the epoch: these look like seconds")
     return times.astype(np.int64)

@@ -18,7 +18,7 @@ ENUMERATION_LIMIT = 64
 
 
 @dataclass(frozen=True)
-class RealisedLoss:
+class BudgetLoss:
     """The largest ratio over all pairs with one budget: `low <= log(ratio) <= high`.
 
     If the ratio is within `e^budget`, `high` is at most the least float not below the budget.
@@ -57,7 +57,7 @@ class Certificate:
 
     mechanism: str
     policy: Mapping[str, Json]
-    losses: tuple[RealisedLoss, ...]
+    losses: tuple[BudgetLoss, ...]
     disclosed: tuple[str, ...]
     unprotected_pairs: int
     unprotected: str | None
@@ -128,14 +128,14 @@ def certify_by_structure(
     return _certificate(mechanism, policy, _losses(ratios), disclosed, violation, proof)
 
 
-def _losses(ratios: Mapping[Fraction, Fraction]) -> tuple[RealisedLoss, ...]:
-    return tuple(RealisedLoss(b, ratios[b], *log_bounds(ratios[b])) for b in sorted(ratios))
+def _losses(ratios: Mapping[Fraction, Fraction]) -> tuple[BudgetLoss, ...]:
+    return tuple(BudgetLoss(b, ratios[b], *log_bounds(ratios[b])) for b in sorted(ratios))
 
 
 def _certificate(
     mechanism: str,
     policy: Policy,
-    losses: tuple[RealisedLoss, ...],
+    losses: tuple[BudgetLoss, ...],
     disclosed: list[str],
     violation: Violation | str | None,
     proof: str,

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.canonical import json_number
 from ldpstream.mechanisms.base.checks import describe, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, binary_thresholds, budget
@@ -146,7 +146,7 @@ class Binary(SymbolMechanism):
         ]
         return permanent, MixtureChain(keep, others, tuple(e for e in extremes if e[1] > e[2]))
 
-    @once
+    @locked_cached_property
     def decoder(self) -> CountDecoder:
         """The decoder `h_1(y) = (1{y = 1} - q) / (r - q)`, `h_0 = 1 - h_1`."""
         q, r = self.thresholds

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.checks import is_whole, read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.base.texts import count
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.channels.certificate import (
@@ -201,7 +201,7 @@ class HighLow(SymbolMechanism):
         drawn = entropy.words(len(values)).view(np.int64) & np.int64(self.positions - 1)
         return np.where(chosen & ~hidden, self.plain[values], move_to_sign(rows, drawn, chosen))
 
-    @once
+    @locked_cached_property
     def decoder(self) -> HighLowDecoder:
         return HighLowDecoder(self.row, self.plain, self.positions, self.threshold)
 

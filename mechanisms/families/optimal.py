@@ -20,7 +20,7 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json, canonical_json
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.channels.designed import DesignedChannel, load_channel
@@ -100,7 +100,7 @@ class Optimal(SymbolMechanism):
         """Return a certificate of the policy at every output, for pairs that imply all others."""
         return self._certificate
 
-    @once
+    @locked_cached_property
     def _certificate(self) -> Certificate:
         return self.design.certify(self.id, self.disclosed())
 
@@ -132,7 +132,7 @@ class Optimal(SymbolMechanism):
         design, share, chain = _permanent_channel(self.design, epsilon)
         return Permanent(design, self, read_epsilon(epsilon, "hold.epsilon"), share), chain
 
-    @once
+    @locked_cached_property
     def decoder(self) -> "TableDecoder":
         """The decoder of least variance for the design prior, unbiased for any other."""
         return TableDecoder(self.design)

@@ -7,7 +7,7 @@ from fractions import Fraction
 from operator import index
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time, look_like_seconds
+from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS, format_time, resemble_seconds
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.errors import BudgetError, LedgerError
 from ldpstream.mechanisms.ledger.spent import read_budget
@@ -52,7 +52,7 @@ def whole_ms(time_ms: int) -> int:
         whole = LATEST_MS + 1
     if not EARLIEST_MS <= whole <= LATEST_MS:
         raise ValueError("expected a time in whole milliseconds since the epoch, years 1 to 9999")
-    if look_like_seconds(whole):
+    if resemble_seconds(whole):
         raise ValueError("expected a time in milliseconds since the epoch: this looks like seconds")
     return whole
 

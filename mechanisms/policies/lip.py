@@ -191,8 +191,8 @@ def _growth_and_decay(epsilon: Fraction) -> tuple[Fraction, Fraction]:
 
 
 @dataclass(frozen=True)
-class Leak:
-    """The output y at which a level's channel changes the odds most, and by what `ratio`.
+class Lift:
+    """How much an output y of a level's channel changes the odds of a value, as a `ratio`.
 
     `ratio` is the larger of `P(X = x | y) / P(X = x)` and its inverse.
     """
@@ -201,7 +201,7 @@ class Leak:
     output: int
 
 
-def worst_leak(level: Level, thresholds: tuple[int, int]) -> Leak:
+def largest_lift(level: Level, thresholds: tuple[int, int]) -> Lift:
     """Return how much the channel `(q, r)` changes the odds of a value, over all priors of a level.
 
     Exact. Only the two ends are computed, for both values and both reports: both ratios are
@@ -215,9 +215,9 @@ def worst_leak(level: Level, thresholds: tuple[int, int]) -> Leak:
     q, r = thresholds
     if not (0 < q < WORD and 0 < r < WORD):
         raise ValueError("a report that one of the two values can never make")
-    leaks = []
+    lifts = []
     for output, weights in enumerate(((WORD - q, WORD - r), (q, r))):
         for prior in (level.low, level.high):
             mean = prior * weights[1] + (1 - prior) * weights[0]
-            leaks += [Leak(max(w / mean, mean / w), output) for w in weights]
-    return max(leaks, key=lambda leak: leak.ratio)
+            lifts += [Lift(max(w / mean, mean / w), output) for w in weights]
+    return max(lifts, key=lambda lift: lift.ratio)

@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import Certificate, certify_by_enumeration
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.domains.blocks import Blocks
@@ -73,7 +73,7 @@ class PlainResponse(SymbolMechanism):
         other = uniform_below_each(entropy, np.full(len(values), self.values - 1))
         return np.where(own, values, other + (other >= values))
 
-    @once
+    @locked_cached_property
     def decoder(self) -> DenseDecoder:
         """The decoder `h_x(y) = (1{y = x} - other) / (own - other)`."""
         own = self.threshold / WORD

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from threading import Barrier
 
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 
 COMPUTED: list[int] = []
 
@@ -15,7 +15,7 @@ COMPUTED: list[int] = []
 class Slow:
     number: int
 
-    @once
+    @locked_cached_property
     def result(self) -> list[int]:
         COMPUTED.append(self.number)
         time.sleep(0.02)
@@ -24,7 +24,7 @@ class Slow:
 
 @dataclass(frozen=True)
 class Other(Slow):
-    @once
+    @locked_cached_property
     def result(self) -> list[int]:
         return [self.number, 0]
 
@@ -47,7 +47,7 @@ def test_two_instances_are_not_computed_at_the_same_time():
     together, spans = Barrier(2), []
 
     class Timed(Slow):
-        @once
+        @locked_cached_property
         def result(self) -> list[int]:
             began = time.monotonic()
             time.sleep(0.02)

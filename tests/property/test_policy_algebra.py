@@ -14,9 +14,9 @@ from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import exp_bounds
 from ldpstream.mechanisms.policies.composition import closure, compose
 from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BlockPolicy, HighLowPolicy, Policy
 from tests.exact.specs import entries_of
 from tests.soak import chosen

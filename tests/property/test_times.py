@@ -12,10 +12,10 @@ from ldpstream.mechanisms.base.times import (
     cut,
     format_duration,
     format_time,
-    look_like_seconds,
     parse_duration,
     parse_time,
     read_times,
+    resemble_seconds,
 )
 from ldpstream.mechanisms.ledger.terms import whole_ms
 
@@ -34,7 +34,7 @@ def test_a_time_survives_its_text(time_ms: int):
 
 @given(st.integers(-(10**13), LATEST_MS))
 def test_a_time_may_come_as_epoch_milliseconds(time_ms: int):
-    assume(not look_like_seconds(time_ms))
+    assume(not resemble_seconds(time_ms))
     assert parse_time(f" {time_ms}\n") == time_ms
 
 

@@ -11,7 +11,7 @@ from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.option_groups import gathered
 from ldpstream.agents.config import CollectionConfig, WindowSpec
-from ldpstream.mechanisms.base.times import format_duration, look_like_seconds
+from ldpstream.mechanisms.base.times import format_duration, resemble_seconds
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.fitting import has_ends
 
@@ -70,7 +70,7 @@ class NearNow:
         span = f"of the {format_duration(self.back_ms)} before now"
         if time_ms > now:
             span = f"at most {format_duration(self.ahead_ms)} after now"
-        looks = " (this looks like seconds)" * look_like_seconds(time_ms)
+        looks = " (this looks like seconds)" * resemble_seconds(time_ms)
         return f"a time {span}, in milliseconds since 1970 or RFC 3339{looks}; --replay takes any"
 
 

@@ -25,7 +25,7 @@ class ReportLayout:
         self.outputs = int(orders.sum())
 
     @property
-    def apart(self) -> bool:
+    def disjoint(self) -> bool:
         """Whether the tables give no report to two blocks."""
         return bool(np.all(self.starts[1:] == self.starts[:-1] + self.orders[:-1]))
 
@@ -77,7 +77,7 @@ class BlockLayout(ReportLayout):
         several = self.blocks.sizes[of_value] > 1
         own = self.offset + self.row
         sound = (
-            self.apart
+            self.disjoint
             and bool(np.all(self.orders & (self.orders - 1) == 0))
             and bool(np.all(self.offset == self.starts[of_value]))
             and bool(np.all(self.mask == self.orders[of_value] - 1))

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.blanket import Blanket, of_supports
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, budget, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
@@ -109,6 +109,6 @@ class BlockHadamard(BlockSymbols):
         high, low = Fraction(2 * self.threshold, WORD * order), Fraction(2, order)
         return high, low - high
 
-    @once
+    @locked_cached_property
     def decoder(self) -> BlockDecoder:
         return BlockDecoder(self.layout, self.threshold)

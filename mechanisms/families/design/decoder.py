@@ -10,7 +10,7 @@ from ldpstream.mechanisms.base.arrays import Floats, Indices, Integers
 from ldpstream.mechanisms.exact.walsh import Number
 from ldpstream.mechanisms.families.block.decoder import DisclosedBlocks
 from ldpstream.mechanisms.families.design.design import DesignLayout, SupportTables
-from ldpstream.mechanisms.families.design.incidence import Incidence, Sums
+from ldpstream.mechanisms.families.design.incidence import Incidence, IncidenceProduct
 from ldpstream.mechanisms.interface.decoder import Decoded, SingleValues, Statistic, parts
 from ldpstream.mechanisms.interface.symbols import MassDecoder
 
@@ -29,8 +29,8 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         # Only designs other than randomised response need memory for their transforms.
         self.scratch = 2.0 if all(d.inside == 1 for d in layout.designs) else 8.0
         self._layout = self.reports = layout
-        self._to_values: list[Sums] = [one.to_values for one in incidences]
-        self._to_reports: list[Sums] = [one.to_reports for one in incidences]
+        self._to_values: list[IncidenceProduct] = [one.to_values for one in incidences]
+        self._to_reports: list[IncidenceProduct] = [one.to_reports for one in incidences]
         self._place = layout.blocks.position
         self._tables = SupportTables.of([d.support for d in layout.designs])
         self._unlikely = np.array([float(d.unlikely) for d in layout.designs])
@@ -46,7 +46,9 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
         """Return the report with the same place in its block as each value."""
         return self._layout.offset[at] + self._place[at]
 
-    def _batches(self, each: Sequence[Sums]) -> Iterator[tuple[Sums, Indices, int]]:
+    def _batches(
+        self, each: Sequence[IncidenceProduct]
+    ) -> Iterator[tuple[IncidenceProduct, Indices, int]]:
         """Yield each transform with the first reports of its blocks, and their order."""
         layout = self._layout
         for kind, (design, sums) in enumerate(zip(layout.designs, each, strict=True)):
@@ -55,7 +57,7 @@ class DesignDecoder(DisclosedBlocks, MassDecoder):
             for first in range(0, len(starts), step):
                 yield sums, starts[first : first + step], design.order
 
-    def _sum(self, each: Sequence[Sums], vector: NDArray[Number]) -> NDArray[Number]:
+    def _sum(self, each: Sequence[IncidenceProduct], vector: NDArray[Number]) -> NDArray[Number]:
         """Return the sums of all blocks, each by the transform of its design."""
         if self.step is not None:
             (alone,) = each[0](vector[None])

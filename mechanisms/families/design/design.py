@@ -142,7 +142,7 @@ class DesignLayout(ReportLayout):
             ValueError: if blocks overlap, or one has fewer reports than values.
         """
         sound = (
-            self.apart
+            self.disjoint
             and bool(np.all(self.orders >= self.blocks.sizes))
             and bool(np.all((self.orders == 1) == (self.blocks.sizes == 1)))
             and bool(np.all(self.offset == self.starts[self.blocks.of_value]))

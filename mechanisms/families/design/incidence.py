@@ -20,7 +20,7 @@ _MOST_LISTED: Final = 1 << 13
 """Up to this many points times supporting reports, sums are taken point by point."""
 
 
-class Sums(Protocol):
+class IncidenceProduct(Protocol):
     """The signature of `Incidence.to_values` and `Incidence.to_reports`."""
 
     def __call__(self, vectors: NDArray[Number], /) -> NDArray[Number]:

@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.channels.held import Blend
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
@@ -90,7 +90,7 @@ class DesignMechanism(BlockSymbols):
         pairs = zip(self.layout.designs, permanent.layout.designs, strict=True)
         return permanent, BlockChain(self.layout.starts, self.layout.orders, blends_of(pairs))
 
-    @once
+    @locked_cached_property
     def decoder(self) -> DesignDecoder:
         return DesignDecoder(self.layout, [self.incidence(size) for size in self.sizes])
 

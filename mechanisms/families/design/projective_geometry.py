@@ -51,8 +51,8 @@ class ProjectiveGeometry(DesignMechanism):
     def design(self, size: int) -> SymmetricDesign:
         return hyperplane_design(budget(self.epsilon), self.geometry(size))
 
-    def stronger(self, epsilon: float) -> "Stronger":
-        return Stronger(epsilon, self.blocks, self)
+    def stronger(self, epsilon: float) -> "PermanentProjectiveGeometry":
+        return PermanentProjectiveGeometry(epsilon, self.blocks, self)
 
     def incidence(self, size: int, /) -> Incidence:
         """Return points and hyperplanes; a block of one value has one report."""
@@ -95,7 +95,7 @@ class ProjectiveGeometry(DesignMechanism):
 
 
 @dataclass(frozen=True)
-class Stronger(ProjectiveGeometry):
+class PermanentProjectiveGeometry(ProjectiveGeometry):
     """The mechanism of a permanent draw: a larger budget with the spaces of `like`."""
 
     like: ProjectiveGeometry

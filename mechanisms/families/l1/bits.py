@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -221,7 +221,7 @@ class L1Bits(StepMechanism):
         """Add the products of report i `times[i]` times, int64 `(n,)` in 0..2^24, in place."""
         add_products(statistic, reports, self.extents, times)
 
-    @once
+    @locked_cached_property
     def decoder(self) -> L1BitsDecoder:
         return L1BitsDecoder(self.threshold, self.extents)
 

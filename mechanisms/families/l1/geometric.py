@@ -21,7 +21,7 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -138,7 +138,7 @@ class L1Geometric(StepMechanism, SymbolMechanism):
         alpha, larger = (Fraction(one.threshold, WORD) for one in (self, permanent))
         return permanent, GeometricChain(alpha, larger, self.extents, self._noise, steps)
 
-    @once
+    @locked_cached_property
     def decoder(self) -> L1GeometricDecoder:
         return L1GeometricDecoder(self.axes)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.arrays import Floats, Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -41,7 +41,7 @@ from ldpstream.mechanisms.interface.decoder import Statistic
 from ldpstream.mechanisms.interface.mechanism import Reports
 from ldpstream.mechanisms.interface.settings import Settings
 from ldpstream.mechanisms.interface.symbols import CountDecoder, SymbolMechanism
-from ldpstream.mechanisms.policies.lip import Level, LipPolicy, level_thresholds, worst_leak
+from ldpstream.mechanisms.policies.lip import Level, LipPolicy, largest_lift, level_thresholds
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Lip(SymbolMechanism):
         """Prove or refute `e^-eps <= P(X = x | y)/P(X = x) <= e^eps`, exactly.
 
         Checks both values and both reports of every level, for every prior of its interval; the two
-        ends that `worst_leak` computes suffice. `losses` holds the largest ratio (or inverse) for
+        ends that `largest_lift` computes suffice. `losses` holds the largest ratio (or inverse) for
         each budget. The certificate names the violation with the largest excess.
         """
         worst: dict[Fraction, Fraction] = {}
@@ -140,15 +140,15 @@ class Lip(SymbolMechanism):
             zip(self.levels, self.thresholds, strict=True)
         ):
             budget = level.epsilon
-            leak = worst_leak(level, thresholds)
-            worst[budget] = max(worst.get(budget, Fraction(1)), leak.ratio)
-            if leak.ratio <= floors[budget]:
+            lift = largest_lift(level, thresholds)
+            worst[budget] = max(worst.get(budget, Fraction(1)), lift.ratio)
+            if lift.ratio <= floors[budget]:
                 continue
-            loss = log_estimate(leak.ratio)
+            loss = log_estimate(lift.ratio)
             if loss - float(budget) > worst_excess:
                 worst_excess = loss - float(budget)
                 violation = (
-                    f"level {number} ({level}) at output {leak.output}: "
+                    f"level {number} ({level}) at output {lift.output}: "
                     f"loss {loss:.6g} above the budget {float(budget):.6g}"
                 )
         enumerated = self.size <= ENUMERATION_LIMIT
@@ -176,7 +176,7 @@ class Lip(SymbolMechanism):
         ones = words < self._table[values]
         return (values & -2) | ones
 
-    @once
+    @locked_cached_property
     def decoder(self) -> "LipDecoder":
         """The decoder of linear queries: unbiased whatever the priors are."""
         return LipDecoder(self.thresholds)

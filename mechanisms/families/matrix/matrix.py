@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -227,7 +227,7 @@ class Matrix(Mechanism):
         np.add.at(table[:, :-1], reports[:, 0], reports[:, 1:])
         table[:, -1] += np.bincount(reports[:, 0], minlength=self._groups)
 
-    @once
+    @locked_cached_property
     def decoder(self) -> MatrixDecoder:
         return MatrixDecoder(self.rows, self._realised.group, self._groups)
 

@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.blanket import Blanket
-from ldpstream.mechanisms.channels.certificate import Certificate, RealisedLoss
+from ldpstream.mechanisms.channels.certificate import BudgetLoss, Certificate
 from ldpstream.mechanisms.channels.channel import Channel
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.sampled.decoder import SampledDecoder
@@ -146,7 +146,7 @@ class Sampled(Mechanism):
         The proof is by enumeration if it is for every attribute.
         """
         proofs = {name: part.certify() for name, _, part in self._attributes()}
-        worst: dict[Fraction, RealisedLoss] = {}
+        worst: dict[Fraction, BudgetLoss] = {}
         for loss in (loss for proof in proofs.values() for loss in proof.losses):
             known = worst.get(loss.budget, loss)
             worst[loss.budget] = max(known, loss, key=lambda one: one.ratio)
@@ -249,7 +249,7 @@ class Sampled(Mechanism):
         pairs = zip(self.parts, self.slices, strict=True)
         return [part.count(statistic[own]) for part, own in pairs]
 
-    @once
+    @locked_cached_property
     def decoder(self) -> SampledDecoder:
         return SampledDecoder([part.decoder for part in self.parts], self.slices)
 

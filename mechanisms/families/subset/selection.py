@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_large
 from ldpstream.mechanisms.channels.held import Blend
@@ -207,7 +207,7 @@ class SubsetSelection(BlockMechanism):
         Permanent subsets have the same sizes; those that hold the value are the likely ones. A
         report is the permanent subset or a uniform one.
         """
-        permanent = Stronger(read_larger(epsilon, self.epsilon), self.blocks, self)
+        permanent = PermanentSubsetSelection(read_larger(epsilon, self.epsilon), self.blocks, self)
         blends = {
             once.size: blend_of(
                 (comb(once.size, once.chosen), comb(once.size - 1, once.chosen - 1)),
@@ -219,13 +219,13 @@ class SubsetSelection(BlockMechanism):
         }
         return permanent, SubsetChain(self.layout, self.subsets, blends)
 
-    @once
+    @locked_cached_property
     def decoder(self) -> SubsetDecoder:
         return SubsetDecoder(self.layout, self.subsets)
 
 
 @dataclass(frozen=True)
-class Stronger(SubsetSelection):
+class PermanentSubsetSelection(SubsetSelection):
     """The mechanism of a permanent draw: a larger budget, subset sizes as in `like`."""
 
     like: SubsetSelection

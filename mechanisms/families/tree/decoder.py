@@ -41,7 +41,7 @@ class TreeLayout(ReportLayout):
         for tree in self.trees:
             tree.check()
         sizes = np.array([tree.size for tree in self.trees])
-        if not (self.apart and np.all(sizes[self.kinds] == self.blocks.sizes)):
+        if not (self.disjoint and np.all(sizes[self.kinds] == self.blocks.sizes)):
             raise ValueError("the tables of the trees are not what their proof assumes")
 
 

@@ -27,7 +27,7 @@ _FINEST: Final = 2.0**-6
 
 
 @dataclass(frozen=True)
-class Level:
+class HierarchyLevel:
     """A level that is reported with `probability / 2^64`; its reports begin at `start`."""
 
     depths: Depths
@@ -49,7 +49,7 @@ class Hierarchy:
     """
 
     extents: tuple[int, ...]
-    levels: tuple[Level, ...]
+    levels: tuple[HierarchyLevel, ...]
 
     @classmethod
     def of(cls, epsilon: Fraction, extents: Sequence[int], workload: Workload) -> "Hierarchy":
@@ -68,7 +68,7 @@ class Hierarchy:
         levels, start = [], 0
         for depths, unit in zip(every, units, strict=True):
             if unit:
-                levels.append(Level(depths, unit, channels[depths], start))
+                levels.append(HierarchyLevel(depths, unit, channels[depths], start))
                 start += channels[depths].design.order
         return cls(tuple(extents), tuple(levels))
 
@@ -98,7 +98,7 @@ class Hierarchy:
         ends = np.cumsum([0, *(level.probability for level in self.levels)], dtype=object)
         return np.array(ends[1:-1], dtype=np.uint64)
 
-    def nodes(self, level: Level, places: Indices) -> Indices:
+    def nodes(self, level: HierarchyLevel, places: Indices) -> Indices:
         """Return the nodes of places, int64 `(n,)`, in row-major order of the values."""
         node, rest = np.zeros_like(places), places
         axes = zip(self.extents, self.heights, level.depths, strict=True)

@@ -21,7 +21,7 @@ import numpy as np
 from ldpstream.mechanisms.base.arrays import Floats, Indices
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.design.incidence import Incidence
-from ldpstream.mechanisms.families.tree.hierarchy import Depths, Hierarchy, Level
+from ldpstream.mechanisms.families.tree.hierarchy import Depths, Hierarchy, HierarchyLevel
 from ldpstream.mechanisms.families.tree.pyramid import (
     Pyramid,
     add_from_above,
@@ -78,7 +78,7 @@ class LevelTable:
     excess: float
 
     @classmethod
-    def of(cls, level: Level, heights: Depths) -> Self:
+    def of(cls, level: HierarchyLevel, heights: Depths) -> Self:
         """Return the table of a level in a tree whose finest level has these depths."""
         channel, design = level.channel, level.channel.design
         noise = float(channel.contrast_noise)

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.mechanism import blends_of
 from ldpstream.mechanisms.families.tree.decoder import TreeDecoder, TreeLayout
-from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, Level
+from ldpstream.mechanisms.families.tree.hierarchy import Hierarchy, HierarchyLevel
 from ldpstream.mechanisms.families.tree.workload import Workload, height, read_workload
 from ldpstream.mechanisms.interface.chain import BlockChain, read_larger
 from ldpstream.mechanisms.interface.mechanism import Json, Reports
@@ -162,7 +162,7 @@ class Tree(BlockSymbols):
         The level stays, like a block; inside it the report stays or becomes a uniform one.
         """
         larger = read_larger(epsilon, self.epsilon)
-        permanent = Stronger(larger, self.blocks, self.dimensions, self.workload, like=self)
+        permanent = PermanentTree(larger, self.blocks, self.dimensions, self.workload, like=self)
         trees = zip(self.layout.trees, permanent.layout.trees, strict=True)
         pairs = [
             (once.channel.design, held.channel.design)
@@ -172,13 +172,13 @@ class Tree(BlockSymbols):
         starts, orders = self.layout.levels()
         return permanent, BlockChain(starts, orders, blends_of(pairs))
 
-    @once
+    @locked_cached_property
     def decoder(self) -> TreeDecoder:
         return TreeDecoder(self.layout)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Stronger(Tree):
+class PermanentTree(Tree):
     """The mechanism of a permanent draw: a larger budget with the levels of `like`."""
 
     like: Tree
@@ -193,7 +193,7 @@ def _extents(shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(extent for extent in shape if extent > 1)
 
 
-def _describe(level: Level) -> Json:
+def _describe(level: HierarchyLevel) -> Json:
     channel = level.channel
     described: dict[str, Json] = {
         "depths": list(level.depths),

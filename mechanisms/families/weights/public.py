@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.checks import check_keys, describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.base.lazy import once
+from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.certificate import (
     ENUMERATION_LIMIT,
     Certificate,
@@ -219,7 +219,7 @@ class PublicWeights(Mechanism):
     def count(self, statistic: Statistic) -> int:
         return self.values.count(self.powers(statistic)[0])
 
-    @once
+    @locked_cached_property
     def decoder(self) -> PairDecoder:
         """The decoder of queries of pairs, such as one value with one weight.
 

@@ -18,7 +18,7 @@ from ldpstream.mechanisms.exact.dyadic import budget, exp_bounds, exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.lip.domain import Prior
 from ldpstream.mechanisms.families.lip.lip import Lip
-from ldpstream.mechanisms.policies.lip import Level, interval_around, level_thresholds, worst_leak
+from ldpstream.mechanisms.policies.lip import Level, interval_around, largest_lift, level_thresholds
 
 PRIORS = [1e-4, 1e-3, 0.01, 0.1, 0.2689, 0.269, 0.3, 0.5, 0.62, 0.9, 0.99, 0.9999]
 EPSILONS = [0.1, 0.3, 0.5, 1.0, 2.0, 5.0]
@@ -99,9 +99,9 @@ def test_a_levels_channel_holds_for_every_prior_in_it(
     priors = [level.low + width * Fraction(i, 200) for i in range(201)]
     losses = [max(losses_by_definition(p, pair)) for p in priors if 0 < p < 1]
     assert max(losses) <= growth
-    leak = worst_leak(level, pair)
-    assert max(losses) <= leak.ratio <= growth
-    assert math.log(leak.ratio) == pytest.approx(epsilon, rel=1e-12)
+    lift = largest_lift(level, pair)
+    assert max(losses) <= lift.ratio <= growth
+    assert math.log(lift.ratio) == pytest.approx(epsilon, rel=1e-12)
 
 
 @pytest.mark.grid

@@ -41,8 +41,8 @@ from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.sampled.sampled import Sampled
 from ldpstream.mechanisms.interface.mechanism import Mechanism
 from ldpstream.mechanisms.policies.budgets import by_entries
+from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.registry.proposals import PROPOSERS, Proposal, propose
 from ldpstream.mechanisms.registry.registry import MECHANISMS
 from tests.conformance.instances import INSTANCES

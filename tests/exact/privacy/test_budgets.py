@@ -22,9 +22,9 @@ from ldpstream.mechanisms.policies.budgets import (
     scaled,
 )
 from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from tests.conformance.instances import INSTANCES

@@ -13,9 +13,9 @@ from ldpstream.mechanisms.families.matrix.matrix import Matrix
 from ldpstream.mechanisms.families.matrix.strategy import Strategy
 from ldpstream.mechanisms.policies.composition import closure, compose
 from ldpstream.mechanisms.policies.graph import GraphPolicy
+from ldpstream.mechanisms.policies.implication import implies
 from ldpstream.mechanisms.policies.matrix import MatrixPolicy
 from ldpstream.mechanisms.policies.metric import MetricPolicy
-from ldpstream.mechanisms.policies.order import implies
 from ldpstream.mechanisms.policies.policy import BinaryPolicy, BlockPolicy, HighLowPolicy, Policy
 from ldpstream.mechanisms.policies.prior import PriorPolicy
 from ldpstream.mechanisms.registry.proposals import Proposal, propose
