@@ -18,8 +18,7 @@ from ldpstream.agents.document.entries import (
     QuantileEstimate,
 )
 from ldpstream.agents.document.estimates import Basis, numbers
-from ldpstream.estimators.areas.areas import Areas as FoundAreas
-from ldpstream.estimators.areas.areas import estimate_areas
+from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.estimators.quantiles.prefixes import Prefixes
 from ldpstream.estimators.quantiles.quantiles import estimate_quantiles, positions
@@ -185,7 +184,7 @@ def _end(label: object, end: int) -> str:
     return str(label[end] if isinstance(label, list | tuple) else label)
 
 
-def _rest(found: FoundAreas, entry: int) -> AreaRest:
+def _rest(found: NamedAreas, entry: int) -> AreaRest:
     columns = (found.rest, found.rest_low, found.rest_high)
     share, low, high = (_number(column[entry]) for column in columns)
     return AreaRest(values=int(found.rest_size[entry]), share=share, low=low, high=high)

@@ -46,8 +46,8 @@ from ldpstream.agents.web.requests import (
     readable_collection,
     wanted_format,
 )
+from ldpstream.estimators.bounds.likelihood_rule import MOST
 from ldpstream.estimators.bounds.options import FALLBACK
-from ldpstream.estimators.bounds.pays import MOST
 from ldpstream.mechanisms.domains.parse import Domain
 
 VALUES_LIMIT: Final = 100_000

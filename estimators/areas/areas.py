@@ -31,7 +31,7 @@ _ROUNDING: Final = 1e-12
 
 
 @dataclass(frozen=True)
-class Areas:
+class NamedAreas:
     """The named areas: places in the tree, int64 `(a,)`, including every root, in tree order.
 
     `inside` is the entry of the area around each, -1 for roots. `estimate` is for whole areas.
@@ -60,7 +60,7 @@ def estimate_areas(
     *,
     divided: Bools | None = None,
     **options: Unpack[OptionKeywords],
-) -> Areas:
+) -> NamedAreas:
     """Estimate areas at the resolution that n reports allow; all bounds hold simultaneously.
 
     `divided`, bool `(groups,)`, says inside which roots areas are searched for, by default all.
@@ -170,7 +170,7 @@ class _Rests:
         self._below[around] += below
         self._above[around] += above
 
-    def areas(self, levels: int) -> Areas:
+    def areas(self, levels: int) -> NamedAreas:
         """Return all named areas, and cut the bounds of rests as those of whole areas are."""
         places = np.flatnonzero(self._named)
         estimate = self._estimate.take(places)
@@ -181,7 +181,7 @@ class _Rests:
         low, high = share - self._below[places], share + self._above[places]
         if estimate.method != UNCUT:
             low, high = np.maximum(low, 0.0), np.minimum(high, estimate.high)
-        return Areas(
+        return NamedAreas(
             tree=self._tree,
             places=places,
             inside=np.where(owner < 0, -1, entry[owner]),

@@ -12,14 +12,14 @@ The rule that chooses the bounds of a query, by method, estimand and kind of rep
 | | any other, respondents | `noise` |
 | `exact` | two-valued, as above | `clopper-pearson`, `enumerated`, `product`: proved at every n |
 | | any other | `bernstein`: proved at every n |
-| `profile` | where `pays` says so | `profile`, by likelihood; elsewhere as `padded` |
-| `profile-exact` | where `pays` says so | `profile-exact`; elsewhere as `exact` |
+| `profile` | where `likelihood_rule` says | `profile`, by likelihood; elsewhere as `padded` |
+| `profile-exact` | where `likelihood_rule` says | `profile-exact`; elsewhere as `exact` |
 | others | any other | the method's own, by its name |
 
 With fewer than 5 reports `padded` and `noise` become `range`: from the least weight to the largest,
 which is known without reports. `two_valued` has the forms of two-valued queries, and `methods` the
-methods with one form for every query. Likelihoods need more than sums: `pays` has their rule, and
-`likelihood.profile` applies it. z is the normal quantile of the allowed error.
+methods with one form for every query. Likelihoods need more than sums: `likelihood_rule` decides
+where they bound, and `likelihood.profile` computes. z is the normal quantile of the allowed error.
 """
 
 from dataclasses import replace

@@ -57,7 +57,7 @@ Method = Literal["padded", "exact", _Named]
 - `padded`: covers for every query with few reports or many; `bounded` picks the form.
 - `exact`: the same form if it is proved at every n, else Bernstein's bounds.
 - `profile`, `profile-exact`: by likelihood, calibrated or proved, if the mechanism has one and it
-  pays; else `padded` and `exact`.
+  is narrower; else `padded` and `exact`.
 - `normal`: z times the plug-in standard error.
 - `bernstein`: empirical Bernstein bounds, at every n.
 - `anytime`: holds at every moment of a window at once, proved with a bound on the noise.

@@ -26,7 +26,7 @@ class Cone(ABC):
 
     climbs: ClassVar[int]
     """How many climbs a round of the search starts; fewer if they are expensive."""
-    kicks: ClassVar[int]
+    perturbations: ClassVar[int]
     """How many columns of the design a round disturbs."""
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Cone(ABC):
         del prior, form, multipliers
         return columns
 
-    def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
+    def perturb(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
         """Return extreme columns near the given ones, by default none."""
         del prior, rng
         return columns[:0]

@@ -17,7 +17,7 @@ from ldpstream.mechanisms.base.arrays import Floats
 
 _MOST_ENUMERATED = 16
 _MOST_ROUNDS = 100
-_MOST_KICKS = 4
+_MOST_PERTURBATIONS = 4
 _MOST_EXCHANGES = 12
 _ROUNDING = 1e-11
 
@@ -27,7 +27,7 @@ class LipCone(Cone):
     """`prior` is pi, float64 `(k,)`, above 0 with sum 1; `epsilon` above 0."""
 
     climbs: ClassVar[int] = 64
-    kicks: ClassVar[int] = 64
+    perturbations: ClassVar[int] = 64
     prior: Floats
     epsilon: float
 
@@ -106,12 +106,12 @@ class LipCone(Cone):
         v[rise] += step / pi[rise]
         return True
 
-    def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
+    def perturb(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
         """Return extreme columns after moving a few values in the order that determines them."""
         worth = columns / (columns @ self.prior)[:, None]
         worth = worth + 1e-3 * rng.random(worth.shape)
         rows = np.arange(len(columns))
-        for _ in range(_MOST_KICKS):
+        for _ in range(_MOST_PERTURBATIONS):
             worth[rows, rng.integers(self.prior.size, size=rows.size)] = rng.uniform(
                 0.0, 1.0, rows.size
             ) * np.exp(self.epsilon)

@@ -176,7 +176,7 @@ class _Run:
             master = solve(self.gram, columns, weights, multipliers, accuracy)
             effort = 4 if quiet else 1
             found = search(self.cone, self.prior, master, rng, effort=effort, most=most)
-            starts += effort * (self.cone.climbs + self.cone.kicks)
+            starts += effort * (self.cone.climbs + self.cone.perturbations)
             gain = max(found.largest / master.trace, 0.0)
             finest = accuracy <= _TOLERANCE
             if finest and gain < _TOLERANCE:

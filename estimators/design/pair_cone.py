@@ -22,7 +22,7 @@ from ldpstream.mechanisms.base.arrays import Floats, Integers
 _TIGHT = 1e-9
 _ROUNDING = 1e-12
 _MOST_STEPS = 12
-_MOST_KICKS = 4
+_MOST_PERTURBATIONS = 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class PairCone(Cone):
     """
 
     climbs: ClassVar[int] = 8
-    kicks: ClassVar[int] = 64
+    perturbations: ClassVar[int] = 64
     budgets: Floats
 
     @cached_property
@@ -98,12 +98,12 @@ class PairCone(Cone):
             out[place] = _ascend(self.pairs, columns[place], prior, form, multipliers)
         return out
 
-    def kick(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
+    def perturb(self, columns: Floats, prior: Floats, rng: np.random.Generator) -> Floats:
         """Return rays a few random moves away from columns; columns with a 0 are left out."""
         out = columns[(columns > 0.0).all(axis=1)]
         for place, column in enumerate(out):
             ray = column
-            for _ in range(rng.integers(1, _MOST_KICKS, endpoint=True)):
+            for _ in range(rng.integers(1, _MOST_PERTURBATIONS, endpoint=True)):
                 moves = _moves_at(self.pairs, ray)
                 if not moves.factors.size:
                     break

@@ -33,8 +33,8 @@ def search(
     """Return at most `most` columns of positive gain; `effort` multiplies the starts."""
     climbed = _climb(cone, prior, master, directions(master, rng, effort * cone.climbs))
     shares = master.weights / master.weights.sum()
-    chosen = rng.choice(len(shares), effort * cone.kicks, p=shares)
-    columns = np.concatenate([climbed, cone.kick(master.columns[chosen], prior, rng)])
+    chosen = rng.choice(len(shares), effort * cone.perturbations, p=shares)
+    columns = np.concatenate([climbed, cone.perturb(master.columns[chosen], prior, rng)])
     return _best(cone.improve(columns, prior, master.form, master.multipliers), master, most)
 
 

@@ -13,7 +13,7 @@ from typing import Self
 import numpy as np
 from scipy.linalg.lapack import dpttrf, dpttrs  # type: ignore[attr-defined]  # (compiled)
 
-from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
+from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
 from ldpstream.mechanisms.base.arrays import Floats
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric
 from ldpstream.mechanisms.families.l1.geometric_decoder import GeometricAxis
@@ -35,7 +35,7 @@ class Line:
             ValueError: if likelihood is not offered for the mechanism.
         """
         if not (isinstance(mechanism, L1Geometric) and has_likelihood(mechanism)):
-            raise ValueError(f"likelihood: expected {OFFERED}, got {mechanism.id}")
+            raise ValueError(f"likelihood: expected {SUPPORTED}, got {mechanism.id}")
         return cls(mechanism.axes[0], np.asarray(statistic, dtype=np.float64))
 
     @cached_property

@@ -20,8 +20,8 @@ from typing import Final, Self
 
 import numpy as np
 
+from ldpstream.estimators.bounds.likelihood_rule import choose_likelihood, threshold
 from ldpstream.estimators.bounds.options import Method, Options
-from ldpstream.estimators.bounds.pays import pays, threshold
 from ldpstream.estimators.bounds.two_valued import quantile
 from ldpstream.estimators.bounds.types import Estimate, Sums
 from ldpstream.estimators.likelihood.line import Line
@@ -281,12 +281,12 @@ def with_likelihood(
     sets: Sequence[Integers] | Integers,
     many: int,
 ) -> Estimate:
-    """Return estimates of sets, with bounds by likelihood for those that pay (`bounds.pays`).
+    """Return estimates of sets, with bounds by likelihood where `choose_likelihood` says so.
 
     `sets[i]` are the values of the i-th set, and `many` is the length of the list from which the
     sets are taken.
     """
-    chosen = pays(sums, found.n, found.form, options, many=many)
+    chosen = choose_likelihood(sums, found.n, found.form, options, many=many)
     if not chosen.any():
         return found
     profile = Profile.of(line, options.method, options.confidence)

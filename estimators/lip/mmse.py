@@ -24,7 +24,7 @@ _NEXT_TO_1: Final = math.nextafter(1.0, 0.0)
 
 
 @dataclass(frozen=True)
-class MmseEstimate:
+class SharePosterior:
     """The posterior of the share of value 1 among n respondents; all NaN if n = 0.
 
     `value` is its mean and `se` its standard deviation with the representative prior of each level.
@@ -69,7 +69,7 @@ def estimate_mmse(
     confidence: float = 0.95,
     method: CredibleMethod = "normal",
     sharpest: int = SHARPEST,
-) -> MmseEstimate:
+) -> SharePosterior:
     """Estimate the share of value 1 among the respondents by `sum_i E[X_i | Y_i] / n`.
 
     Given the reports, the X_i are independent with variance `a_i (1 - a_i)`. `normal` bounds the
@@ -87,7 +87,7 @@ def estimate_mmse(
         raise ValueError(f"confidence: expected a number in (0, 1), got {confidence!r}")
     if n == 0:
         nan = math.nan
-        return MmseEstimate(nan, nan, nan, nan, 0, confidence, method)
+        return SharePosterior(nan, nan, nan, nan, 0, confidence, method)
     counts = statistic.reshape(-1, 2)
     budgets = len(mechanism.epsilons)
     edges = np.array(mechanism.prior.edges)
@@ -106,7 +106,7 @@ def estimate_mmse(
         half_width = _half_width(widest, 1.0 - confidence, method)
     low = float((counts * least).sum()) - half_width
     high = float((counts * largest).sum()) + half_width
-    return MmseEstimate(
+    return SharePosterior(
         value=mean / n,
         se=math.sqrt(variance) / n,
         low=max(low, 0.0) / n,

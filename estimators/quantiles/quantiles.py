@@ -7,8 +7,8 @@ from typing import Unpack
 import numpy as np
 from scipy.optimize import isotonic_regression
 
+from ldpstream.estimators.bounds.likelihood_rule import quantiles_use_likelihood
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK, Method, OptionKeywords, Options
-from ldpstream.estimators.bounds.pays import quantiles_pay
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.likelihood.line import Line
 from ldpstream.estimators.likelihood.profile import Profile
@@ -65,7 +65,7 @@ def estimate_quantiles(
         return found
     line = Line.of(mechanism, statistic)
     noise = float(prepared.prepared.worst_noise.max())
-    if n == 0 or not quantiles_pay(noise, n, chosen):
+    if n == 0 or not quantiles_use_likelihood(noise, n, chosen):
         return found
     profile = Profile.of(line, chosen.method, chosen.confidence)
     ends = np.array(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.accuracy.repeated import privatized
 
-from ldpstream.estimators.areas.areas import Areas, estimate_areas
+from ldpstream.estimators.areas.areas import NamedAreas, estimate_areas
 from ldpstream.estimators.areas.tree import prepare_tree
 from ldpstream.estimators.bounds.options import Estimand, Method
 from ldpstream.estimators.estimate import share_sums
@@ -45,7 +45,7 @@ def even() -> np.ndarray:
     return of_block[blocks] / of_block[blocks].sum()
 
 
-def picture(found: Areas) -> np.ndarray:
+def picture(found: NamedAreas) -> np.ndarray:
     """Return the share of every place as it is painted."""
     painted = np.zeros(MECHANISM.size)
     for entry, place in enumerate(found.places):
@@ -54,7 +54,7 @@ def picture(found: Areas) -> np.ndarray:
     return painted
 
 
-def holds(found: Areas, truth: np.ndarray) -> bool:
+def holds(found: NamedAreas, truth: np.ndarray) -> bool:
     """Return whether all shown bounds cover the truth: of areas, and of the rest inside them."""
     shares = np.array([truth[found.tree.values(place)].sum() for place in found.places])
     rests = shares.copy()

@@ -14,7 +14,7 @@ from ldpstream.agents.config.query.options import (
 from ldpstream.agents.config.query.queries import BoxRequest, Subset, name_block
 from ldpstream.agents.config.query.settings import Setting
 from ldpstream.estimators.bounds.options import ANYTIME, FALLBACK
-from ldpstream.estimators.likelihood.offered import OFFERED, has_likelihood
+from ldpstream.estimators.likelihood.mechanisms import SUPPORTED, has_likelihood
 from ldpstream.estimators.projection import CORRELATED
 from ldpstream.mechanisms.domains.blocks import Blocks
 from ldpstream.mechanisms.interface.mechanism import Mechanism
@@ -137,7 +137,7 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
         mechanism = _values_alone(spec)
         raise QueryError(
             word,
-            f"{instead[word]} or another, got {getattr(options, word)}, which is for {OFFERED}: "
+            f"{instead[word]} or another, got {getattr(options, word)}, which is for {SUPPORTED}: "
             f"this is {mechanism.id} with {mechanism.size:,} values",
         )
     if asked["project"] and options.method == "normal":

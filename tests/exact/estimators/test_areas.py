@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from ldpstream.estimators.areas.areas import Areas, bound_areas, estimate_areas
+from ldpstream.estimators.areas.areas import NamedAreas, bound_areas, estimate_areas
 from ldpstream.estimators.areas.tree import AreaTree, build_tree, prepare_tree
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.mechanisms.domains.blocks import Blocks, box_blocks
@@ -77,7 +77,7 @@ def test_areas_of_all_blocks_at_once_are_estimated_as_each_alone(
         assert estimates.form[places].tolist() == alone.form.tolist()
 
 
-def spot() -> tuple[BlockHadamard, Areas]:
+def spot() -> tuple[BlockHadamard, NamedAreas]:
     """Return a mechanism and the areas that it shows of the loud place."""
     mechanism = boxes(3.0)
     tree = prepare_tree(mechanism, SHAPE, ordered=True)

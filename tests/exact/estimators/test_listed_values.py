@@ -12,7 +12,7 @@ from ldpstream.estimators import projection
 from ldpstream.estimators.bounds.options import FALLBACK, Estimand, Method
 from ldpstream.estimators.bounds.types import Distinct, Estimate
 from ldpstream.estimators.estimate import estimate_values
-from ldpstream.estimators.likelihood.offered import has_likelihood
+from ldpstream.estimators.likelihood.mechanisms import has_likelihood
 from ldpstream.estimators.projection import project_blocks
 from ldpstream.estimators.weights import estimate_public_weights
 from ldpstream.mechanisms.domains.blocks import Blocks

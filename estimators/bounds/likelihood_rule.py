@@ -36,7 +36,7 @@ def threshold(confidence: float) -> float | None:
     return next((most for known, most in THRESHOLDS if confidence <= known), None)
 
 
-def offered(options: Options) -> bool:
+def uses_likelihood(options: Options) -> bool:
     """Return whether the method uses likelihood under these options.
 
     `profile` is calibrated for one number at a time, with reports of different devices. If these
@@ -53,24 +53,26 @@ def offered(options: Options) -> bool:
     return options.method == "profile" and calibrated and factor <= 1.0
 
 
-def quantiles_pay(noise: float, n: int, options: Options) -> bool:
+def quantiles_use_likelihood(noise: float, n: int, options: Options) -> bool:
     """Return whether quantiles get bounds by likelihood.
 
     `noise` is the most that one user adds to any prefix.
     """
-    if not offered(options):
+    if not uses_likelihood(options):
         return False
     if options.method == "profile-exact":
         return bool(quantile(1.0 - options.confidence) ** 2 * noise > n / 4.0)
     return options.sampling.factor(options.estimand) == 1.0 or noise >= _NOISY
 
 
-def pays(sums: Sums, n: int, form: NDArray[np.object_], options: Options, *, many: int) -> Bools:
+def choose_likelihood(
+    sums: Sums, n: int, form: NDArray[np.object_], options: Options, *, many: int
+) -> Bools:
     """Return which of the sums over n reports get bounds by likelihood, bool `(q,)`.
 
     `form` is the form of each query's bounds otherwise, and `many` the length of the whole list.
     """
-    if not offered(options) or many > MOST:
+    if not uses_likelihood(options) or many > MOST:
         return np.zeros(form.shape, dtype=np.bool_)
     z = quantile(1.0 - options.confidence)
     wide = z**2 * sums.ceiling > n**2 / 4.0

@@ -7,7 +7,7 @@ from ldpstream.mechanisms.interface.mechanism import Mechanism
 
 LARGEST: Final = 1_024
 """Most values of a dimension, up to which the thresholds of profiles were calibrated."""
-OFFERED: Final = f"l1-geometric in one dimension of 2 to {LARGEST:,} values"
+SUPPORTED: Final = f"l1-geometric in one dimension of 2 to {LARGEST:,} values"
 
 
 def has_likelihood(mechanism: Mechanism) -> bool:
