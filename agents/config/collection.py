@@ -25,7 +25,7 @@ from ldpstream.agents.config.privacy import (
     words_sentence,
 )
 from ldpstream.agents.config.privacy.over_time import SpreadConfig
-from ldpstream.agents.config.query.capabilities import check_offered, disclosed_blocks
+from ldpstream.agents.config.query.capabilities import check_support, disclosed_blocks
 from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.options import KEYS, TOP_LIMIT, EstimateOptions
 from ldpstream.agents.config.query.queries import ValueSet, make_set
@@ -249,7 +249,7 @@ def _options(path: str, table: CollectionTable, spec: CollectionSpec) -> Estimat
         each.append((name, own))
     options = replace(options, of_attributes=tuple(each))
     try:
-        check_offered(options, spec)
+        check_support(options, spec)
     except QueryError as error:
         raise ConfigError(f"{path}.{error.name}", f"expected {error.expected}") from error
     listed = sum(options.about(name).top or 0 for name in spec.attributes)

@@ -7,7 +7,7 @@ from typing import Any
 from ldpstream.agents.broker.shards import Elsewhere
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.privacy import PrivacyStatement
-from ldpstream.agents.config.query.capabilities import likelihood_offered
+from ldpstream.agents.config.query.capabilities import supports_likelihood
 from ldpstream.agents.config.query.options import KEYS
 from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.document import Window
@@ -59,7 +59,7 @@ def describe_collection(served: Described) -> Collection:
         window=_windows(config.window),
         minimum=config.minimum,
         minimum_block=config.minimum_block,
-        likelihood=likelihood_offered(config.spec),
+        likelihood=supports_likelihood(config.spec),
         **{name: _configured(getattr(config.options, name)) for name in KEYS},
         attributes=_attributes(config),
         accepted=[_accepted(one) for one in served.accepted],
@@ -87,7 +87,7 @@ def _attributes(config: CollectionConfig) -> list[Attribute]:
             probability=probability / WORD,
             values=one.domain.estimated.size,
             domain=_domain(one.domain.estimated),
-            likelihood=likelihood_offered(one),
+            likelihood=supports_likelihood(one),
             **{key: _configured(getattr(config.options.about(name), key)) for key in published},
         )
         for (name, one), probability in pairs

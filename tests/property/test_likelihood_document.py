@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
-from ldpstream.agents.config.query.capabilities import check_offered
+from ldpstream.agents.config.query.capabilities import check_support
 from ldpstream.agents.config.query.errors import QueryError
 from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import parse_range
@@ -164,21 +164,21 @@ def test_mechanisms_without_a_likelihood_are_refused_by_name(table: dict[str, An
         collection(table, method=method)
     spec = collection(table).spec
     with pytest.raises(QueryError, match=f"method: {said}"):
-        check_offered(EstimateOptions(method=method), spec)
+        check_support(EstimateOptions(method=method), spec)
     if spec.mechanism.id in CORRELATED:
         with pytest.raises(QueryError, match="project: expected simplex or another, got power"):
-            check_offered(EstimateOptions(project="power"), spec)
+            check_support(EstimateOptions(project="power"), spec)
     else:
-        check_offered(EstimateOptions(project="power"), spec)
+        check_support(EstimateOptions(project="power"), spec)
     with pytest.raises(QueryError, match="project: expected simplex or another, got likelihood"):
-        check_offered(EstimateOptions(project="likelihood"), spec)
+        check_support(EstimateOptions(project="likelihood"), spec)
 
 
 def test_normal_bounds_do_not_go_with_a_curve():
     config = collection(STARTS)
     with pytest.raises(QueryError, match="method: expected profile or another with project = li"):
-        check_offered(EstimateOptions(project="likelihood", method="normal"), config.spec)
-    check_offered(EstimateOptions(method="normal"), config.spec)
+        check_support(EstimateOptions(project="likelihood", method="normal"), config.spec)
+    check_support(EstimateOptions(method="normal"), config.spec)
 
 
 def test_profiles_find_a_point_among_noise():

@@ -38,7 +38,7 @@ Limit: TypeAlias = Literal["spread", "hold", "words"]
 
 
 @dataclass(frozen=True)
-class LossOverTime:
+class AccumulatedLoss:
     """What all reports of a device in some time lose together at most, rounded up.
 
     `charges` is the number of reports, or with `hold` of draws, that this adds up.
@@ -58,7 +58,7 @@ class PrivacyStatement:
     protected: tuple[str, ...]
     unprotected: str | None
     disclosed: tuple[str, ...]
-    spent: tuple[LossOverTime, ...] = ()
+    spent: tuple[AccumulatedLoss, ...] = ()
     limit: Limit | None = None
 
 

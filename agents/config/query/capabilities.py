@@ -82,7 +82,7 @@ def _with(
     if options.attribute is None:
         each = tuple((name, replace(one, **changes)) for name, one in defaults.of_attributes)
         options = replace(options, of_attributes=each)
-    check_offered(options, spec)
+    check_support(options, spec)
     return options
 
 
@@ -107,7 +107,7 @@ def _asked_about(spec: CollectionSpec, given: Sequence[tuple[Setting, Any]]) -> 
     return spec
 
 
-def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
+def check_support(options: EstimateOptions, spec: CollectionSpec) -> None:
     """Refuse areas, likelihoods and power laws where the mechanism does not support them.
 
     Raises:
@@ -132,7 +132,7 @@ def check_offered(options: EstimateOptions, spec: CollectionSpec) -> None:
         "project": "simplex",
         "method": "padded" if options.method == "profile" else "exact",
     }
-    if any(asked.values()) and not likelihood_offered(spec):
+    if any(asked.values()) and not supports_likelihood(spec):
         word = next(word for word, one in asked.items() if one)
         mechanism = _values_alone(spec)
         raise QueryError(
@@ -157,7 +157,7 @@ def _check_attributes(options: EstimateOptions, spec: CollectionSpec) -> None:
         )
     known = spec.attributes
     for name in known if options.attribute is None else [options.attribute]:
-        check_offered(options.about(name), known[name])
+        check_support(options.about(name), known[name])
 
 
 def _named(
@@ -181,7 +181,7 @@ def disclosed_blocks(spec: CollectionSpec) -> Blocks | None:
     return policy.blocks
 
 
-def likelihood_offered(spec: CollectionSpec) -> bool:
+def supports_likelihood(spec: CollectionSpec) -> bool:
     """Return whether shares of a collection's values can be estimated by likelihood."""
     return has_likelihood(_values_alone(spec))
 

@@ -3,7 +3,7 @@
 A field of `EstimateRequest` with a `Setting` is a key of a request's body, a parameter of
 `GET .../estimate`, an option of `query` and `estimate`, a keyword of the Python client, and a part
 of `/openapi.json`. The field of `EstimateOptions` with the same name holds the resolved value and
-is part of the ETag; with a `Key` it can be configured.
+is part of the ETag; with a `ConfigKey` it can be configured.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ from ldpstream.agents.config.query.settings import (
     FLAG,
     TOP,
     UNIT,
-    Key,
+    ConfigKey,
     Setting,
     Unit,
     choice,
@@ -182,13 +182,13 @@ class EstimateOptions:
     have their own.
     """
 
-    estimand: Annotated[Estimand, Key(table="collection")] = "respondents"
-    method: Annotated[Method, Key(table="collection")] = "padded"
+    estimand: Annotated[Estimand, ConfigKey(table="collection")] = "respondents"
+    method: Annotated[Method, ConfigKey(table="collection")] = "padded"
     simultaneous: bool = False
-    confidence: Annotated[float, Key(table="collection", type=Unit)] = 0.95
+    confidence: Annotated[float, ConfigKey(table="collection", type=Unit)] = 0.95
     sharpest: Annotated[
         int,
-        Key(
+        ConfigKey(
             table="collection",
             type=Annotated[int, Field(ge=1, le=_SHARPEST_LIMIT)],
             help="Reports at which anytime bounds are narrowest",
@@ -197,7 +197,7 @@ class EstimateOptions:
     project: Projection = "none"
     top: Annotated[
         int | None,
-        Key(
+        ConfigKey(
             table="publish",
             type=Annotated[int, Field(ge=0, le=TOP_LIMIT), BeforeValidator(_listed)],
             help="The N largest shares; the number of values lists them all",
@@ -205,7 +205,7 @@ class EstimateOptions:
     ] = 20
     ranges: Annotated[
         tuple[Subset, ...],
-        Key(
+        ConfigKey(
             table="publish",
             type=dict[str, list[Any]],
             resolve=each_named(make_range),
@@ -214,11 +214,13 @@ class EstimateOptions:
     ] = ()
     quantiles: Annotated[
         tuple[float, ...],
-        Key(table="publish", type=list[Unit], resolve=check_quantiles, example=[0.25, 0.5, 0.75]),
+        ConfigKey(
+            table="publish", type=list[Unit], resolve=check_quantiles, example=[0.25, 0.5, 0.75]
+        ),
     ] = ()
     linear: Annotated[
         tuple[Linear, ...],
-        Key(
+        ConfigKey(
             table="publish",
             type=dict[str, Annotated[Any, AfterValidator(_weights)]],
             resolve=each_named(make_linear),
@@ -252,7 +254,7 @@ SETTINGS: Final = tuple(
 WORDS: Final = {setting.word: setting for setting in SETTINGS}
 """The same, by parameter of URLs and option of commands."""
 
-KEYS: Final[Mapping[str, Key]] = {
+KEYS: Final[Mapping[str, ConfigKey]] = {
     name: replace(key, type=key.type or hint.__origin__, default=getattr(EstimateOptions, name))
     for name, hint in get_type_hints(EstimateOptions, include_extras=True).items()
     for key in getattr(hint, "__metadata__", ())

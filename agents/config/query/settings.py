@@ -1,7 +1,7 @@
 """How a setting of a query is declared: as text, in a configuration file, and in options.
 
 URLs and command lines are text, request bodies JSON, configurations TOML. A `Setting` says how text
-and JSON become a value of the options, a `Key` how TOML does.
+and JSON become a value of the options, a `ConfigKey` how TOML does.
 """
 
 import json
@@ -101,7 +101,7 @@ class Setting:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Key:
+class ConfigKey:
     """How an option is configured: in a collection's table, or in its `publish`.
 
     `type` is the type in TOML, by default the option's own. `default` is the option's own, too.
