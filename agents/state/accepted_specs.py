@@ -36,8 +36,8 @@ class OtherStates:
         self._heads: dict[bytes, Head] = {}
         self._rivals: dict[WindowIdentity, int] = {}
 
-    def note(self, key: bytes, value: bytes | None, *, since: bool) -> None:
-        """Note a record of another state, in the log's order; unreadable ones are ignored.
+    def add(self, key: bytes, value: bytes | None, *, since: bool) -> None:
+        """Add a record of another state, in the log's order; unreadable ones are ignored.
 
         Records that arrive `since` the log's end was first reached come from a later configuration,
         which includes this state, or from a worker that still has another one.

@@ -33,7 +33,7 @@ _SINGLE: Final = int.from_bytes(struct.pack("<BBH", VERSION, 0, 1), "little")
 
 
 @dataclass(frozen=True, eq=False)
-class Batch:
+class ReportBatch:
     """R runs and N reports of B bytes, runs by message and then by time.
 
     - `message` int64 `(R,)`: the place of the run's message in the batch. `time_ms` and `count`
@@ -107,7 +107,7 @@ def read_batch(
     values: Sequence[bytes | None],
     *,
     decided: range | None = None,
-) -> Batch:
+) -> ReportBatch:
     """Read messages as frames of a spec.
 
     `accept` holds the fingerprints of frames left to other states. Messages that are not frames of
@@ -204,7 +204,7 @@ class _Reader:
         self._payloads.append(rows[:, _HEAD.itemsize :].reshape(-1, self._bytes))
         return others
 
-    def batch(self) -> Batch:
+    def batch(self) -> ReportBatch:
         """Return all runs in the order of classification."""
         message, time_ms, count = (
             np.concatenate(parts) if parts else np.empty(0, dtype=np.int64)
@@ -221,4 +221,6 @@ class _Reader:
             message, time_ms, count = message[order], time_ms[order], count[order]
             ahead = np.cumsum(count) - count
             payload = payload[np.repeat(start - ahead, count) + np.arange(len(payload))]
-        return Batch(message, time_ms, count, payload, tuple(sorted(self.refused)), self.passed)
+        return ReportBatch(
+            message, time_ms, count, payload, tuple(sorted(self.refused)), self.passed
+        )

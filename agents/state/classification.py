@@ -25,7 +25,7 @@ from typing import Any, Final, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.state.batch import Arrivals, Batch
+from ldpstream.agents.state.batch import Arrivals, ReportBatch
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.owner_cells import OwnedCells
 from ldpstream.agents.state.records import REASONS, Head
@@ -66,7 +66,7 @@ class Classified:
       report that is not good, and `tokens` `(N,)` are the reports' tokens as numbers.
     """
 
-    batch: Batch
+    batch: ReportBatch
     outcome: Integers
     pane: Integers
     reports: Reports
@@ -148,7 +148,7 @@ class Classified:
 
 def classify(
     context: Context,
-    batch: Batch,
+    batch: ReportBatch,
     head: Head,
     *,
     arrived: Arrivals,

@@ -46,9 +46,9 @@ from typing import Final
 
 from ldpstream.agents.state.close_orders import Control
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
 from ldpstream.agents.state.encoding import sum_chunks
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import (
@@ -57,7 +57,7 @@ from ldpstream.agents.state.view import (
     counted,
     expired,
     final_totals,
-    lost_panes,
+    incomplete_panes,
     reports_about,
     windows_with,
 )
@@ -327,7 +327,7 @@ def store_parts(
     return replace(work, grouped=grouped)
 
 
-def make_parts(minimum: int, reports: Iterable[tuple[int, int, int]]) -> Iterator[Part]:
+def make_parts(minimum: int, reports: Iterable[tuple[int, int, int]]) -> Iterator[DisclosureGroup]:
     """Yield the parts of an attribute, given the closed panes with reports in order.
 
     Each of these is `(pane, reports about the attribute, reports about all)`.
@@ -336,12 +336,16 @@ def make_parts(minimum: int, reports: Iterable[tuple[int, int, int]]) -> Iterato
     for pane, more, all_more in reports:
         first, n, all_n = pane if first is None else first, n + more, all_n + all_more
         if n >= minimum:
-            yield Part(first, pane + 1, all_n)
+            yield DisclosureGroup(first, pane + 1, all_n)
             first, n, all_n = None, 0, 0
 
 
 def _decide(
-    context: Context, replicas: Sequence[Replica], final: int, end: int, parts: Sequence[Parts]
+    context: Context,
+    replicas: Sequence[Replica],
+    final: int,
+    end: int,
+    parts: Sequence[DisclosureGroups],
 ) -> tuple[int, list[tuple[int, bytes]]]:
     """Decide windows in `[final, end)`, at most `context.finals_a_step` of them with reports.
 
@@ -351,7 +355,7 @@ def _decide(
     """
     window = context.window
     first, last = window.first_pane(final), window.closing(end)
-    panes = counted(replicas, first, last).keys() | lost_panes(replicas, first, last)
+    panes = counted(replicas, first, last).keys() | incomplete_panes(replicas, first, last)
     contents: list[tuple[int, bytes]] = []
     for number in windows_with(window, sorted(panes), first=final):
         if number >= end:

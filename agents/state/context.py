@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ldpstream.agents.state.blocks import Merged
-from ldpstream.agents.state.windows import NOTHING_LOST, Lost, WindowSpec
+from ldpstream.agents.state.windows import NOTHING_LOST, MissingMessages, WindowSpec
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -59,7 +59,7 @@ class WindowTotals:
     rejected: int
     withheld: bool = False
     window: tuple[int, int] | None = None
-    lost: Lost = NOTHING_LOST
+    lost: MissingMessages = NOTHING_LOST
     merged: Merged | None = None
     waiting: Waiting | None = None
     attributes: "tuple[WindowTotals, ...]" = ()

@@ -11,7 +11,7 @@ where that is shorter. A chunk's value starts with its sum, and a pane's totals 
 all its chunks: if they disagree, the state is torn.
 
 `docs/internals/state-topic.md` has the rules; tests/vectors/state.json pins the bytes. Values that
-only a collection with `minimum` has are in `ldpstream.agents.state.parts`.
+only a collection with `minimum` has are in `ldpstream.agents.state.disclosure_groups`.
 """
 
 import struct

@@ -27,6 +27,7 @@ from typing import Final
 from ldpstream.agents.state.accepted_specs import OtherStates
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, KeptValue
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.disclosure_groups import DisclosureGroups, released_sum
 from ldpstream.agents.state.encoding import (
     VERSION_BYTE,
     Totals,
@@ -38,7 +39,6 @@ from ldpstream.agents.state.encoding import (
     head_prefix,
     state_prefix,
 )
-from ldpstream.agents.state.parts import Parts, released_sum
 from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
 from ldpstream.agents.state.tokens import token_count
 from ldpstream.agents.state.windows import NEVER, Firsts, Name, PaneIndex, WindowSpec
@@ -102,7 +102,7 @@ class Evaluation:
         # 1. Records are held back until the end of the log; the first record of a key counts.
         for offset, key, value in records:
             if not key.startswith(self._prefix) and key.startswith(VERSION_BYTE):
-                self._others.note(key, value, since=self.head is not None)
+                self._others.add(key, value, since=self.head is not None)
                 continue
             known = key in self._keys or key in self._staged
             if value is None and known:
@@ -262,7 +262,7 @@ class LiveCells:
         self.by_name: dict[Name, CellRecord] = {}
         self.index = PaneIndex(window)
         # By attribute of records; other values have one.
-        self.parts: defaultdict[int, Parts] = defaultdict(Parts)
+        self.parts: defaultdict[int, DisclosureGroups] = defaultdict(DisclosureGroups)
         self.totals: dict[Name, Totals] = {}
         # Panes whose cells have changed since they were last checked.
         self._touched: set[int] = set()

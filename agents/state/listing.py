@@ -12,11 +12,11 @@ from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import (
     BehindError,
     check_between,
-    lost_panes,
+    incomplete_panes,
     panes_between,
     windows_with,
 )
-from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, Lost, lost
+from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, MissingMessages, missing_messages
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class WindowInfo:
     late: int
     final: bool
     published: bool
-    lost: Lost = NOTHING_LOST
+    lost: MissingMessages = NOTHING_LOST
 
 
 def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
@@ -55,7 +55,7 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
             if more or pane_totals.late:
                 n_late[pane] = n + more, late + pane_totals.late
         closed = NEVER if replica.head is None else replica.head.closed
-        for pane in lost_panes((replica,), NEVER, closed):
+        for pane in incomplete_panes((replica,), NEVER, closed):
             n_late.setdefault(pane, (0, 0))
     gaps = [() if replica.head is None else replica.head.gaps for replica in replicas]
     panes = sorted(n_late)
@@ -80,7 +80,7 @@ def windows(context: Context, replicas: Sequence[Replica]) -> list[WindowInfo]:
                 sums_late[end] - sums_late[first],
                 final=number < final,
                 published=number < published,
-                lost=lost(gaps, held.start, held.stop),
+                lost=missing_messages(gaps, held.start, held.stop),
             )
         )
     return found

@@ -120,7 +120,7 @@ def decided_offsets(head: Head, siblings: SiblingHeads) -> Decided:
     return Decided(max([0, *before]), end)
 
 
-def skip_lost(
+def skip_deleted(
     context: Context, work: Head, offset: int, decided: Decided, *, now_ms: int
 ) -> tuple[Head, int]:
     """Return the head past messages that retention deleted unread, and how many are lost.

@@ -18,6 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.disclosure_groups import (
+    DisclosureGroup,
+    DisclosureGroups,
+    ReleasedPane,
+    decode_release,
+    encode_release,
+)
 from ldpstream.agents.state.encoding import (
     Totals,
     decode_chunk,
@@ -30,7 +37,6 @@ from ldpstream.agents.state.encoding import (
     encode_late,
     encode_totals,
 )
-from ldpstream.agents.state.parts import Part, Parts, Release, decode_release, encode_release
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.reserves import Reserves
@@ -63,8 +69,8 @@ class OwnedCells:
         self._origin: dict[Name, int] = {}
         self._epochs: Counter[int] = Counter()
         self._index = PaneIndex(context.window)
-        self.parts = [Parts() for _ in self._mechanism.slices]
-        self.released: dict[int, Release] = {}
+        self.parts = [DisclosureGroups() for _ in self._mechanism.slices]
+        self.released: dict[int, ReleasedPane] = {}
         # Panes below it, all closed, are in parts or have too few reports for one.
         self.examined = NEVER
         # Chunks of releases and of gathered panes that the next flush writes.
@@ -193,12 +199,12 @@ class OwnedCells:
         """Drop the contents of the windows below `published`; their cells stay."""
         self._finals = {w: content for w, content in self._finals.items() if w >= published}
 
-    def add_part(self, part: Part, attribute: int = 0) -> None:
+    def add_part(self, part: DisclosureGroup, attribute: int = 0) -> None:
         """Add a part, which is written with the next flush."""
         self.parts[attribute].add(part)
         self._touch(Name("part", part.end - 1, attribute))
 
-    def release(self, pane: int, release: Release, chunks: Mapping[int, bytes]) -> None:
+    def release(self, pane: int, release: ReleasedPane, chunks: Mapping[int, bytes]) -> None:
         """Replace a pane's release, given its changed chunks."""
         self.released[pane] = release
         self._touch(Name("release", pane))

@@ -39,7 +39,7 @@ from ldpstream.agents.state.loading import (
     bound_gap,
     decided_offsets,
     loadable,
-    skip_lost,
+    skip_deleted,
     starting_head,
 )
 from ldpstream.agents.state.owner_cells import OwnedCells
@@ -196,7 +196,7 @@ class Partition:
         """
         self._expect(offset)
         before, context = self.work, self._context
-        self.work, lost = skip_lost(context, before, offset, self._decided, now_ms=now_ms)
+        self.work, lost = skip_deleted(context, before, offset, self._decided, now_ms=now_ms)
         if lost:
             self._open_gap = self.work.gaps[-1]
         self._changed |= self.work is not before

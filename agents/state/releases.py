@@ -30,9 +30,9 @@ from typing import Final, Self
 import numpy as np
 
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.disclosure_groups import ReleasedPane
 from ldpstream.agents.state.encoding import add_chunks, encode_chunk
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.parts import Release
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import expired
@@ -44,7 +44,7 @@ _LOOK_MS: Final = 200
 """How often to look for what can be released, at most."""
 _QUIET_MS: Final = 500
 """For how long a pane must have had no more reports to be released before its time."""
-_NOTHING: Final = Release(0, 0, {}, {})
+_NOTHING: Final = ReleasedPane(0, 0, {}, {})
 
 
 class Releases:
@@ -134,7 +134,9 @@ class Releases:
         for attribute, own in enumerate(mechanism.slices):
             if attribute not in ready:
                 total[own] = before[own]
-        self._release(pane, total, Release(sum(had), int(total.sum()), dict(counted), left_out))
+        self._release(
+            pane, total, ReleasedPane(sum(had), int(total.sum()), dict(counted), left_out)
+        )
         return True
 
     def _before(self, replica: Replica, pane: int) -> Statistic:
@@ -152,7 +154,7 @@ class Releases:
         add_chunks(statistic, chunks, self._context.chunk)
         return statistic
 
-    def _release(self, pane: int, statistic: Statistic, release: Release) -> None:
+    def _release(self, pane: int, statistic: Statistic, release: ReleasedPane) -> None:
         """Add a release to the cells, with its changed chunks."""
         known, length, changed = self._chunks[pane], self._context.chunk, {}
         for number, start in enumerate(range(0, len(statistic), length)):

@@ -10,9 +10,9 @@ from itertools import islice
 from typing import Final
 
 from ldpstream.agents.state.cell_store import CellStore
+from ldpstream.agents.state.disclosure_groups import DisclosureGroups, ReleasedPane, decode_release
 from ldpstream.agents.state.encoding import decode_head, decode_key
 from ldpstream.agents.state.evaluation import Evaluation
-from ldpstream.agents.state.parts import Parts, Release, decode_release
 from ldpstream.agents.state.records import HEAD, Head, Key
 from ldpstream.agents.state.reserves import Rows, decode_reserve
 from ldpstream.agents.state.windows import NEVER, Name, WindowIdentity
@@ -89,14 +89,14 @@ class Replica(Evaluation):
         """Return all panes that may have totals, in order."""
         return self.panes(NEVER, -NEVER)
 
-    def parts(self, attribute: int = 0) -> Parts:
+    def parts(self, attribute: int = 0) -> DisclosureGroups:
         """Return partition 0's unexpired parts, for records those of an attribute.
 
         Empty until the end of the log has been reached.
         """
-        return Parts() if self.head is None else self._live.parts[attribute]
+        return DisclosureGroups() if self.head is None else self._live.parts[attribute]
 
-    def released(self, first: int, end: int) -> list[tuple[int, Release]]:
+    def released(self, first: int, end: int) -> list[tuple[int, ReleasedPane]]:
         """Return the releases of panes in `[first, end)`, as `(pane, release)` in order."""
         found = []
         for pane in [] if self.head is None else self._live.index.between(first, end, "release"):

@@ -47,10 +47,16 @@ import numpy as np
 
 from ldpstream.agents.state.blocks import add_parts, blocks_of_reports
 from ldpstream.agents.state.context import Context, Waiting, WindowTotals
+from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
 from ldpstream.agents.state.encoding import add_chunks
-from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, Lost, WindowSpec, lost
+from ldpstream.agents.state.windows import (
+    NEVER,
+    NOTHING_LOST,
+    MissingMessages,
+    WindowSpec,
+    missing_messages,
+)
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -77,7 +83,7 @@ class Snapshot:
     rejected: int
     withheld: bool = False
     window: tuple[int, int] | None = None
-    lost: Lost = NOTHING_LOST
+    lost: MissingMessages = NOTHING_LOST
     part_ends: tuple[int, ...] = ()
     waiting: Waiting | None = None
     attributes: "tuple[Snapshot, ...]" = ()
@@ -105,7 +111,7 @@ def answer(
 def final_totals(
     context: Context,
     replicas: Sequence[Replica],
-    parts: Sequence[Parts],
+    parts: Sequence[DisclosureGroups],
     start_ms: int,
     end_ms: int,
 ) -> WindowTotals:
@@ -143,14 +149,14 @@ def snapshot(context: Context, replicas: Sequence[Replica], start_ms: int, end_m
                 continue
             n += pane_totals.n
             chunks += replica.chunks(pane)
-    gone = lost_between(replicas, first, end)
+    gone = missing_between(replicas, first, end)
     return Snapshot(start_ms, end_ms, tuple(chunks), n, late, rejected, lost=gone)
 
 
 def _answer(
     context: Context,
     replicas: Sequence[Replica],
-    parts: Sequence[Parts],
+    parts: Sequence[DisclosureGroups],
     asked: range,
     *,
     final: bool,
@@ -182,7 +188,7 @@ def _sum_parts(
     context: Context,
     replicas: Sequence[Replica],
     attribute: int,
-    parts: Sequence[Part],
+    parts: Sequence[DisclosureGroup],
     asked: range,
     *,
     final: bool,
@@ -226,7 +232,7 @@ def _sum_parts(
             sum(replica.head.rejected.values()) for replica in replicas if replica.head is not None
         ),
         withheld=not n,
-        lost=lost_between(replicas, first, end),
+        lost=missing_between(replicas, first, end),
         window=None if (first, end) == (asked.start, asked.stop) else window,
     )
 
@@ -304,7 +310,7 @@ def _released(context: Context, replica: Replica, panes: range) -> dict[int, Seq
     return {pane: counts(_statistic(context, chunks(pane))) for pane, _ in found}
 
 
-def _without(by_pane: Mapping[int, int], parts: Sequence[Part]) -> list[int]:
+def _without(by_pane: Mapping[int, int], parts: Sequence[DisclosureGroup]) -> list[int]:
     """Return the panes with reports that are in none of the parts, both in order."""
     ends, found = [part.end for part in parts], []
     for pane in by_pane:
@@ -457,14 +463,14 @@ def reports_by_pane(replicas: Sequence[Replica], first: int, end: int) -> Counte
     return counted(replicas[:1], first, end) + counted(replicas[1:], max(first, own), end)
 
 
-def lost_between(replicas: Iterable[Replica], first: int, end: int) -> Lost:
+def missing_between(replicas: Iterable[Replica], first: int, end: int) -> MissingMessages:
     """Return what retention deleted unread that may have belonged to the panes `[first, end)`."""
-    return lost(
+    return missing_messages(
         (() if replica.head is None else replica.head.gaps for replica in replicas), first, end
     )
 
 
-def lost_panes(replicas: Iterable[Replica], first: int, end: int) -> set[int]:
+def incomplete_panes(replicas: Iterable[Replica], first: int, end: int) -> set[int]:
     """Return the unexpired panes of `[first, end)` that may have lost messages."""
     return {
         pane

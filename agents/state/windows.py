@@ -275,7 +275,7 @@ class Gap(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Lost:
+class MissingMessages:
     """What documents report: at most `offsets` messages are missing, of these partitions."""
 
     offsets: int = 0
@@ -286,7 +286,7 @@ class Lost:
         return bool(self.partitions)
 
 
-NOTHING_LOST: Final = Lost()
+NOTHING_LOST: Final = MissingMessages()
 
 
 def add_gap(gaps: Sequence[Gap], gap: Gap) -> tuple[Gap, ...]:
@@ -305,12 +305,14 @@ def end_gap(gaps: Sequence[Gap], gap: Gap, last: int) -> tuple[Gap, ...]:
     return tuple(one._replace(last=max(one.first, last)) if one == gap else one for one in gaps)
 
 
-def lost(gaps_by_partition: Iterable[Sequence[Gap]], first: int, end: int) -> Lost:
+def missing_messages(
+    gaps_by_partition: Iterable[Sequence[Gap]], first: int, end: int
+) -> MissingMessages:
     """Return what the panes `[first, end)` may lack, given every partition's gaps in order."""
     offsets = [
         sum(gap.offsets for gap in gaps if gap.meets(first, end)) for gaps in gaps_by_partition
     ]
-    return Lost(sum(offsets), tuple(p for p, missing in enumerate(offsets) if missing))
+    return MissingMessages(sum(offsets), tuple(p for p, missing in enumerate(offsets) if missing))
 
 
 Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late", "reserve"]

@@ -10,7 +10,13 @@ from ldpstream.agents.state.arrival import Dates
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.listing import windows
 from ldpstream.agents.state.view import snapshot
-from ldpstream.agents.state.windows import GAPS_LIMIT, Gap, Lost, add_gap, lost
+from ldpstream.agents.state.windows import (
+    GAPS_LIMIT,
+    Gap,
+    MissingMessages,
+    add_gap,
+    missing_messages,
+)
 from tests.property.configs import read, with_keys
 from tests.stream.harness import HOUR_MS, Cluster, make_context
 from tests.stream.hourly import HOURLY, MINUTE_MS, NOW_MS, at
@@ -40,7 +46,7 @@ def test_windows_that_may_lack_something_say_so_even_where_nothing_is_left():
     assert cluster.part().work.gaps == (Gap(NOW_MS // HOUR_MS, NOW_MS // HOUR_MS + 2, 2),)
     cluster.flush(0)
     span = NOW_MS, NOW_MS + HOUR_MS
-    assert snapshot(cluster.context, cluster.replicas[:1], *span).lost == Lost(2, (0,))
+    assert snapshot(cluster.context, cluster.replicas[:1], *span).lost == MissingMessages(2, (0,))
     cluster.produce(0, at(250))
     cluster.steps(5)
     assert cluster.finals() == [
@@ -94,8 +100,8 @@ def test_beyond_the_limit_the_nearest_gaps_are_merged():
     assert len(gaps) == GAPS_LIMIT
     assert Gap(300, 350, 2) in gaps
     assert sum(gap.offsets for gap in gaps) == 9
-    assert lost([(), gaps], 345, 401) == Lost(3, (1,))
-    assert lost([gaps], 11, 100) == Lost()
+    assert missing_messages([(), gaps], 345, 401) == MissingMessages(3, (1,))
+    assert missing_messages([gaps], 11, 100) == MissingMessages()
 
 
 @pytest.mark.parametrize("minimum", [0, 100])
@@ -103,7 +109,7 @@ def test_documents_state_lost_offsets_withheld_or_not(minimum: int):
     config: CollectionConfig = read(with_keys({"minimum": minimum})).collections["checkins"]
     statistic = config.spec.mechanism.empty()
     whole = WindowTotals(0, HOUR_MS, statistic, 0, 0, 0)
-    missing = WindowTotals(0, HOUR_MS, statistic, 0, 0, 0, lost=Lost(7, (1, 3)))
+    missing = WindowTotals(0, HOUR_MS, statistic, 0, 0, 0, lost=MissingMessages(7, (1, 3)))
 
     def told(totals: WindowTotals) -> dict[str, Any]:
         return build_document(config, totals, window=(0, HOUR_MS), final=True).model_dump(

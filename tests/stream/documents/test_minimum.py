@@ -7,8 +7,8 @@ import pytest
 
 from ldpstream.agents.state.closing import make_parts
 from ldpstream.agents.state.context import Waiting
+from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.parts import Part, Parts
 from ldpstream.agents.state.releases import Releases
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import BehindError, Snapshot, answer
@@ -90,19 +90,19 @@ def test_sums_and_differences_isolate_what_is_in_the_same_answers():
 
 def test_panes_become_parts_in_order():
     reports = [(0, 3, 8), (1, 0, 5), (2, 7, 7), (5, 12, 12), (7, 9, 90), (9, 0, 1)]
-    assert [*make_parts(10, reports)] == [Part(0, 3, 20), Part(5, 6, 12)]
+    assert [*make_parts(10, reports)] == [DisclosureGroup(0, 3, 20), DisclosureGroup(5, 6, 12)]
 
 
 def test_parts_are_found_by_the_panes_that_they_touch():
-    parts = Parts()
-    for part in (Part(5, 6, 12), Part(0, 3, 10), Part(8, 20, 11)):
+    parts = DisclosureGroups()
+    for part in (DisclosureGroup(5, 6, 12), DisclosureGroup(0, 3, 10), DisclosureGroup(8, 20, 11)):
         parts.add(part)
-    assert parts.touching(2, 6) == [Part(0, 3, 10), Part(5, 6, 12)]
+    assert parts.touching(2, 6) == [DisclosureGroup(0, 3, 10), DisclosureGroup(5, 6, 12)]
     assert parts.touching(3, 5) == []
-    assert parts.touching(10, 11) == [Part(8, 20, 11)]
+    assert parts.touching(10, 11) == [DisclosureGroup(8, 20, 11)]
     parts.discard(6)
     parts.discard(6)
-    assert parts.touching(-5, 99) == [Part(0, 3, 10), Part(8, 20, 11)]
+    assert parts.touching(-5, 99) == [DisclosureGroup(0, 3, 10), DisclosureGroup(8, 20, 11)]
 
 
 def test_a_pane_of_one_report_is_in_no_difference():

@@ -7,8 +7,8 @@ from types import MappingProxyType
 
 from ldpstream.agents.state.closing import make_parts, store_parts
 from ldpstream.agents.state.context import Context
+from ldpstream.agents.state.disclosure_groups import DisclosureGroup
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.parts import Part
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.releases import Releases, Reserved
 from ldpstream.agents.state.replica import Replica
@@ -32,7 +32,7 @@ def _heads(replicas: Sequence[Replica]) -> list[Head]:
 
 
 def _whole(
-    world: CuriousWorld, replicas: Sequence[Replica], parts: Sequence[Part], asked: range
+    world: CuriousWorld, replicas: Sequence[Replica], parts: Sequence[DisclosureGroup], asked: range
 ) -> Snapshot:
     """Sum up all panes from the first to the last of some parts, as the replicas have them."""
     start = world.context.window.start
@@ -93,7 +93,7 @@ class PartsOfWhatIsKept(CuriousWorld):
         return _whole(self, replicas, [p for p in made if _touches(p, asked)], asked)
 
 
-def _touches(part: Part, asked: range) -> bool:
+def _touches(part: DisclosureGroup, asked: range) -> bool:
     return part.first < asked.stop and asked.start < part.end
 
 
@@ -127,14 +127,16 @@ class BehindAnswered(CuriousWorld):
 # What a part is.
 
 
-def _with_a_rest(minimum: int, reports: Iterable[tuple[int, int, int]]) -> Iterator[Part]:
+def _with_a_rest(
+    minimum: int, reports: Iterable[tuple[int, int, int]]
+) -> Iterator[DisclosureGroup]:
     reports = [*reports]
     made = [*make_parts(minimum, reports)]
     yield from made
     end = made[-1].end if made else reports[0][0] if reports else 0
     rest = [(pane, n) for pane, n, _ in reports if pane >= end and n]
     if rest:
-        yield Part(rest[0][0], rest[-1][0] + 1, sum(n for _, n in rest))
+        yield DisclosureGroup(rest[0][0], rest[-1][0] + 1, sum(n for _, n in rest))
 
 
 class NothingPending(Patched):

@@ -15,6 +15,12 @@ import pytest
 
 from ldpstream.agents.engine.stores.rocks import RocksDatabase
 from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
+from ldpstream.agents.state.disclosure_groups import (
+    decode_part,
+    decode_release,
+    encode_part,
+    encode_release,
+)
 from ldpstream.agents.state.encoding import (
     VERSION_BYTE,
     decode_chunk,
@@ -31,7 +37,6 @@ from ldpstream.agents.state.encoding import (
     encode_totals,
     state_prefix,
 )
-from ldpstream.agents.state.parts import decode_part, decode_release, encode_part, encode_release
 from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.reserves import decode_reserve

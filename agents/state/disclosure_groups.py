@@ -19,8 +19,8 @@ _OF_PARTITION: Final = struct.Struct("<Iq")
 _LEFT_OUT: Final = struct.Struct("<IIq")
 
 
-class Part(NamedTuple):
-    """The panes `[first, end)` and their number of reports over all partitions.
+class DisclosureGroup(NamedTuple):
+    """A part: panes `[first, end)` that are answered together, and their reports in all partitions.
 
     That of an attribute counts the reports about the others, too.
     """
@@ -30,14 +30,14 @@ class Part(NamedTuple):
     n: int
 
 
-class Parts:
+class DisclosureGroups:
     """A set of parts that do not overlap."""
 
     def __init__(self) -> None:
         self._ends: list[int] = []
-        self._parts: dict[int, Part] = {}
+        self._parts: dict[int, DisclosureGroup] = {}
 
-    def add(self, part: Part) -> None:
+    def add(self, part: DisclosureGroup) -> None:
         """Add a part, which must overlap no other."""
         if part.end not in self._parts:
             self._ends.insert(bisect_left(self._ends, part.end), part.end)
@@ -46,7 +46,7 @@ class Parts:
     def load(self, last: int, value: bytes) -> None:
         """Add a part from its stored value, given its last pane."""
         first, n = decode_part(value)
-        self.add(Part(first, last + 1, n))
+        self.add(DisclosureGroup(first, last + 1, n))
 
     def value(self, last: int) -> bytes:
         """Return the stored value of the part with this last pane."""
@@ -63,7 +63,7 @@ class Parts:
         at = bisect_right(self._ends, most)
         return self._ends[at - 1] if at else NEVER
 
-    def touching(self, first: int, end: int) -> list[Part]:
+    def touching(self, first: int, end: int) -> list[DisclosureGroup]:
         """Return the parts that share panes with `[first, end)`, in order."""
         found = []
         for at in range(bisect_right(self._ends, first), len(self._ends)):
@@ -74,7 +74,7 @@ class Parts:
         return found
 
 
-class Release(NamedTuple):
+class ReleasedPane(NamedTuple):
     """What answers hold of a pane in no part yet: `n` reports, and the `sum` of their statistic.
 
     `counted` says how many reports each partition had counted in the pane at that moment, and
@@ -108,7 +108,7 @@ def decode_part(data: bytes) -> tuple[int, int]:
     return first, n
 
 
-def encode_release(release: Release) -> bytes:
+def encode_release(release: ReleasedPane) -> bytes:
     """Return the value of a release."""
     counted = [_OF_PARTITION.pack(p, n) for p, n in sorted(release.counted.items()) if n]
     head = _RELEASE.pack(VERSION, release.n, release.sum, len(counted))
@@ -125,7 +125,7 @@ def released_sum(data: bytes) -> int:
     return unpack(_RELEASE, data, "release", whole=False)[1]
 
 
-def decode_release(data: bytes) -> Release:
+def decode_release(data: bytes) -> ReleasedPane:
     """Return a release.
 
     Raises:
@@ -141,4 +141,4 @@ def decode_release(data: bytes) -> Release:
         raise RecordError("changelog release has the wrong length") from error
     if len(counted) != entries or sum(counted.values()) < n:
         raise RecordError("changelog release does not add up to its own sum")
-    return Release(n, total, counted, left_out)
+    return ReleasedPane(n, total, counted, left_out)
