@@ -58,7 +58,7 @@ class Delivery:
             await self._send(partition)
             self._append(partition, message, reports)
 
-    async def finish(self) -> None:
+    async def flush(self) -> None:
         """Send what is waiting, and return when everything is acknowledged."""
         for partition in range(len(self._batches)):
             await self._send(partition)

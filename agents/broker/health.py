@@ -57,13 +57,13 @@ class BrokerWatch:
                 answered = [consumer.last_poll_timestamp(p) for p in read]
                 stamp = max((ms for ms in answered if ms is not None), default=None)
                 problem = await why(watched) if self.due(stamp, now) else ""
-                self.look(stamp, bootstrap, now, problem=problem)
+                self.update(stamp, bootstrap, now, problem=problem)
 
     def due(self, stamp: int | None, now: float) -> bool:
         """Return whether nothing has been fetched for so long that the cause matters."""
         return stamp is not None and stamp == self._last and now - self._heard > _SILENCE_SECONDS
 
-    def look(self, stamp: int | None, bootstrap: str, now: float, *, problem: str = "") -> None:
+    def update(self, stamp: int | None, bootstrap: str, now: float, *, problem: str = "") -> None:
         """Check the client's timestamp of the last answer; `now` is on the monotonic clock.
 
         Timestamps are by the wall clock, which may be set, so they are only compared for equality.
@@ -100,7 +100,7 @@ class GroupWatch:
         """Why, as a sentence; empty if it does not."""
         self._quiet = False
 
-    def look(self, problem: str) -> None:
+    def update(self, problem: str) -> None:
         """Note what the group's client says now; log what changes.
 
         A join takes a while, so the broker refuses no longer once it has been silent twice.

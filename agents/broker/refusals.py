@@ -211,7 +211,7 @@ class Complaints:
         """What cannot be written now, once for each cause."""
         return [*{cause: problem for problem, cause in reversed(self._of.values())}.values()]
 
-    def note(self, key: Hashable, error: KafkaError, what: str) -> None:
+    def report_error(self, key: Hashable, error: KafkaError, what: str) -> None:
         """Log an error that does not pass by itself once, however many partitions have it."""
         if error.retriable and error_code(error) not in _OF_TOPICS:
             return

@@ -92,7 +92,7 @@ class Shards:
         found = [address for address, one in self._known.items() if one.shard.holds(name)]
         return sorted(found, key=self._rank)
 
-    def others(self) -> dict[str, Elsewhere]:
+    def remote_collections(self) -> dict[str, Elsewhere]:
         """Return all collections of other shards."""
         return {
             name: Elsewhere(config, self.own.of(name), bool(self.addresses(name)))

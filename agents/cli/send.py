@@ -121,9 +121,9 @@ async def _send(
                     for frame, reports, partition in frames(collection.spec, chunk, batch):
                         await delivery.add(frame, reports=reports, partition=partition)
                     status.update(f"{delivery.acknowledged.reports:,} reports acknowledged")
-                await delivery.finish()
+                await delivery.flush()
         except (Refused, Failed) as error:
-            await delivery.finish()
+            await delivery.flush()
             if arrived is not None:
                 arrived()
             raise type(error)(error.message + _so_far(delivery.acknowledged)) from error

@@ -236,7 +236,7 @@ def _entries(rows: Iterable[dict[str, Any]]) -> list[ValueEstimate]:
     Like `model_construct`, but without aliases and defaults, in a fifth of the time, for the many
     values of a list. The entries keep the rows, and share the set of what is written.
     """
-    given = {"value", *Numbers.__annotations__}
+    given = {"value", *EntryColumns.__annotations__}
     entries = []
     for fields in rows:
         entry = ValueEstimate.__new__(ValueEstimate)
@@ -286,7 +286,7 @@ def _whole_sets(hidden: Bools, sets: Sequence[Integers]) -> Bools:
     return np.array([int(hidden[values].sum()) in (0, number) for values in sets], dtype=np.bool_)
 
 
-class Numbers(TypedDict):
+class EntryColumns(TypedDict):
     """The columns of one entry."""
 
     share: Number
@@ -299,12 +299,12 @@ class Numbers(TypedDict):
     bound: Form | None
 
 
-_NOTHING: Final = cast("Numbers", dict.fromkeys(Numbers.__annotations__))
+_NOTHING: Final = cast("EntryColumns", dict.fromkeys(EntryColumns.__annotations__))
 
 
 def numbers(
     estimate: Estimate, n: int, projected: Floats | None, shown: Bools | None = None
-) -> list[Numbers]:
+) -> list[EntryColumns]:
     """Return each entry's numbers; beside a projected share, those of the unbiased one stand.
 
     `shown`, bool `(q,)`, says which entries have numbers; by default all have.
@@ -318,7 +318,7 @@ def numbers(
     forms = [form or None for form in estimate.form.tolist()]
     forged = [int(m) if math.isfinite(m) else None for m in forged_reports(estimate).tolist()]
     rows = [
-        Numbers(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m, bound=b)
+        EntryColumns(share=s, count=c, se=e, low=low, high=high, influence=i, forged=m, bound=b)
         for s, c, e, low, high, i, m, b in zip(*columns, forged, forms, strict=True)
     ]
     for place in [] if shown is None else np.flatnonzero(~shown).tolist():

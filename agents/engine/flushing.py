@@ -167,7 +167,7 @@ class InFlightFlushes:
         except KafkaError as error:
             what = f"partition {held.partition}"
             log.debug("collection %s: %s: flush failed: %r", self.title, what, error)
-            self.complaints.note(held.partition, error, what)
+            self.complaints.report_error(held.partition, error, what)
             self.owner.lost(held, refused=True)
         finally:
             held.flight = None

@@ -164,9 +164,9 @@ async def keep_in_group(group: Group, watch: GroupWatch, broker: BrokerWatch) ->
             well = time.monotonic()
         passing = refused is not None and refused.retriable
         if refused is None or (passing and time.monotonic() - well < _PASSING_SECONDS):
-            watch.look("")
+            watch.update("")
         else:
-            watch.look(describe_refused_member(refused, group.id, session_ms=group.session_ms))
+            watch.update(describe_refused_member(refused, group.id, session_ms=group.session_ms))
 
 
 class Progress:

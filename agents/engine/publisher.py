@@ -143,7 +143,7 @@ class Publisher:
         try:
             await self._services.producer.send(topic, None, key, content)
         except KafkaError as error:
-            self._engine.complaints.note(self._place(final=final), error, f"topic {topic}")
+            self._engine.complaints.report_error(self._place(final=final), error, f"topic {topic}")
             raise
 
     def _place(self, *, final: bool) -> Hashable:

@@ -236,7 +236,7 @@ async def _described(request: web.Request, served: Described) -> Collection:
 
 def _others(request: web.Request) -> Mapping[str, Elsewhere]:
     """Return the collections of other shards, as configured: all workers share a configuration."""
-    return request.app[SHARDS].others() if SHARDS in request.app else {}
+    return request.app[SHARDS].remote_collections() if SHARDS in request.app else {}
 
 
 def _json(answer: BaseModel, *, status: int = 200) -> web.Response:

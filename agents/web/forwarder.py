@@ -80,7 +80,7 @@ class Forwarding:
                 # 421: that worker has changed its shard meanwhile.
                 if asked.status != 421:
                     return await _pass_on(request, asked)
-        raise AnswerError(503, self._shards.others()[name].problem)
+        raise AnswerError(503, self._shards.remote_collections()[name].problem)
 
     async def _ask(
         self, request: web.Request, address: str, body: bytes | None

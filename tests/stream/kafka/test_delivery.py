@@ -52,7 +52,7 @@ async def test_messages_go_round_robin_and_all_are_counted():
     delivery = Delivery(producer, "t", 4, precision_ms=1_000)
     for i in range(50):
         await delivery.add(b"%d" % i, reports=i)
-    await delivery.finish()
+    await delivery.flush()
     assert delivery.acknowledged == Acknowledged(messages=50, reports=sum(range(50)))
     partition_of = {int(value): p for p, values in producer.sent for value in values}
     assert sorted(partition_of) == list(range(50))
@@ -69,7 +69,7 @@ async def test_a_refused_batch_is_raised_and_not_counted():
     for i in range(10):
         await delivery.add(b"%d" % i, reports=10)
     with pytest.raises(KafkaError):
-        await delivery.finish()
+        await delivery.flush()
     assert delivery.acknowledged == Acknowledged(messages=8, reports=80)
 
 
@@ -80,7 +80,7 @@ async def test_messages_in_flight_are_bounded():
     async def add_all() -> None:
         for i in range(200):
             await delivery.add(b"%d" % i, reports=1)
-        await delivery.finish()
+        await delivery.flush()
 
     task = asyncio.create_task(add_all())
     for _ in range(1_000):

@@ -119,8 +119,8 @@ def test_a_complaint_is_a_problem_until_it_is_over(caplog: pytest.LogCaptureFixt
     complaints, error = Complaints("collection trips"), for_code(INVALID)()
     error.add_note("trips.late")
     for partition in range(3):
-        complaints.note(partition, error, f"partition {partition}")
-    complaints.note(0, RequestTimedOutError(), "partition 0")
+        complaints.report_error(partition, error, f"partition {partition}")
+    complaints.report_error(0, RequestTimedOutError(), "partition 0")
     (problem,) = complaints.problems
     assert problem.startswith("partition 0 cannot be written and is tried again: the broker ")
     assert "for topic trips.late (INVALID_RECORD)" in problem
@@ -167,9 +167,9 @@ def test_a_member_is_refused_until_the_broker_has_been_silent_twice(
     watch = GroupWatch()
     with caplog.at_level("INFO", logger="ldpstream"):
         for problem in ("", "full", "", "full", "other", "other", ""):
-            watch.look(problem)
+            watch.update(problem)
         assert watch.problem == "other"
-        watch.look("")
+        watch.update("")
     assert watch.problem == ""
     last = "the broker no longer refuses this worker in its group"
     assert caplog.messages == ["full", "other", last]

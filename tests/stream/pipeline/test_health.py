@@ -10,13 +10,13 @@ from ldpstream.agents.broker.health import BrokerWatch
 def test_a_silent_broker_is_logged_once_and_so_is_its_return(caplog: pytest.LogCaptureFixture):
     watch = BrokerWatch()
     with caplog.at_level(logging.INFO, logger="ldpstream"):
-        watch.look(None, "b:1", 5.0)
+        watch.update(None, "b:1", 5.0)
         for second in range(3):
-            watch.look(100 + second, "b:1", 10.0 + second)
+            watch.update(100 + second, "b:1", 10.0 + second)
         for second in range(13, 40):
-            watch.look(102, "b:1", float(second))
+            watch.update(102, "b:1", float(second))
         assert watch.silent
-        watch.look(103, "b:1", 42.0)
+        watch.update(103, "b:1", 42.0)
         assert not watch.silent
     assert caplog.messages == [
         "no answer from the broker at b:1: waiting for it",
@@ -31,24 +31,24 @@ def test_a_clock_that_is_set_is_not_taken_for_silence(
     watch = BrokerWatch()
     for second in range(10):
         stamp = 1_800_000_000_000 + 1_000 * second + (step_ms if 3 < second < 7 else 0)
-        watch.look(stamp, "b:1", float(second))
+        watch.update(stamp, "b:1", float(second))
         assert not watch.silent
     assert not caplog.messages
 
 
 def test_why_nothing_is_read_is_told_once_it_has_lasted(caplog: pytest.LogCaptureFixture):
     watch = BrokerWatch()
-    watch.look(100, "b:1", 0.0)
+    watch.update(100, "b:1", 0.0)
     for second in range(1, 11):
-        watch.look(100, "b:1", float(second), problem="no topic" if second > 5 else "")
+        watch.update(100, "b:1", float(second), problem="no topic" if second > 5 else "")
         assert not watch.silent
-    watch.look(100, "b:1", 11.0, problem="no topic")
+    watch.update(100, "b:1", 11.0, problem="no topic")
     assert (watch.silent, watch.problem) == (True, "no topic")
     # One that comes back answers before it sends anything.
     for second in range(12, 20):
-        watch.look(100, "b:1", float(second), problem="no topic" if second > 15 else "")
+        watch.update(100, "b:1", float(second), problem="no topic" if second > 15 else "")
         assert (watch.silent, watch.problem) == (True, "the broker does not answer")
-    watch.look(101, "b:1", 20.0)
+    watch.update(101, "b:1", 20.0)
     assert not watch.silent
     assert caplog.messages == [
         "nothing can be read: no topic",

@@ -112,10 +112,12 @@ def test_addresses_come_go_and_age() -> None:
     known.read(OTHER.encode(), SECOND)
     assert known.addresses("city") == [OTHER]
     assert known.addresses("rides") == []
-    assert known.others()["city"].ready
+    assert known.remote_collections()["city"].ready
     known.read(OTHER.encode(), None)
     assert known.addresses("city") == []
-    assert known.others()["city"].problem == "city: shard 2/2 has no worker that answers"
+    assert (
+        known.remote_collections()["city"].problem == "city: shard 2/2 has no worker that answers"
+    )
     # An address expires once this worker has renewed its own several times, and the other has not.
     known.read(OTHER.encode(), SECOND)
     for _ in range(MISSED_RENEWALS - 1):
