@@ -186,20 +186,20 @@ class Engine:
         for partition in list(self._held):
             self._drop(partition)
 
-    def note(self, problem: str) -> None:
+    def report_problem(self, problem: str) -> None:
         """Note a problem that does not stop the collection."""
         if problem not in self._notes:
             self._notes.append(problem)
             log.error("collection %s: %s", self.title, problem)
 
-    def look_at_settings(self, problems: Sequence[str]) -> None:
+    def report_settings(self, problems: Sequence[str]) -> None:
         """Note what is wrong now in the settings of the collection's topics."""
         for problem in problems:
             if problem not in self.settings:
                 log.error("collection %s: %s", self.title, problem)
         self.settings = tuple(problems)
 
-    def order(self, control: Control) -> None:
+    def apply_control(self, control: Control) -> None:
         """Accept an operator's order to close panes; `merge_oldest` limits how many wait."""
         heads = [replica.head for replica in self.replicas]
         before = outstanding(self.context.window, self._controls, heads)
@@ -223,7 +223,7 @@ class Engine:
         Raises:
             SourceChangedError: if a state was counted from another topic of this name.
         """
-        self._rivals.look(self.replicas, time.monotonic())
+        self._rivals.update(self.replicas, time.monotonic())
         if self._problem or self._services.clock.problem:
             return False
         before = self._decided
@@ -299,7 +299,7 @@ class Engine:
         """Record a flush that won, what it added, and how many seconds it took."""
         self.news.set()
         name, metrics = self.config.name, self._services.metrics
-        metrics.won(name, outcome, accepted=self._accepted)
+        metrics.count_commit(name, outcome, accepted=self._accepted)
         metrics.flush_seconds.labels(name).observe(seconds)
 
     def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:

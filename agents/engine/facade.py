@@ -52,11 +52,11 @@ class Described(Protocol):
         """The same topics under the specs that it accepts in addition to its own."""
 
 
-class ServedCollection(Replicated, Protocol):
+class WorkerCollection(Replicated, Protocol):
     """One collection as one worker sees it."""
 
     @property
-    def accepted(self) -> Sequence["ServedCollection"]:
+    def accepted(self) -> Sequence["WorkerCollection"]:
         """The same topics under the specs that it accepts in addition to its own."""
 
     @property
@@ -92,11 +92,11 @@ class ServedCollection(Replicated, Protocol):
         """The problems that keep it from working, one sentence each; empty if there are none."""
 
 
-class ServedPipeline(Protocol):
+class WorkerPipeline(Protocol):
     """All collections of one worker."""
 
     @property
-    def collections(self) -> Mapping[str, ServedCollection]:
+    def collections(self) -> Mapping[str, WorkerCollection]:
         """The collections by name."""
 
     @property

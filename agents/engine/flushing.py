@@ -21,7 +21,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.clock import Clock
 from ldpstream.agents.engine.intake import OwnedPartition, Owner
 from ldpstream.agents.engine.interval import PARTITIONS
-from ldpstream.agents.engine.isolation import run_contained
+from ldpstream.agents.engine.isolation import run_isolated
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.flushes import Copy, Flush, Settled
 
@@ -109,7 +109,7 @@ class InFlightFlushes:
             held.flushed = time.monotonic()
             self.services.pace.started(held.flushed)
             # Any other error than the broker's stops the collection, which must not seem alive.
-            flying = run_contained(partial(self._fly, held, flush), self.owner.fail)
+            flying = run_isolated(partial(self._fly, held, flush), self.owner.fail)
             held.flight = asyncio.create_task(flying)
 
     def soon(self, held: OwnedPartition) -> None:

@@ -30,7 +30,7 @@ def contained(failed: Callable[[str], None]) -> Iterator[None]:
         failed(f"internal error: {error!r}"[:_MOST_CHARACTERS])
 
 
-async def run_contained(run: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
+async def run_isolated(run: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
     """Await what `run` returns: nothing may silently depend on a task that has failed."""
     with contained(failed):
         await run()

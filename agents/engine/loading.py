@@ -196,7 +196,7 @@ class Rivals:
         self.problem = ""
         """The problem, as text; empty if there is none."""
 
-    def look(self, replicas: Iterable[Replica], seconds: float) -> None:
+    def update(self, replicas: Iterable[Replica], seconds: float) -> None:
         """Look at the replicas; `seconds` is the monotonic clock."""
         for replica in replicas:
             for windows, seq in replica.rivals.items():

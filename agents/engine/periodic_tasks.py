@@ -23,7 +23,7 @@ from ldpstream.agents.engine.clock import WorkerClock
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import FlushPace
 from ldpstream.agents.engine.interval import scaled_interval
-from ldpstream.agents.engine.isolation import contained, run_contained
+from ldpstream.agents.engine.isolation import contained, run_isolated
 from ldpstream.agents.state.encoding import encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Key
 from ldpstream.agents.state.replica import DEAD_LIMIT
@@ -116,7 +116,7 @@ async def keep_checking_settings(
                 problems = await wrong_settings(
                     admin, engine.config, topics, batch_bytes=batch_bytes
                 )
-                engine.look_at_settings(problems)
+                engine.report_settings(problems)
         await asyncio.sleep(_SETTINGS_SECONDS)
 
 
@@ -138,7 +138,7 @@ async def keep_to_clock(
     while True:
         wrong = clock.wrong
         if wrong and not away:
-            await asyncio.gather(*(run_contained(e.put_down, e.fail) for e in engines))
+            await asyncio.gather(*(run_isolated(e.put_down, e.fail) for e in engines))
             away = await group.leave()
         elif away and not wrong:
             away = not await group.come_back()
@@ -169,7 +169,7 @@ async def keep_in_group(group: Group, watch: GroupWatch, broker: BrokerWatch) ->
             watch.update(describe_refused_member(refused, group.id, session_ms=group.session_ms))
 
 
-class Progress:
+class OffsetCommitter:
     """Commits to the group, every second, the offsets that assigned partitions have won.
 
     This is only for tools that watch the group: a lost commit causes nothing but an apparent lag.
@@ -224,7 +224,7 @@ async def collect_tombstones(engines: Sequence[Engine], producer: LastingProduce
             await asyncio.sleep(_LOOK_SECONDS)
             for sweep in sweeps:
                 if sweep.due():
-                    sweep.running = group.create_task(run_contained(sweep.run, sweep.engine.fail))
+                    sweep.running = group.create_task(run_isolated(sweep.run, sweep.engine.fail))
 
 
 class _Sweep:

@@ -32,12 +32,12 @@ from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.engine.intake import Channel
 from ldpstream.agents.engine.interval import scaled_interval
-from ldpstream.agents.engine.isolation import contained, run_contained
+from ldpstream.agents.engine.isolation import contained, run_isolated
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.periodic_tasks import (
     CLOCK_SECONDS,
     Group,
-    Progress,
+    OffsetCommitter,
     ask_time,
     collect_tombstones,
     keep_checking_settings,
@@ -131,7 +131,7 @@ class Pipeline:
         self._ranks = make_ranks(found, channels, self._services)
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
         self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
-        self._progress = Progress(group, [*self.collections.values()])
+        self._progress = OffsetCommitter(group, [*self.collections.values()])
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}
         self._connections = Connections(kafka)
         self._stores = Stores(config.worker)
@@ -175,7 +175,7 @@ class Pipeline:
 
     async def revoked(self) -> None:
         """Flush, then give up all partitions: the group is about to reassign them."""
-        await asyncio.gather(*(run_contained(e.revoke, e.fail) for e in self._all))
+        await asyncio.gather(*(run_isolated(e.revoke, e.fail) for e in self._all))
 
     # --- lifecycle ------------------------------------------------------------------------------
 
@@ -260,7 +260,7 @@ class Pipeline:
 
     def _spawn(self, run: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
         """Run a task until `stop`; call `failed` if it ends with an error."""
-        self._tasks.append(asyncio.create_task(run_contained(run, failed)))
+        self._tasks.append(asyncio.create_task(run_isolated(run, failed)))
 
     def _fail(self, problem: str) -> None:
         """Stop everything, because something that all collections depend on has failed."""
@@ -271,7 +271,7 @@ class Pipeline:
     def _orders_ended(self, problem: str) -> None:
         # Counting continues: the next restart may be able to read the orders.
         for engine in self._all:
-            engine.note(f"orders to close panes are no longer read: {problem}")
+            engine.report_problem(f"orders to close panes are no longer read: {problem}")
 
     async def clock_agrees(self) -> None:
         """Wait while this machine's clock is wrong."""
@@ -312,4 +312,4 @@ class Pipeline:
                 continue
             for one in (engine, *engine.accepted):
                 with contained(one.fail):
-                    one.order(order)
+                    one.apply_control(order)

@@ -7,7 +7,7 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.broker.shards import Shards
-from ldpstream.agents.engine.facade import ServedPipeline
+from ldpstream.agents.engine.facade import WorkerPipeline
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.web.api import DESCRIBING
 from ldpstream.agents.web.certificates import CERTIFICATES, Certificates
@@ -35,7 +35,7 @@ ARRIVING_BYTES: Final = 4 * BODY_BYTES
 
 
 def build_http(
-    pipeline: ServedPipeline,
+    pipeline: WorkerPipeline,
     *,
     metrics: Metrics | None = None,
     access: Access | None = None,

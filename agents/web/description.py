@@ -24,7 +24,7 @@ from ldpstream.agents.document.answers import (
     Windows,
     WindowState,
 )
-from ldpstream.agents.engine.facade import Described, ServedCollection, ServedPipeline
+from ldpstream.agents.engine.facade import Described, WorkerCollection, WorkerPipeline
 from ldpstream.agents.engine.isolation import contained
 from ldpstream.agents.state.listing import WindowInfo, open_windows
 from ldpstream.agents.state.records import REASONS
@@ -175,7 +175,7 @@ def describe_window(window: WindowSpec, info: WindowInfo) -> WindowState:
     )
 
 
-def describe_status(served: ServedCollection) -> CollectionStatus:
+def describe_status(served: WorkerCollection) -> CollectionStatus:
     """Return a collection's progress, from the winning heads of all partitions."""
     partitions = [_partition(served, replica) for replica in served.replicas]
     return CollectionStatus(
@@ -196,7 +196,7 @@ def describe_status(served: ServedCollection) -> CollectionStatus:
 
 
 def describe_readiness(
-    pipeline: ServedPipeline, others: Mapping[str, Elsewhere] = MappingProxyType({})
+    pipeline: WorkerPipeline, others: Mapping[str, Elsewhere] = MappingProxyType({})
 ) -> Readiness:
     """Return whether every collection can be queried, and what is missing or waited for.
 
@@ -219,14 +219,14 @@ def describe_readiness(
     return Readiness(ready=not reasons, reasons=reasons + missing, waits=waits)
 
 
-def _states(name: str, served: ServedCollection) -> Iterator[tuple[str, ServedCollection]]:
+def _states(name: str, served: WorkerCollection) -> Iterator[tuple[str, WorkerCollection]]:
     """Yield a collection and the specs that it accepts, each with its name in messages."""
     yield name, served
     for one in served.accepted:
         yield f"{name} ({one.config.spec.fingerprint.hex()})", one
 
 
-def _reasons(name: str, served: ServedCollection) -> list[str]:
+def _reasons(name: str, served: WorkerCollection) -> list[str]:
     """Return why a collection is not ready; an error in working that out is its own reason."""
     reasons: list[str] = []
     with contained(lambda why: reasons.append(f"{name}: {why}")):
@@ -249,7 +249,7 @@ def _time(clock_ms: int) -> str:
     return format_time(min(max(clock_ms, EARLIEST_MS), LATEST_MS))
 
 
-def _partition(served: ServedCollection, replica: Replica) -> PartitionStatus:
+def _partition(served: WorkerCollection, replica: Replica) -> PartitionStatus:
     head = replica.head
     owned = replica.partition in served.owned
     # Only the owner follows a partition's end offset.

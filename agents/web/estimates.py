@@ -31,7 +31,7 @@ from ldpstream.agents.config.query.options import (
     EstimateOptions,
     EstimateRequest,
 )
-from ldpstream.agents.engine.facade import ServedCollection
+from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.state.listing import WindowInfo, windows
 from ldpstream.agents.state.view import BehindError, add_up, first_kept
 from ldpstream.agents.state.view import answer as snapshot_of
@@ -196,7 +196,7 @@ def _by_likelihood(options: EstimateOptions, size: int) -> int:
 
 async def _answer(
     request: web.Request,
-    served: ServedCollection,
+    served: WorkerCollection,
     times: Mapping[str, str],
     options: EstimateOptions,
 ) -> web.Response:
@@ -239,7 +239,7 @@ async def _answer(
     return tagged(request, answer, form)
 
 
-def kept_windows(served: ServedCollection) -> list[WindowInfo]:
+def kept_windows(served: WorkerCollection) -> list[WindowInfo]:
     """Return the windows with reports of which no part has expired, in order.
 
     Raises:
@@ -254,7 +254,7 @@ def kept_windows(served: ServedCollection) -> list[WindowInfo]:
 
 
 def check_span(
-    served: ServedCollection, start_ms: int | None, end_ms: int | None
+    served: WorkerCollection, start_ms: int | None, end_ms: int | None
 ) -> tuple[int, int]:
     """Return the span if it consists of whole panes that have not expired.
 
@@ -290,13 +290,13 @@ def check_span(
     return start_ms, end_ms
 
 
-def is_final(served: ServedCollection, end_ms: int) -> bool:
+def is_final(served: WorkerCollection, end_ms: int) -> bool:
     """Return whether all windows up to the edge of a pane are final."""
     head, window = served.replicas[0].head, served.context.window
     return head is not None and window.pane(end_ms) <= window.closing(head.final)
 
 
-def _being_read(served: ServedCollection) -> AnswerError:
+def _being_read(served: WorkerCollection) -> AnswerError:
     """Return the error for a state whose partitions have not been read equally far."""
     return AnswerError(503, f"{served.config.name}: its state is being read; try again")
 

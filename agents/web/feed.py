@@ -15,7 +15,7 @@ from typing import Final
 from aiohttp import web
 
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.engine.facade import ServedCollection
+from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.encoding import decode_final
@@ -47,7 +47,7 @@ class Provisional:
 class Feed:
     """The changes of one collection; looks for them only while somebody reads."""
 
-    def __init__(self, served: ServedCollection, queues: ComputeQueues) -> None:
+    def __init__(self, served: WorkerCollection, queues: ComputeQueues) -> None:
         self.served = served
         self.changed = asyncio.Event()
         self._queues = queues
@@ -168,7 +168,7 @@ class Feeds:
         """The number of readers by fingerprint of the spec; missing where it is 0."""
 
     @contextmanager
-    def reading(self, served: ServedCollection) -> Iterator[Feed]:
+    def reading(self, served: WorkerCollection) -> Iterator[Feed]:
         """Give a collection's feed during a block.
 
         Raises:

@@ -18,7 +18,7 @@ from multidict import MultiMapping
 
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.document.answers import Problem
-from ldpstream.agents.engine.facade import ServedCollection, ServedPipeline
+from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
@@ -145,7 +145,7 @@ class Access:
         )
 
 
-PIPELINE: Final = web.AppKey("pipeline", ServedPipeline)
+PIPELINE: Final = web.AppKey("pipeline", WorkerPipeline)
 METRICS: Final = web.AppKey("metrics", Metrics)
 ACCESS: Final = web.AppKey("access", Access)
 SHARDS: Final = web.AppKey("shards", Shards)
@@ -205,7 +205,7 @@ def check_names(query: MultiMapping[str], parameters: Sequence[Parameter]) -> No
             raise AnswerError(400, f"{name}: expected once, got {len(query.getall(name))} times")
 
 
-def named_collection(request: web.Request) -> ServedCollection:
+def named_collection(request: web.Request) -> WorkerCollection:
     """Return the collection in the path, under the spec of the parameter `fingerprint` if given.
 
     Raises:
@@ -228,7 +228,7 @@ def named_collection(request: web.Request) -> ServedCollection:
     return specs[asked]
 
 
-def readable_collection(request: web.Request) -> ServedCollection:
+def readable_collection(request: web.Request) -> WorkerCollection:
     """Return the collection in the path, with its state read to the end.
 
     Raises:

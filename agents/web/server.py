@@ -10,7 +10,7 @@ from typing import Final
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.config import WorkerConfig
 from ldpstream.agents.config.secret import Secret, SecretError
-from ldpstream.agents.engine.facade import ServedPipeline
+from ldpstream.agents.engine.facade import WorkerPipeline
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.web.addresses import Network, is_loopback
@@ -27,7 +27,7 @@ PEER_CONNECTIONS_LIMIT: Final = 200
 
 @asynccontextmanager
 async def serve(
-    pipeline: ServedPipeline,
+    pipeline: WorkerPipeline,
     *,
     host: str = "127.0.0.1",
     port: int = 6066,

@@ -18,7 +18,7 @@ from prometheus_client.registry import Collector
 
 from ldpstream import __version__
 from ldpstream.agents.document import EstimateDocument
-from ldpstream.agents.engine.facade import ServedPipeline
+from ldpstream.agents.engine.facade import WorkerPipeline
 from ldpstream.agents.engine.metrics.exposition import ProcessMetrics
 from ldpstream.agents.engine.metrics.gauges import PipelineCollector
 from ldpstream.agents.state.classification import DELAY_MS, LATENESS_MS, Buckets, Delays
@@ -159,7 +159,7 @@ class Metrics(ProcessMetrics):
         self._delays = _DelayCollector()
         registry.register(self._delays)
 
-    def track(self, pipeline: ServedPipeline) -> None:
+    def track(self, pipeline: WorkerPipeline) -> None:
         """Export the gauges of `pipeline`, and its counters from zero; call it only once."""
         for name, served in pipeline.collections.items():
             for accepted in served.accepted:
@@ -180,7 +180,9 @@ class Metrics(ProcessMetrics):
             self.refused_orders.labels(name)
         self.registry.register(PipelineCollector(pipeline, self._documents))
 
-    def won(self, collection: str, outcome: Outcome, *, accepted: str | None = None) -> None:
+    def count_commit(
+        self, collection: str, outcome: Outcome, *, accepted: str | None = None
+    ) -> None:
         """Add the outcome of a commit record that won.
 
         `accepted` is the fingerprint of an accepted spec, None for the collection's own.

@@ -7,7 +7,7 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from ldpstream.agents.document import Calibration, EstimateDocument
-from ldpstream.agents.engine.facade import ServedCollection, ServedPipeline
+from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
 from ldpstream.agents.engine.metrics.queries import query_gauges
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import open_windows, stored_finals
@@ -33,7 +33,7 @@ class PipelineCollector(Collector):
     A worker exports estimates of a collection only while it owns partition 0.
     """
 
-    def __init__(self, pipeline: ServedPipeline, documents: Mapping[str, EstimateDocument]) -> None:
+    def __init__(self, pipeline: WorkerPipeline, documents: Mapping[str, EstimateDocument]) -> None:
         self._pipeline = pipeline
         self._documents = documents
         self._finals = NewestFinals()
@@ -61,7 +61,7 @@ class PipelineCollector(Collector):
         yield from families.values()
 
     def _add(
-        self, families: Mapping[str, GaugeMetricFamily], name: str, served: ServedCollection
+        self, families: Mapping[str, GaugeMetricFamily], name: str, served: WorkerCollection
     ) -> None:
         _add_collection(families, name, served)
         for accepted in served.accepted:
@@ -159,7 +159,7 @@ def _families() -> dict[str, GaugeMetricFamily]:
 
 
 def _add_collection(
-    families: Mapping[str, GaugeMetricFamily], name: str, served: ServedCollection
+    families: Mapping[str, GaugeMetricFamily], name: str, served: WorkerCollection
 ) -> None:
     families["ready"].add_metric([name], float(served.ready))
     families["problems"].add_metric([name], float(len(served.problems)))
@@ -191,7 +191,7 @@ def _add_collection(
 def _add_lag(
     family: GaugeMetricFamily,
     labels: Sequence[str],
-    served: ServedCollection,
+    served: WorkerCollection,
     partition: int,
     head: Head,
 ) -> None:
@@ -202,7 +202,7 @@ def _add_lag(
 
 
 def _add_accepted(
-    families: Mapping[str, GaugeMetricFamily], name: str, served: ServedCollection
+    families: Mapping[str, GaugeMetricFamily], name: str, served: WorkerCollection
 ) -> None:
     spec = [name, served.config.spec.fingerprint.hex()]
     families["accepted_ready"].add_metric(spec, float(served.ready))
@@ -230,7 +230,7 @@ def _add_calibration(
 
 def _add_document(
     families: Mapping[str, GaugeMetricFamily],
-    served: ServedCollection,
+    served: WorkerCollection,
     document: EstimateDocument,
     *,
     prefix: str = "",
@@ -260,7 +260,7 @@ class NewestFinals:
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, EstimateDocument]] = {}
 
-    def of(self, served: ServedCollection) -> EstimateDocument | None:
+    def of(self, served: WorkerCollection) -> EstimateDocument | None:
         """Return the newest final; None before there is one, or once it has expired."""
         if not served.replicas or served.replicas[0].head is None:
             return None

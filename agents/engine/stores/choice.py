@@ -78,7 +78,7 @@ class Stores:
         from ldpstream.agents.engine.stores.rocks_store import (
             RocksStore,
             StoredReplica,
-            drop_others,
+            drop_unused_replicas,
         )
 
         def name(collection: Replicated, replica: Replica) -> StoredReplica:
@@ -96,7 +96,7 @@ class Stores:
         ]
         stored = [name(collection, replica) for collection, replica in replicas]
         kept = [name(other, replica) for other in others for replica in other.replicas]
-        drop_others(self._database, [*stored, *kept])
+        drop_unused_replicas(self._database, [*stored, *kept])
         offsets = {}
         for (_, replica), what in zip(replicas, stored, strict=True):
             offset = _resume(replica, RocksStore(self._database, what), what.topic)

@@ -59,7 +59,7 @@ class StoredReplica:
         return blake2b(name.encode(), digest_size=8).digest()
 
 
-def drop_others(database: RocksDatabase, replicas: Iterable[StoredReplica]) -> None:
+def drop_unused_replicas(database: RocksDatabase, replicas: Iterable[StoredReplica]) -> None:
     """Drop the data of replicas that this worker no longer has."""
     wanted = {replica.digest for replica in replicas}
     for key, point in list(database.scan(b"p")):

@@ -16,7 +16,7 @@ from ldpstream.agents.config.query.options import EstimateRequest
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.contexts import make_context
-from ldpstream.agents.engine.testing.owner import Owner, SeededEntropy
+from ldpstream.agents.engine.testing.owner import DriverPartition, SeededEntropy
 from ldpstream.agents.engine.windowed_table import WindowedTable
 from ldpstream.agents.state.close_orders import Control
 from ldpstream.agents.state.flushes import Copy
@@ -54,7 +54,7 @@ class Driver:
         """The documents of final windows, in the order in which they were published."""
         self._entropy = SeededEntropy(seed)
         self._context = make_context(collection, partitions=collection.partitions)
-        self._owners = [Owner(self._context, one) for one in range(collection.partitions)]
+        self._owners = [DriverPartition(self._context, one) for one in range(collection.partitions)]
         self._replicas = [owner.replica for owner in self._owners]
         self._turn = cycle(range(collection.partitions))
         self._controls: list[Control] = []
@@ -221,7 +221,7 @@ class Driver:
                 return
         raise AssertionError("the state keeps changing although no time passes")
 
-    def _turn_over(self, owner: Owner) -> bool:
+    def _turn_over(self, owner: DriverPartition) -> bool:
         """Let one partition decide, publish and flush; return whether it wrote anything."""
         state = owner.load(self._replicas)
         if state is None:

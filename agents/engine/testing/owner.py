@@ -19,7 +19,7 @@ _NOISE: Final = int.from_bytes(b"noise", "big")
 """Separates this stream from other uses of the same seed."""
 
 
-class Owner:
+class DriverPartition:
     """A partition of the source with its changelog, and its owner's state, None until loaded.
 
     Records land at once and in order, so every flush wins.

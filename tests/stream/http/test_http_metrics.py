@@ -17,7 +17,7 @@ from tests.stream.serving import CITY, START_MS, serve_collections, visits
 async def test_metrics_are_served_as_text_and_as_openmetrics() -> None:
     metrics, pipeline = Metrics(), serve_collections({"city": CITY})
     metrics.track(pipeline)
-    metrics.won("city", Outcome(5, 0, {}, 0))
+    metrics.count_commit("city", Outcome(5, 0, {}, 0))
     async with TestClient(TestServer(build_http(pipeline, metrics=metrics))) as client:
         plain = await client.get("/metrics")
         assert plain.content_type == "text/plain"

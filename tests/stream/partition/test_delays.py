@@ -80,8 +80,8 @@ def test_later_reports_belong_to_the_next_head():
 
 def test_the_histograms_are_exported_in_seconds():
     metrics, (_, delays) = Metrics(), taken(WINDOW, n=500)
-    metrics.won("city", Outcome(0, 0, {}, 0, delays))
-    metrics.won("city", Outcome(0, 0, {}, 0, delays))
+    metrics.count_commit("city", Outcome(0, 0, {}, 0, delays))
+    metrics.count_commit("city", Outcome(0, 0, {}, 0, delays))
     samples = scrape(metrics)
     name = "ldpstream_lateness_seconds"
     assert value(samples, f"{name}_count", collection="city") == 1_000

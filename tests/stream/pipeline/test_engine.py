@@ -144,12 +144,12 @@ def test_orders_that_all_partitions_include_are_forgotten() -> None:
     engine = make_engine()
     for hour in range(100):
         until_ms = hour * 3_600_000
-        engine.order(Control(until_ms, {0: hour, 1: 0}))
+        engine.apply_control(Control(until_ms, {0: hour, 1: 0}))
         for replica in engine.replicas:
             replica.head = Head(next=hour, clock=until_ms + engine.config.window.grace_ms)
         assert len(engine._controls) == 1
     engine.replicas[1].head = Head()
-    engine.order(Control(0, {}))
+    engine.apply_control(Control(0, {}))
     assert len(engine._controls) == 2
 
 
@@ -218,8 +218,10 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
 async def test_orders_that_never_apply_are_bounded_and_block_no_others() -> None:
     engine = begun(make_engine())
     for number in range(1_000):
-        engine.order(Control(number, {0: 1 << 62, 1: 1 << 62} | dict.fromkeys(range(2, 50), 0)))
-    engine.order(Control(120_000, {0: 0}))
+        engine.apply_control(
+            Control(number, {0: 1 << 62, 1: 1 << 62} | dict.fromkeys(range(2, 50), 0))
+        )
+    engine.apply_control(Control(120_000, {0: 0}))
     assert len(engine._controls) == MOST_ORDERS
     # Ends of partitions that the collection does not have are dropped.
     assert engine._controls[0] == Control(1_000 - MOST_ORDERS + 1, {0: 1 << 62, 1: 1 << 62})

@@ -74,7 +74,7 @@ async def test_a_noted_problem_is_logged_once_and_stops_nothing(
 ) -> None:
     engine = begun(make_engine())
     for _ in range(2):
-        engine.note("orders are not read")
+        engine.report_problem("orders are not read")
     assert (engine.stopped, engine.ready, engine.held) == (False, True, frozenset({0}))
     assert engine.problems == ("orders are not read",)
     assert caplog.messages == ["collection city: orders are not read"]

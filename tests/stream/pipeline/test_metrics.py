@@ -91,8 +91,8 @@ def test_counters_start_at_zero_and_advance_by_what_heads_won(metrics: Metrics) 
         name = "ldpstream_reports_total"
         assert value(samples, name, collection="city", result=result) == 0
     assert value(samples, "ldpstream_lost_offsets_total", collection="city") == 0
-    metrics.won("city", Outcome(5, 2, {"future": 3, "undecodable": 1}, 0))
-    metrics.won("city", Outcome(1, 0, {}, 7))
+    metrics.count_commit("city", Outcome(5, 2, {"future": 3, "undecodable": 1}, 0))
+    metrics.count_commit("city", Outcome(1, 0, {}, 7))
     samples = scrape(metrics)
     results = {
         result: value(samples, "ldpstream_reports_total", collection="city", result=result)
@@ -266,7 +266,7 @@ def test_no_label_holds_what_a_device_sent(pipeline: Pipeline, metrics: Metrics)
     city.report(0, visits(1, 500), times_ms=[START_MS] * 500)
     city.deliver(0, foreign_frame())
     metrics.estimated("city", newest(city))
-    metrics.won("city", Outcome(500, 0, {"fingerprint": 1}, 0))
+    metrics.count_commit("city", Outcome(500, 0, {"fingerprint": 1}, 0))
     samples = {key: number for key, number in scrape(metrics).items() if "ldpstream" in key[0]}
     known = {"city", "rides", "ages", "counted", "late", "rejected", "0", "1", "range:downtown"}
     known |= {"undecodable", "fingerprint", "range", "future", "precision", "time"}

@@ -91,7 +91,7 @@ async def test_an_unexpected_error_in_one_collection_leaves_the_other_alone(
 
     pipeline = make_pipeline()
     city, rides = pipeline.collections.values()
-    monkeypatch.setattr(city, "order", fail)
+    monkeypatch.setattr(city, "apply_control", fail)
     run = obey(pipeline, {e.config.topics.control: [encode_control(ORDER)] for e in (city, rides)})
     await eventually(lambda: city.stopped and rides._controls == [ORDER])
     assert (rides.stopped, pipeline.failed, run.done()) == (False, False, False)

@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.engine.faust_parts import FaustGroup
 from ldpstream.agents.engine.isolation import contained
-from ldpstream.agents.engine.periodic_tasks import Progress
+from ldpstream.agents.engine.periodic_tasks import OffsetCommitter
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key
 from tests.stream.engines import Same, make_engine
@@ -35,7 +35,7 @@ class Group:
 async def test_offsets_that_could_not_be_committed_are_committed_later() -> None:
     """The next flush may be long in coming, and until then the group would seem to lag."""
     stream, engine = Group(), make_engine()
-    progress = Progress(stream, [engine])
+    progress = OffsetCommitter(stream, [engine])
     sources = [TopicPartition("city.reports", partition) for partition in range(2)]
     progress.assigned = frozenset(sources)
 
@@ -56,7 +56,7 @@ async def test_an_internal_error_of_one_collection_does_not_keep_others_from_com
 ) -> None:
     stream, odd, well = Group(), make_engine(), make_engine()
     monkeypatch.setattr(odd, "replicas", None)
-    progress = Progress(stream, [odd, well])
+    progress = OffsetCommitter(stream, [odd, well])
     well.replicas[0].head = Head(next=5)
     at = TopicPartition("city.reports", 0)
     progress.assigned = frozenset({at})
@@ -68,7 +68,7 @@ async def test_an_internal_error_of_one_collection_does_not_keep_others_from_com
 async def test_offsets_that_an_owner_could_not_commit_are_committed_by_the_next() -> None:
     """The next message may be long in coming, and until then the group would seem to lag."""
     stream, engine = Group(), make_engine()
-    progress = Progress(stream, [engine])
+    progress = OffsetCommitter(stream, [engine])
     engine.replicas[0].head, engine.replicas[1].head = Head(next=5), None
     # The second partition belongs to another collection.
     at = TopicPartition("city.reports", 0)
@@ -88,7 +88,7 @@ async def test_offsets_of_another_topic_of_this_name_are_not_committed(
     key = encode_key(state_prefix(make_engine().context), Key(HEAD, 7, 1))
     head = Head(epoch=7, seq=1, next=1_000, source=b"other topic's id")
     stream, engine = Group(), make_engine(read=[(key, encode_head(head))])
-    progress = Progress(stream, [engine])
+    progress = OffsetCommitter(stream, [engine])
     progress.assigned = frozenset({TopicPartition("city.reports", 0)})
     engine.assign([0])
     await progress.commit()
@@ -117,7 +117,7 @@ async def test_a_partition_that_the_client_has_lost_is_committed_later() -> None
     own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
     group = FaustGroup(cast("faust.App", SimpleNamespace(consumer=own)))
     engine = make_engine()
-    progress = Progress(group, [engine])
+    progress = OffsetCommitter(group, [engine])
     progress.assigned = frozenset({kept, lost})
     engine.replicas[0].head, engine.replicas[1].head = Head(next=5), Head(next=6)
     assigned.remove(lost)

@@ -36,13 +36,13 @@ def test_a_rival_that_writes_is_reported_and_an_abandoned_one_is_not():
     replica, rivals = Replica(CONTEXT, 0), Rivals(config)
     before, since = heads(HALVES, 1), heads(HALVES, 3)
     end = feed(replica, 0, before + heads(CONTEXT, 1))
-    rivals.look([replica], 0.0)
+    rivals.update([replica], 0.0)
     assert rivals.problem == ""
     end = feed(replica, end, heads(OTHER_SPEC, 2))
-    rivals.look([replica], 1.0)
+    rivals.update([replica], 1.0)
     assert rivals.problem == ""
     end = feed(replica, end, since[len(before) :])
-    rivals.look([replica], 2.0)
+    rivals.update([replica], 2.0)
     assert "window.size = 30m, here 1h and window.hop = 30m, here 1h" in rivals.problem
-    rivals.look([replica], 3.0 + RECENT_SECONDS)
+    rivals.update([replica], 3.0 + RECENT_SECONDS)
     assert rivals.problem == ""

@@ -11,7 +11,11 @@ import pytest
 import ldpstream.agents.engine.stores.rocks_store as rocks_store
 from ldpstream.agents.engine.stores.choice import Stores, why_no_store
 from ldpstream.agents.engine.stores.rocks import RocksDatabase
-from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica, drop_others
+from ldpstream.agents.engine.stores.rocks_store import (
+    RocksStore,
+    StoredReplica,
+    drop_unused_replicas,
+)
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.replica import Replica
@@ -61,11 +65,11 @@ def test_states_that_belong_to_no_collection_are_dropped(
 ):
     cluster = filled()
     stored(database, cluster)
-    drop_others(database, [OURS])
+    drop_unused_replicas(database, [OURS])
     assert list(database.scan(b"m"))
     longer = make_context(WindowSpec(size_ms=2 * HOUR_MS, hop_ms=2 * HOUR_MS), spec=CONTEXT.spec)
     state = state_prefix(longer).hex()
-    drop_others(
+    drop_unused_replicas(
         database, [StoredReplica(topic="changelog", partition=0, topic_id="aa", state=state)]
     )
     assert "the stored state of changelog[0] is dropped" in caplog.text
