@@ -31,7 +31,7 @@ from ldpstream.agents.engine.process import (
 )
 from ldpstream.agents.web.addresses import is_loopback
 from ldpstream.agents.web.connection import Bounds
-from ldpstream.agents.web.listener import listening
+from ldpstream.agents.web.listener import listen
 from ldpstream.agents.web.requests import Access, TokenError
 from ldpstream.agents.web.server import server_tls
 from ldpstream.mechanisms.wire.frame import HEAD_BYTES, RUN_BYTES
@@ -226,7 +226,7 @@ async def taking_uploads(
         per_peer=config.connections_per_peer,
         trusted_proxies=config.trusted_proxies,
     )
-    async with listening(
+    async with listen(
         build_gateway(served),
         address=config.http,
         bounds=bounds,

@@ -27,7 +27,7 @@ from ldpstream.agents.state.listing import WindowInfo
 from ldpstream.agents.state.windows import Name
 from ldpstream.agents.web import description as describe
 from ldpstream.agents.web.certificates import CERTIFICATES
-from ldpstream.agents.web.computation import Answer
+from ldpstream.agents.web.computation import EncodedAnswer
 from ldpstream.agents.web.declaration import CONTENT_TYPES, WINDOWS_DEFAULT, WINDOWS_LIMIT
 from ldpstream.agents.web.estimates import kept_windows, known_tags, tagged
 from ldpstream.agents.web.probes import answer_metrics
@@ -220,10 +220,10 @@ async def stored_final(request: web.Request) -> web.Response:
     body = decode_final(replica.value(name))
     tag = hashlib.blake2b(form.encode() + body, digest_size=16).hexdigest()
     if known_tags(request) & {tag, "*"}:
-        return tagged(request, Answer(tag, None), form)
+        return tagged(request, EncodedAnswer(tag, None), form)
     if form == "csv":
         body = document_csv(EstimateDocument.model_validate_json(body))
-    return tagged(request, Answer(tag, body), form)
+    return tagged(request, EncodedAnswer(tag, body), form)
 
 
 async def _described(request: web.Request, served: Described) -> Collection:

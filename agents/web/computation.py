@@ -96,7 +96,7 @@ def check_cost(cost_bytes: int, published_bytes: int, options: EstimateOptions) 
 
 
 @dataclass(frozen=True)
-class Answer:
+class EncodedAnswer:
     """An answer's tag and body; the body is None if the reader has it."""
 
     tag: str
@@ -105,7 +105,7 @@ class Answer:
 
 MakeJob: TypeAlias = Callable[[], Work]
 """Adds up the totals of a job, which takes too long for the event loop."""
-Compute: TypeAlias = Callable[[CollectionConfig, MakeJob, frozenset[str]], Awaitable[Answer]]
+Compute: TypeAlias = Callable[[CollectionConfig, MakeJob, frozenset[str]], Awaitable[EncodedAnswer]]
 """What a turn allows once: make a job, and its answer unless the reader knows its tag.
 
 It raises AbortedError if the process gives no answer.
@@ -169,14 +169,16 @@ class ComputeQueues:
             self._ending.cancel()
         apart = None if cheap else partial(self._process.body, limit_seconds=limit_seconds)
         loop = asyncio.get_running_loop()
-        running: asyncio.Future[Answer] | None = None
+        running: asyncio.Future[EncodedAnswer] | None = None
 
-        async def compute(config: CollectionConfig, make: MakeJob, known: frozenset[str]) -> Answer:
+        async def compute(
+            config: CollectionConfig, make: MakeJob, known: frozenset[str]
+        ) -> EncodedAnswer:
             nonlocal running
             running = loop.run_in_executor(None, answered, config, make, known, apart)
             return await asyncio.shield(running)
 
-        def release(done: "asyncio.Future[Answer] | None") -> None:
+        def release(done: "asyncio.Future[EncodedAnswer] | None") -> None:
             if done is not None and not done.cancelled():
                 # Once a request is cancelled nobody awaits its error, and asyncio would log it.
                 done.exception()
@@ -208,7 +210,7 @@ def answered(
     make: MakeJob,
     known: frozenset[str],
     apart: Callable[[Work, CollectionConfig], bytes] | None,
-) -> Answer:
+) -> EncodedAnswer:
     """Return the answer to a job, without its body if its tag, or a star, is known.
 
     The body is computed here, or by `apart`.
@@ -216,8 +218,8 @@ def answered(
     job = make()
     tag = job.tag(config)
     if known & {tag, "*"}:
-        return Answer(tag, None)
-    return Answer(tag, job.body(config) if apart is None else apart(job, config))
+        return EncodedAnswer(tag, None)
+    return EncodedAnswer(tag, job.body(config) if apart is None else apart(job, config))
 
 
 @dataclass(frozen=True, kw_only=True)

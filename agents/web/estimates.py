@@ -35,7 +35,7 @@ from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.state.listing import WindowInfo, windows
 from ldpstream.agents.state.view import BehindError, add_up, first_kept
 from ldpstream.agents.state.view import answer as snapshot_of
-from ldpstream.agents.web.computation import QUEUES, Answer, Job, answer_bytes, check_cost
+from ldpstream.agents.web.computation import QUEUES, EncodedAnswer, Job, answer_bytes, check_cost
 from ldpstream.agents.web.declaration import CONTENT_TYPES, Format
 from ldpstream.agents.web.request_bodies import BODIES
 from ldpstream.agents.web.requests import (
@@ -308,7 +308,7 @@ def known_tags(request: web.Request) -> frozenset[str]:
     return frozenset([one.value for one in request.if_none_match or ()])
 
 
-def tagged(request: web.Request, answer: Answer, form: Format) -> web.Response:
+def tagged(request: web.Request, answer: EncodedAnswer, form: Format) -> web.Response:
     """Return the response with an answer and its tag: 304 without a body if the reader has it."""
     known = answer.body is None
     response = web.Response(

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def listening(
+async def listen(
     app: web.Application,
     *,
     address: str,

@@ -16,7 +16,7 @@ from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.web.addresses import Network, is_loopback
 from ldpstream.agents.web.app import build_http
 from ldpstream.agents.web.connection import Bounds
-from ldpstream.agents.web.listener import listening
+from ldpstream.agents.web.listener import listen
 from ldpstream.agents.web.requests import Access, TokenError
 
 CONNECTIONS_LIMIT: Final = 500
@@ -57,7 +57,7 @@ async def serve(
         per_peer=PEER_CONNECTIONS_LIMIT,
         trusted_proxies=tuple(trusted_proxies),
     )
-    async with listening(
+    async with listen(
         build_http(pipeline, metrics=metrics, access=access, shards=shards),
         address=f"{host}:{port}",
         bounds=bounds,

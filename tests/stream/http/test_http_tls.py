@@ -12,7 +12,7 @@ from aiohttp import web
 
 from ldpstream.agents.web import acceptor as entrance
 from ldpstream.agents.web.connection import Bounds
-from ldpstream.agents.web.listener import listening
+from ldpstream.agents.web.listener import listen
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.processes import PATIENCE_SECONDS
 
@@ -33,7 +33,7 @@ async def test_connections_that_never_spoke_tls_are_freed_without_the_collector(
     gc.collect()
     gc.disable()
     try:
-        async with listening(
+        async with listen(
             web.Application(), address="127.0.0.1:0", bounds=bounds, tls=context, setting="here"
         ) as (url, _):
             port = int(url.rpartition(":")[2])
