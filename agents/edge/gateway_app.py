@@ -55,7 +55,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclass(kw_only=True)
-class Served:
+class GatewayServices:
     """The objects that the handlers use."""
 
     collections: Mapping[str, CollectionConfig]
@@ -75,10 +75,10 @@ class Served:
     """Whether uploads are refused because the process is about to end."""
 
 
-SERVED: Final = web.AppKey("served", Served)
+SERVED: Final = web.AppKey("served", GatewayServices)
 
 
-def build_gateway(served: Served) -> web.Application:
+def build_gateway(served: GatewayServices) -> web.Application:
     """Build the application; it may be mounted under a prefix of another one."""
     app = web.Application(middlewares=[_cors, _problems])
     app[SERVED] = served
@@ -130,7 +130,7 @@ async def _accept(request: web.Request, name: str) -> Accepted:
         return await served.uploads.submit(name, key, body)
 
 
-async def _body(request: web.Request, served: Served) -> bytes:
+async def _body(request: web.Request, served: GatewayServices) -> bytes:
     try:
         return await served.uploads.bodies.read(request, limit_bytes=served.upload_bytes)
     except TooLargeError as error:
@@ -205,7 +205,7 @@ async def _metrics(request: web.Request) -> web.Response:
     metrics, uploads = served.metrics, served.uploads
     metrics.queue.set(uploads.waiting)
     metrics.queue_bytes.set(uploads.waiting_bytes)
-    metrics.remembered.set(uploads.remembered)
+    metrics.remembered.set(uploads.stored_keys)
     metrics.connections.set(served.connections())
     return answer_metrics(request, metrics)
 

@@ -14,10 +14,10 @@ from ldpstream.agents.broker.producer import NoIdempotenceError
 from ldpstream.agents.broker.refusals import no_idempotence, not_permitted
 from ldpstream.agents.config import CollectionConfig, Config, GatewayConfig
 from ldpstream.agents.config.secret import Secret, SecretError
-from ldpstream.agents.edge.gateway_app import Served, build_gateway
+from ldpstream.agents.edge.gateway_app import GatewayServices, build_gateway
 from ldpstream.agents.edge.gateway_topics import NewestRounds, SourceTopics
 from ldpstream.agents.edge.sender import Sender
-from ldpstream.agents.edge.upload_keys import Remembered, RememberedError
+from ldpstream.agents.edge.upload_keys import UploadKeys, UploadKeysError
 from ldpstream.agents.edge.uploads import FRAME_BYTES, Uploads
 from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
 from ldpstream.agents.engine.process import (
@@ -51,11 +51,11 @@ def run_gateway(config: Config, *, verbose: bool = False) -> int:
     """
     set_up_logging(verbose=verbose)
     serving = partial(serve_gateway, config, announce=announce_ready)
-    return run_and_leave(until_signalled(serving, config.kafka, refused=(RememberedError,)))
+    return run_and_leave(until_signalled(serving, config.kafka, refused=(UploadKeysError,)))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Checked:
+class GatewayAccess:
     """Access to uploads and to metrics, None if nobody may read these; the TLS context, if any."""
 
     tls: ssl.SSLContext | None
@@ -63,7 +63,7 @@ class Checked:
     metrics: Access | None
 
 
-def check_gateway(config: Config) -> Checked:
+def check_gateway(config: Config) -> GatewayAccess:
     """Return who may do what, and how it is encrypted.
 
     Raises:
@@ -85,7 +85,7 @@ def check_gateway(config: Config) -> Checked:
     elif worker.open_to_everybody or access.local:
         metrics = access
     uploads = access if own.token is None else _with_token(access, "gateway.token", own.token)
-    return Checked(tls=tls, uploads=uploads, metrics=metrics)
+    return GatewayAccess(tls=tls, uploads=uploads, metrics=metrics)
 
 
 def _check_shuffle(config: Config) -> None:
@@ -147,7 +147,7 @@ async def serve_gateway(
     Raises:
         HttpUnavailableError: as `check_gateway`, and if the address cannot be used.
         BrokerUnavailableError: if the broker lacks a required feature.
-        RememberedError: if the file of keys cannot be used.
+        UploadKeysError: if the file of keys cannot be used.
         KafkaError: if the broker does not answer, or refuses.
     """
     checked, own = check_gateway(config), config.gateway
@@ -156,12 +156,12 @@ async def serve_gateway(
     metrics = GatewayMetrics(list(collections))
     async with AsyncExitStack() as stack:
         remembered = stack.enter_context(
-            Remembered(config.worker.data / FILE, most=own.remembered, keep_ms=own.remember_ms)
+            UploadKeys(config.worker.data / FILE, most=own.remembered, keep_ms=own.remember_ms)
         )
         stack.push_async_callback(connections.close)
         opening = _open(stack, connections, config, collections, remembered, metrics)
         topics, uploads = await unless_stopped(opening, stop)
-        served = Served(
+        served = GatewayServices(
             collections=collections,
             uploads=uploads,
             metrics=metrics,
@@ -178,7 +178,7 @@ async def serve_gateway(
                 await unless_stopped(topics.watch(), stop)
             # Tell new uploads to retry while accepted ones are finished.
             served.closing = True
-            await uploads.finish()
+            await uploads.drain()
 
 
 async def _open(
@@ -186,12 +186,12 @@ async def _open(
     connections: Connections,
     config: Config,
     collections: Mapping[str, CollectionConfig],
-    remembered: Remembered,
+    remembered: UploadKeys,
     metrics: GatewayMetrics,
 ) -> tuple[SourceTopics, Uploads]:
     """Connect, check the topics, and return them with the sender of uploads."""
     topics = SourceTopics(await connections.admin(), list(collections.values()))
-    await topics.look()
+    await topics.refresh()
     if topics.refused:
         raise not_permitted(config.kafka, topics.refused)
     first = next(iter(collections.values())).spec
@@ -214,7 +214,7 @@ async def _open(
 
 @asynccontextmanager
 async def taking_uploads(
-    served: Served, config: GatewayConfig, *, tls: ssl.SSLContext | None
+    served: GatewayServices, config: GatewayConfig, *, tls: ssl.SSLContext | None
 ) -> AsyncIterator[str]:
     """Serve the gateway's application during a block, which gets the URL.
 

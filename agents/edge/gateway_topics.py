@@ -42,7 +42,7 @@ class SourceTopics:
         self.problems: list[str] = []
         self.refused: list[str] = []
 
-    async def look(self) -> None:
+    async def refresh(self) -> None:
         """Ask the broker, and update everything.
 
         Raises:
@@ -74,7 +74,7 @@ class SourceTopics:
             await asyncio.sleep(_WATCH_SECONDS)
             try:
                 async with asyncio.timeout(_ASK_SECONDS):
-                    await self.look()
+                    await self.refresh()
             except (KafkaError, TimeoutError) as error:
                 log.debug("no topics: %r", error)
                 self.problems[:] = ["the broker does not answer"]

@@ -29,7 +29,7 @@ class UploadRefusedError(Exception):
 
 
 @dataclass(frozen=True, eq=False)
-class Checked:
+class ValidUpload:
     """An upload of n valid reports, `(n, ...)`, with cut times, int64 `(n,)`."""
 
     config: CollectionConfig
@@ -48,7 +48,7 @@ class Checked:
         return int(rule.partition(self.tokens[:1])[0])
 
 
-def check_upload(collections: Sequence[CollectionConfig], body: bytes) -> Checked:
+def check_upload(collections: Sequence[CollectionConfig], body: bytes) -> ValidUpload:
     """Read a frame of one of these specs, the collection's own first.
 
     Raises:
@@ -77,7 +77,7 @@ def check_upload(collections: Sequence[CollectionConfig], body: bytes) -> Checke
         raise UploadRefusedError(400, "range", "expected reports that the mechanism can produce")
     if spec.one_report is not None and len(np.unique(spec.one_report.partition(tokens))) > 1:
         raise UploadRefusedError(400, "partition", "expected tokens of one partition")
-    return Checked(
+    return ValidUpload(
         config=config,
         reports=reports,
         times_ms=np.repeat(times_ms, frame.counts),

@@ -24,7 +24,7 @@ CREATE INDEX by_minute ON uploads (minute, key);
 """
 
 
-class RememberedError(RuntimeError):
+class UploadKeysError(RuntimeError):
     """The file cannot be used; the message names it and says why."""
 
 
@@ -37,14 +37,14 @@ class Upload:
     reports: int
 
 
-class Remembered:
+class UploadKeys:
     """At most `most` keys, each for `keep_ms`; the oldest are dropped first.
 
     Only one process may use the file at a time. Call `find` in the event loop's thread, and `add`
     always in the same other thread.
 
     Raises:
-        RememberedError: if the file is in use, not readable, or of another format.
+        UploadKeysError: if the file is in use, not readable, or of another format.
     """
 
     def __init__(self, path: Path, *, most: int, keep_ms: int) -> None:
@@ -54,7 +54,7 @@ class Remembered:
             path.parent.mkdir(parents=True, exist_ok=True)
             self._lock = path.with_suffix(".lock").open("ab")
         except OSError as error:
-            raise RememberedError(
+            raise UploadKeysError(
                 f"worker.data: cannot write {error.filename}: {error.strerror}"
             ) from error
         try:
@@ -63,12 +63,12 @@ class Remembered:
             self._reader = _open(path)
         except BlockingIOError as error:
             self._lock.close()
-            raise RememberedError(
+            raise UploadKeysError(
                 f"another gateway uses {path}: give each its own worker.data"
             ) from error
         except (sqlite3.Error, OSError) as error:
             self._lock.close()
-            raise RememberedError(f"cannot use {path}: {error}") from error
+            raise UploadKeysError(f"cannot use {path}: {error}") from error
         self._count: int
         (self._count,) = self._writer.execute("SELECT count(*) FROM uploads").fetchone()
 

@@ -18,7 +18,7 @@ from ldpstream.agents.edge.gateway import Gateway
 from ldpstream.agents.edge.sender import Sender
 from ldpstream.agents.edge.shuffle import Shuffler
 from ldpstream.agents.edge.upload_check import UploadRefusedError, check_upload
-from ldpstream.agents.edge.upload_keys import Remembered, Upload
+from ldpstream.agents.edge.upload_keys import Upload, UploadKeys
 from ldpstream.agents.web.request_bodies import Bodies
 from ldpstream.mechanisms.wire.spec import CollectionSpec
 
@@ -60,7 +60,7 @@ class Uploads:
         self,
         collections: Mapping[str, CollectionConfig],
         sender: Sender,
-        remembered: Remembered,
+        remembered: UploadKeys,
         *,
         config: GatewayConfig,
         reach: Callable[[str], bool] = lambda _: True,
@@ -91,7 +91,7 @@ class Uploads:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.finish()
+        await self.drain()
         for one in list(self._running.values()):
             one.task.cancel()
         if self._writing is not None:
@@ -109,11 +109,11 @@ class Uploads:
         return self._bytes
 
     @property
-    def remembered(self) -> int:
+    def stored_keys(self) -> int:
         """The number of stored keys."""
         return self._remembered.count
 
-    async def finish(self) -> None:
+    async def drain(self) -> None:
         """Wait for uploads in flight, but not for a broker that stays away."""
         for lane in self._lanes.values():
             lane.flush()

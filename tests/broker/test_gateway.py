@@ -24,13 +24,13 @@ pytestmark = pytest.mark.broker
 # Kills itself without any clean-up, just before or just after the key is on disk.
 _KILLED = """
 import os, signal
-from ldpstream.agents.edge.upload_keys import Remembered
-add = Remembered.add
+from ldpstream.agents.edge.upload_keys import UploadKeys
+add = UploadKeys.add
 def killed(self, uploads, *, now_ms):
     if {after}:
         add(self, uploads, now_ms=now_ms)
     os.kill(os.getpid(), signal.SIGKILL)
-Remembered.add = killed
+UploadKeys.add = killed
 """
 _AGENT = "a-device-that-says-who-it-is/1.0"
 

@@ -215,7 +215,7 @@ async def gateway_topics(lab: Lab) -> tuple[list[str], set[str]]:
     await admin.start()
     try:
         topics = SourceTopics(admin, list(config.collections.values()))
-        await topics.look()
+        await topics.refresh()
         return topics.problems, topics.there
     finally:
         await admin.close()

@@ -15,9 +15,9 @@ from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.config import Config, read_config
 from ldpstream.agents.device import Sender
-from ldpstream.agents.edge.gateway_app import MEDIA_TYPE, Served
+from ldpstream.agents.edge.gateway_app import MEDIA_TYPE, GatewayServices
 from ldpstream.agents.edge.gateway_process import taking_uploads
-from ldpstream.agents.edge.upload_keys import Remembered
+from ldpstream.agents.edge.upload_keys import UploadKeys
 from ldpstream.agents.edge.uploads import Uploads
 from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
 from ldpstream.agents.web.requests import Access
@@ -89,7 +89,7 @@ class Gateway:
     url: str
     config: Config
     broker: Broker
-    served: Served
+    served: GatewayServices
     session: ClientSession
 
     def spec(self, name: str = "modes") -> CollectionSpec:
@@ -137,7 +137,7 @@ async def gateway(
     metrics = GatewayMetrics(list(config.collections))
     async with AsyncExitStack() as stack:
         remembered = stack.enter_context(
-            Remembered(folder / "gateway.sqlite", most=own.remembered, keep_ms=own.remember_ms)
+            UploadKeys(folder / "gateway.sqlite", most=own.remembered, keep_ms=own.remember_ms)
         )
         uploads = await stack.enter_async_context(
             Uploads(
@@ -149,7 +149,7 @@ async def gateway(
             )
         )
         token = None if own.token is None else own.token.reveal().encode()
-        served = Served(
+        served = GatewayServices(
             collections=config.collections,
             uploads=uploads,
             metrics=metrics,

@@ -22,7 +22,7 @@ async def test_uploads_are_framed_by_the_partition_of_their_token(tmp_path: Path
         frames = [spec.frame(["bus"], times_ms=[NOW_MS], secret=secret) for secret in SECRETS]
         posts = [asyncio.create_task(running.post(one, name="ruled")) for one in frames]
         await eventually(lambda: running.served.uploads.waiting == 30)
-        await running.served.uploads.finish()
+        await running.served.uploads.drain()
         assert await asyncio.gather(*posts) == [(200, {"accepted": 1})] * 30
         rule, found = spec.one_report, set()
         assert rule is not None

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.edge.upload_keys import Remembered, RememberedError, Upload
+from ldpstream.agents.edge.upload_keys import Upload, UploadKeys, UploadKeysError
 
 MINUTE_MS = 60_000
 
@@ -15,7 +15,7 @@ def upload(number: int) -> Upload:
 
 def test_keys_are_forgotten_beyond_a_number_and_an_age(tmp_path: Path):
     path = tmp_path / "new" / "gateway.sqlite"
-    with Remembered(path, most=3, keep_ms=10 * MINUTE_MS) as remembered:
+    with UploadKeys(path, most=3, keep_ms=10 * MINUTE_MS) as remembered:
         for number in range(5):
             remembered.add([upload(number)], now_ms=number * MINUTE_MS)
         known = [remembered.find(upload(number).key) for number in range(5)]
@@ -23,26 +23,26 @@ def test_keys_are_forgotten_beyond_a_number_and_an_age(tmp_path: Path):
         remembered.add([upload(3), upload(9)], now_ms=13 * MINUTE_MS)
         assert [remembered.find(upload(n).key) for n in (2, 3, 9)] == [None, upload(3), upload(9)]
     assert path.stat().st_mode & 0o077 == 0
-    with Remembered(path, most=3, keep_ms=10 * MINUTE_MS) as remembered:
+    with UploadKeys(path, most=3, keep_ms=10 * MINUTE_MS) as remembered:
         assert (remembered.count, remembered.find(upload(9).key)) == (3, upload(9))
 
 
 def test_one_process_locks_it_and_a_foreign_file_is_not_touched(tmp_path: Path):
     path = tmp_path / "gateway.sqlite"
     with (
-        Remembered(path, most=1, keep_ms=1),
-        pytest.raises(RememberedError, match="another gateway uses"),
+        UploadKeys(path, most=1, keep_ms=1),
+        pytest.raises(UploadKeysError, match="another gateway uses"),
     ):
-        Remembered(path, most=1, keep_ms=1)
+        UploadKeys(path, most=1, keep_ms=1)
     strange = tmp_path / "strange.sqlite"
     strange.write_bytes(b"not ours" * 1000)
-    with pytest.raises(RememberedError, match="cannot use"):
-        Remembered(strange, most=1, keep_ms=1)
+    with pytest.raises(UploadKeysError, match="cannot use"):
+        UploadKeys(strange, most=1, keep_ms=1)
     assert strange.read_bytes() == b"not ours" * 1000
 
 
 def test_a_folder_that_cannot_be_made_is_named_by_its_key(tmp_path: Path):
     taken = tmp_path / "data"
     taken.write_text("")
-    with pytest.raises(RememberedError, match=f"^worker.data: cannot write {taken}: "):
-        Remembered(taken / "gateway.sqlite", most=1, keep_ms=1)
+    with pytest.raises(UploadKeysError, match=f"^worker.data: cannot write {taken}: "):
+        UploadKeys(taken / "gateway.sqlite", most=1, keep_ms=1)

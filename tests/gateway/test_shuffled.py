@@ -51,7 +51,7 @@ async def test_reports_are_sent_together_sorted_and_with_one_time(tmp_path: Path
         answers = await asyncio.gather(*posts[:3])
         assert answers == [(200, {"accepted": 1})] * 3
         assert not any(post.done() for post in posts[3:])
-        await running.served.uploads.finish()
+        await running.served.uploads.drain()
         assert await asyncio.gather(*posts[3:]) == [(200, {"accepted": 1})] * 3
         found = frames(running)
     for frame, sent in zip(found, (reports[:3], reports[3:]), strict=True):
@@ -66,7 +66,7 @@ async def test_too_few_reports_do_not_reach_the_topic(tmp_path: Path):
     async with gateway(tmp_path, shuffle=3) as running:
         posts = [asyncio.create_task(running.post(upload(running, 1, now))) for _ in range(2)]
         await eventually(lambda: running.served.uploads.waiting == 2)
-        await running.served.uploads.finish()
+        await running.served.uploads.drain()
         assert [status for status, _ in await asyncio.gather(*posts)] == [503, 503]
         assert running.broker.frames == []
 
@@ -81,7 +81,7 @@ async def test_a_repeated_upload_does_not_count_towards_a_batch(tmp_path: Path):
         assert running.broker.frames == []
         others = [asyncio.create_task(running.post(body)) for _ in range(3)]
         assert {status for status, _ in await asyncio.gather(*posts)} == {200}
-        await running.served.uploads.finish()
+        await running.served.uploads.drain()
         assert {status for status, _ in await asyncio.gather(*others)} == {200}
         assert [frame.counts.tolist() for frame in frames(running)] == [[2], [2]]
 
@@ -104,7 +104,7 @@ async def test_what_the_broker_refuses_may_be_repeated(tmp_path: Path):
             asyncio.create_task(running.post(bodies[number], keys[number])) for number in refused
         ]
         await eventually(lambda: running.broker.reports(running.spec()) == 2)
-        await running.served.uploads.finish()
+        await running.served.uploads.drain()
         answers = await asyncio.gather(*again, *(p for p in posts if not p.done()))
         assert {status for status, _ in answers} == {200}
         assert running.broker.reports(running.spec()) == 4

@@ -17,7 +17,7 @@ async def test_many_small_uploads_share_frames_and_each_counts_once(tmp_path: Pa
         posts += [running.post(running.frame(2, name="ages"), name="ages") for _ in range(10)]
         tasks = [asyncio.create_task(post) for post in posts]
         await eventually(lambda: running.served.uploads.waiting == 70)
-        await running.served.uploads.finish()
+        await running.served.uploads.drain()
         answers = await asyncio.gather(*tasks)
         assert [said for _, said in answers[:3]] == [{"accepted": n} for n in (1, 2, 3)]
         assert all(status == 200 for status, _ in answers)
@@ -130,7 +130,7 @@ async def test_a_closing_gateway_finishes_what_it_took_and_refuses_the_rest(tmp_
         assert (await running.post(running.frame()))[0] == 503
         async with running.session.get(f"{running.url}/readyz") as answer:
             assert answer.status == 503
-        await running.served.uploads.finish()
+        await running.served.uploads.drain()
         assert await first == (200, {"accepted": 2})
 
 

@@ -20,11 +20,11 @@ async def test_a_gateway_that_can_no_longer_watch_its_topics_ends(
     async def watch() -> None:
         raise ZeroDivisionError("in a client")
 
-    async def finish() -> None: ...
+    async def drain() -> None: ...
 
     async def opened(*_: object) -> tuple[Any, Any]:
         topics = SimpleNamespace(problems=[], watch=watch)
-        return topics, SimpleNamespace(finish=finish)
+        return topics, SimpleNamespace(drain=drain)
 
     monkeypatch.setattr(run, "_open", opened)
     own = {"worker": {"data": str(tmp_path)}, "gateway": {"http": "127.0.0.1:0"}}
