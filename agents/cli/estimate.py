@@ -12,7 +12,12 @@ from ldpstream.agents.cli.terminal.common import (
     refuse_one_report,
 )
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.options import Form, asked_texts, form_options, query_options
+from ldpstream.agents.cli.terminal.options import (
+    Form,
+    form_options,
+    query_options,
+    query_parameters,
+)
 from ldpstream.agents.cli.terminal.reports import read_reports
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.config.query.errors import QueryError
@@ -39,7 +44,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     from ldpstream.agents.document.build import build_document
     from ldpstream.agents.state.context import WindowTotals
 
-    asked = asked_texts(query)
+    asked = query_parameters(query)
     options = resolve_options(asked, collection)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()

@@ -15,7 +15,7 @@ from ldpstream.agents.cli.terminal.common import (
 )
 from ldpstream.agents.cli.terminal.ledgers import Spending, ledger_options, opened, releases
 from ldpstream.agents.cli.terminal.reports import write_reports
-from ldpstream.agents.cli.terminal.value_options import AskedReading, Reading, reading_options
+from ldpstream.agents.cli.terminal.value_options import Reading, ReadingOptions, reading_options
 from ldpstream.agents.cli.terminal.values import read_values
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.mechanisms.ledger import Ledger
@@ -28,7 +28,7 @@ from ldpstream.mechanisms.ledger import Ledger
 @click.argument("name")
 @click.argument("values", type=click.File("rb"), default="-")
 def privatize(
-    config_file: str, name: str, values: BinaryIO, *, asked: AskedReading, spending: Spending
+    config_file: str, name: str, values: BinaryIO, *, asked: ReadingOptions, spending: Spending
 ) -> None:
     """Turn value lines (a file, or stdin) into reports, one JSON object per line.
 

@@ -6,8 +6,13 @@ import click
 
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.numbers import Whole
-from ldpstream.agents.cli.terminal.options import Form, asked_texts, form_options, query_options
-from ldpstream.agents.cli.terminal.tokens import knock, token_options
+from ldpstream.agents.cli.terminal.options import (
+    Form,
+    form_options,
+    query_options,
+    query_parameters,
+)
+from ldpstream.agents.cli.terminal.tokens import check_reachable, token_options
 
 
 @click.command()
@@ -54,10 +59,10 @@ def query(
     if span is not None and (spanned or every or last is not None):
         raise Refused("--start: expected no option that chooses windows, only --end with it")
     limit = None if every or (last is None and spanned) else last or 1
-    knock(url)
-    from ldpstream.agents.cli.terminal.windows import Wanted, print_windows
+    check_reachable(url)
+    from ldpstream.agents.cli.terminal.windows import WindowSelection, print_windows
 
-    wanted = Wanted(
+    wanted = WindowSelection(
         start=start,
         end=end,
         span=span,
@@ -65,4 +70,4 @@ def query(
         fingerprint=fingerprint,
         form=form,
     )
-    print_windows(url, name, token, wanted, asked_texts(options))
+    print_windows(url, name, token, wanted, query_parameters(options))

@@ -25,7 +25,7 @@ from ldpstream.agents.cli.terminal.common import (
 )
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.cli.terminal.ledgers import Spending, ledger_options, opened
-from ldpstream.agents.cli.terminal.value_options import AskedReading, Reading, reading_options
+from ldpstream.agents.cli.terminal.value_options import Reading, ReadingOptions, reading_options
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
 from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.domains.words import Words
@@ -48,7 +48,7 @@ def send(
     *,
     batch: int,
     reports: bool,
-    asked: AskedReading,
+    asked: ReadingOptions,
     spending: Spending,
 ) -> None:
     """Privatize value lines (a file, or stdin) and produce the reports.

@@ -4,7 +4,7 @@ import json
 
 import click
 
-from ldpstream.agents.cli.terminal.tokens import knock, token_options
+from ldpstream.agents.cli.terminal.tokens import check_reachable, token_options
 
 
 @click.command()
@@ -23,7 +23,7 @@ def status(url: str, *, as_json: bool, token: str | None) -> None:
     worker knows. The earlier specs that a collection accepts follow it. Collections of shards
     without a worker are named on standard error, and the exit code is 1.
     """
-    knock(url)
+    check_reachable(url)
     from ldpstream.agents.cli.terminal.errors import Failed
     from ldpstream.agents.cli.terminal.status import ask_status, show
     from ldpstream.agents.cli.terminal.tables import table_console

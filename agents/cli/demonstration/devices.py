@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.cli.demonstration.crowd import Crowd, CrowdOfRecords
-from ldpstream.agents.cli.demonstration.sent import SentReports
+from ldpstream.agents.cli.demonstration.truth import SentReports
 from ldpstream.agents.cli.demonstration.visits import COLLECTION, EPSILON, PLACES, demo_tables
 from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.exact.entropy import SystemEntropy

@@ -18,8 +18,8 @@ from ldpstream.agents.broker.refusals import BrokerUnavailableError
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.cli.demonstration.crowd import Crowd
 from ldpstream.agents.cli.demonstration.devices import make_mistakes, report_crowd
-from ldpstream.agents.cli.demonstration.sent import SentReports, compare
-from ldpstream.agents.cli.demonstration.summary import WINDOWS_CHECKED, Summary, print_summary
+from ldpstream.agents.cli.demonstration.summary import WINDOWS_CHECKED, DemoSummary, print_summary
+from ldpstream.agents.cli.demonstration.truth import SentReports, compare
 from ldpstream.agents.cli.demonstration.visits import COLLECTION, PLACES, WINDOW_MS, demo_config
 from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.client import connect
@@ -116,12 +116,12 @@ async def _run(options: DemoOptions, signals: list[int]) -> int:
 
 
 async def _supervised(
-    demo: "asyncio.Task[Summary]",
+    demo: "asyncio.Task[DemoSummary]",
     embedded: EmbeddedBroker,
     sent: SentReports,
     stop: asyncio.Event,
     signals: list[int],
-) -> Summary:
+) -> DemoSummary:
     """Return the summary; a signal stops the devices, or cancels everything.
 
     Raises:
@@ -169,7 +169,7 @@ async def _demonstrate(
     sent: SentReports,
     stop: asyncio.Event,
     console: Console,
-) -> Summary:
+) -> DemoSummary:
     """Run the worker and the devices until `stop` is set; return the summary of all windows."""
     collection, kafka = config.collections[COLLECTION], config.kafka
     spec = collection.spec
@@ -222,7 +222,7 @@ async def _show_progress(
         console.print(" | ".join(parts), markup=False, soft_wrap=True)
 
 
-async def _finish(worker: Client, config: Config, sent: SentReports) -> Summary:
+async def _finish(worker: Client, config: Config, sent: SentReports) -> DemoSummary:
     """Close all windows once every report is counted, late or rejected; return the summary.
 
     After a minute it stops waiting, and the summary says what is missing.
@@ -244,7 +244,7 @@ async def _finish(worker: Client, config: Config, sent: SentReports) -> Summary:
         if window.final
     }
     status = await worker.status(COLLECTION)
-    return Summary(sent=sent, status=status, windows=windows, documents=documents)
+    return DemoSummary(sent=sent, status=status, windows=windows, documents=documents)
 
 
 def _decided(status: CollectionStatus) -> int:

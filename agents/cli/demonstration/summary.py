@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.cli.demonstration.sent import Comparison, SentReports, compare
+from ldpstream.agents.cli.demonstration.truth import SentReports, TruthComparison, compare
 from ldpstream.agents.cli.terminal.tables import percent, reasons_text
 from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
@@ -20,7 +20,7 @@ _TOP: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Summary:
+class DemoSummary:
     """What the devices sent, what the worker counted, and its windows by start in epoch ms.
 
     `documents` are the newest final windows over the whole domain.
@@ -56,12 +56,12 @@ class Summary:
         return self.accounted and not self.differences and self.sent.counted > 0
 
     @property
-    def comparisons(self) -> list[Comparison]:
+    def comparisons(self) -> list[TruthComparison]:
         """All values of all documents, with the truth."""
         return [one for document in self.documents.values() for one in compare(document, self.sent)]
 
 
-def print_summary(summary: Summary, console: Console) -> None:
+def print_summary(summary: DemoSummary, console: Console) -> None:
     """Print the summary; what is wrong is bold and red."""
     sent, status = summary.sent, summary.status
     _say(console, "sent", f"{count(sent.total, 'report')}")
@@ -113,7 +113,7 @@ def _top_places(document: EstimateDocument, sent: SentReports) -> Table:
     return table
 
 
-def coverage(comparisons: Sequence[Comparison], confidence: float) -> str:
+def coverage(comparisons: Sequence[TruthComparison], confidence: float) -> str:
     """Return a text that says how many true shares are inside their bounds."""
     known = [one.inside for one in comparisons if one.inside is not None]
     if not known:
@@ -125,7 +125,7 @@ def coverage(comparisons: Sequence[Comparison], confidence: float) -> str:
     )
 
 
-def _confidence(summary: Summary) -> float:
+def _confidence(summary: DemoSummary) -> float:
     return max((document.confidence for document in summary.documents.values()), default=0.0)
 
 

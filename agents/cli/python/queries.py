@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from ldpstream.agents.cli.python.query_options import asked_request
+from ldpstream.agents.cli.python.query_options import build_request
 from ldpstream.agents.client import Client, EstimateRequest, connect
 from ldpstream.agents.document.model import EstimateDocument
 
@@ -30,7 +30,7 @@ def query(
         ValueError: for a keyword that is impossible.
         ApiError: where the worker refuses, does not answer, or is none.
     """
-    request = asked_request(asked, options)
+    request = build_request(asked, options)
     return _ask(url, token, lambda worker: worker.estimate(name, request))
 
 
@@ -49,7 +49,7 @@ def windows(
         ValueError: for a keyword that is impossible.
         ApiError: where the worker refuses, does not answer, or is none.
     """
-    request = asked_request(asked, options)
+    request = build_request(asked, options)
 
     async def ask(worker: Client) -> list[EstimateDocument]:
         found = await worker.newest(name, last)

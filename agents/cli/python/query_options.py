@@ -11,7 +11,7 @@ from ldpstream.agents.config.query.capabilities import request_options
 from ldpstream.agents.config.query.options import REQUEST_KEYS, EstimateOptions, EstimateRequest
 
 
-def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:
+def build_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> EstimateRequest:
     """Return a request with some fields replaced by keywords.
 
     Raises:
@@ -25,7 +25,7 @@ def asked_request(asked: EstimateRequest | None, options: Mapping[str, Any]) -> 
         raise ValueError(request_problem(error, REQUEST_KEYS)) from None
 
 
-def asked_options(
+def build_options(
     collection: CollectionConfig, asked: EstimateRequest | None, options: Mapping[str, Any]
 ) -> EstimateOptions:
     """Return a collection's options, replaced where something else is asked for.
@@ -33,7 +33,7 @@ def asked_options(
     Raises:
         ValueError: naming the option that is impossible, or does not fit the collection.
     """
-    request = asked_request(asked, options)
+    request = build_request(asked, options)
     if request.start is not None or request.end is not None:
         raise ValueError("start: expected none, because all reports are estimated together")
     return request_options(collection.options, collection.spec, request)

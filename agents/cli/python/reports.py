@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ldpstream.agents.cli.python.arrays import to_labels, to_times_ms
-from ldpstream.agents.cli.python.query_options import asked_options
+from ldpstream.agents.cli.python.query_options import build_options
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.reports import read_reports as read_lines
 from ldpstream.agents.cli.terminal.reports import write_reports as write_lines
@@ -162,7 +162,7 @@ def estimate(
         ValueError: naming the option that is impossible, or does not fit the collection.
     """
     collection = reports.collection
-    chosen = asked_options(collection, asked, options)
+    chosen = build_options(collection, asked, options)
     mechanism = collection.spec.mechanism
     statistic = mechanism.empty()
     mechanism.accumulate(statistic, reports.reports)

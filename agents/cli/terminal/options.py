@@ -38,7 +38,7 @@ def form_options(command: Command) -> Command:
 
 
 def query_options(command: Command) -> Command:
-    """Add the options of a query; collect them as keywords, and read them with `asked_texts`."""
+    """Add the options of a query, collected as keywords; `query_parameters` reads them."""
     for setting in reversed(SETTINGS):
         command = _option(setting)(command)
     return command
@@ -58,7 +58,7 @@ def _option(setting: Setting) -> Callable[[Command], Command]:
     )
 
 
-def asked_texts(written: Mapping[str, Any]) -> dict[str, Sequence[str]]:
+def query_parameters(written: Mapping[str, Any]) -> dict[str, Sequence[str]]:
     """Return the texts of the options that were given, by the name they have in a URL."""
     return {
         word: value if isinstance(value, tuple) else ("true" if value is True else value,)

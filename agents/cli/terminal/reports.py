@@ -110,7 +110,7 @@ def _parse(
         for position, expected in near.far(times).items():
             wrong.setdefault(position, expected)
     for position in sorted(wrong):
-        bad.note(line + position, wrong[position])
+        bad.add(line + position, wrong[position])
     return None if bad.count else ReportLines(reports, times)
 
 

@@ -147,12 +147,12 @@ def _show_what_is_missing(document: EstimateDocument, console: Console, showing:
     if document.waiting is not None and not document.withheld:
         console.print(describe_waiting(document.waiting, showing.minimum), markup=False)
     if document.lost is not None:
-        console.print(describe_lost(document.lost), markup=False)
+        console.print(describe_missing(document.lost), markup=False)
     if document.partial:
         console.print("partial: workers with different windows count some of the reports")
 
 
-def describe_lost(lost: LostMessages) -> str:
+def describe_missing(lost: LostMessages) -> str:
     """Return one line that says how much of a document's span was deleted by retention."""
     partitions = ", ".join(map(str, lost.partitions))
     of = "partition" if len(lost.partitions) == 1 else "partitions"

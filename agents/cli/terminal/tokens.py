@@ -54,7 +54,7 @@ token_options = gathered(
 )
 
 
-def knock(url: str) -> None:
+def check_reachable(url: str) -> None:
     """Find out whether anybody listens, before the client is loaded, which takes far longer.
 
     Raises:

@@ -21,7 +21,7 @@ _AHEAD_MS: Final = _DAY_MS  # a time without its zone is off by at most 14 hours
 
 
 @dataclass(frozen=True, kw_only=True)
-class AskedReading:
+class ReadingOptions:
     """The options about value lines, as given on the command line."""
 
     times: bool
@@ -33,7 +33,7 @@ class AskedReading:
 
 reading_options = gathered(
     "asked",
-    AskedReading,
+    ReadingOptions,
     click.option("--times", is_flag=True, help="Each line begins with the report's time."),
     click.option(
         "--replay", is_flag=True, help="Accept times of any year; otherwise they must be near now."
@@ -100,7 +100,7 @@ class Reading:
 
     @classmethod
     def of(
-        cls, collection: CollectionConfig, asked: AskedReading, *, reports: bool = False
+        cls, collection: CollectionConfig, asked: ReadingOptions, *, reports: bool = False
     ) -> "Reading":
         """Return how to read value lines, or lines of `reports`, under these options.
 

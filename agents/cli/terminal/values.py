@@ -60,7 +60,7 @@ class BadLines:
     first: list[tuple[int, str]] = field(default_factory=list)
     """The number of each of the first bad lines, and what was expected there."""
 
-    def note(self, line: int, expected: str) -> None:
+    def add(self, line: int, expected: str) -> None:
         """Count a bad line; lines come in order, from 1 on."""
         self.count += 1
         if len(self.first) < _NAMED_LINES:
@@ -280,7 +280,7 @@ def _parse(rows: Sequence[Row], given: _Input, ragged: Mapping[int, str]) -> Val
     bad |= {int(good[place]): f"{expected}{after}" for place, expected in found.bad.items()}
     good = good[found.good]
     for place in sorted(bad):
-        given.bad.note(given.line + 1 + place, bad[place])
+        given.bad.add(given.line + 1 + place, bad[place])
     return Values(
         found.indices, None if times_ms is None else times_ms[good], good + given.line + 1
     )

@@ -28,7 +28,7 @@ _GONE: Final = 410
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wanted:
+class WindowSelection:
     """Which windows to print, in which form; or a `span`, whose panes are added up."""
 
     start: str | None
@@ -40,7 +40,11 @@ class Wanted:
 
 
 def print_windows(
-    url: str, name: str, token: str | None, wanted: Wanted, options: Mapping[str, Sequence[str]]
+    url: str,
+    name: str,
+    token: str | None,
+    wanted: WindowSelection,
+    options: Mapping[str, Sequence[str]],
 ) -> None:
     """Ask the worker at a URL for windows of a collection, and print them.
 
@@ -52,7 +56,11 @@ def print_windows(
 
 
 async def _print(
-    url: str, name: str, token: str | None, wanted: Wanted, options: Mapping[str, Sequence[str]]
+    url: str,
+    name: str,
+    token: str | None,
+    wanted: WindowSelection,
+    options: Mapping[str, Sequence[str]],
 ) -> None:
     async with connect(url, token=token) as worker:
         collection = await worker.collection(name)
@@ -88,7 +96,7 @@ async def _print(
         click.echo(f"{name}: {said}", err=True)
 
 
-async def _name_other_sizes(worker: Client, name: str, wanted: Wanted) -> None:
+async def _name_other_sizes(worker: Client, name: str, wanted: WindowSelection) -> None:
     """Say on standard error where the windows of other sizes are, which a worker does not have."""
     status = await worker.status(name, fingerprint=wanted.fingerprint)
     for size in status.other_sizes:
@@ -105,7 +113,7 @@ class _Reader:
 
     worker: Client
     collection: Collection
-    wanted: Wanted
+    wanted: WindowSelection
     asked: Sequence[tuple[str, str]]
     gone: int = 0
     """Windows that expired before their documents were read."""

@@ -143,7 +143,7 @@ class GeometricAxis:
         noise: Floats = own + a * near + beyond
         return noise
 
-    def noise_to_others(self, places: Integers) -> tuple[Floats, Floats]:
+    def cross_noise(self, places: Integers) -> tuple[Floats, Floats]:
         """Return the least and the largest `(Q h_i^2)[x]` over users of x, not i, of each value i.
 
         It falls with the distance of x from i, so that neighbours and the ends of the dimension
@@ -236,7 +236,7 @@ class L1GeometricDecoder(CountDecoder):
     def _noise_extremes(self, places: _Places) -> _Pair:
         own, others, free = np.zeros(()), None, (np.ones(()), np.ones(()))
         for axis, place in zip(self._axes, places, strict=True):
-            noise, ends = axis.own_noise(place), axis.noise_to_others(place)
+            noise, ends = axis.own_noise(place), axis.cross_noise(place)
             # (1 + u)(1 + v) - 1 without losing small noise.
             own = own + noise + own * noise
             either = [extreme(1.0 + noise, end) for extreme, end in zip(_ENDS, ends, strict=True)]

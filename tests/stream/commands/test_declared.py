@@ -12,7 +12,7 @@ from ldpstream.agents import client as python_client
 from ldpstream.agents.cli.estimate import estimate, resolve_options
 from ldpstream.agents.cli.query import query
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.options import asked_texts
+from ldpstream.agents.cli.terminal.options import query_parameters
 from ldpstream.agents.config import ConfigError, read_config
 from ldpstream.agents.config.query.capabilities import read_options, request_options
 from ldpstream.agents.config.query.options import (
@@ -104,7 +104,7 @@ def test_every_way_of_asking_gives_the_same_options() -> None:
         written: Any = True if setting.text.schema["type"] == "boolean" else text
         written = (text,) if setting.each else written
         command = {**dict.fromkeys(WORDS), word: written}
-        assert resolve_options(asked_texts(command), config) == found
+        assert resolve_options(query_parameters(command), config) == found
 
 
 async def test_every_setting_is_in_the_tag() -> None:

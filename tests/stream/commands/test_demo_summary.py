@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from ldpstream.agents.cli.demonstration.sent import Comparison, SentReports, compare
-from ldpstream.agents.cli.demonstration.summary import Summary, print_summary
+from ldpstream.agents.cli.demonstration.summary import DemoSummary, print_summary
+from ldpstream.agents.cli.demonstration.truth import SentReports, TruthComparison, compare
 from ldpstream.agents.cli.demonstration.visits import (
     BLOCKS,
     COLLECTION,
@@ -87,14 +87,14 @@ def window(start_ms: int, n: int, *, final: bool = True) -> WindowState:
 
 
 @pytest.fixture
-def summary() -> Summary:
+def summary() -> DemoSummary:
     entries = (
         entry("a/x", 0.3, 0.4, 0.5),
         entry("a/y", 0.1, 0.2, 0.3),
         entry("b/x", -0.1, 0.0, 0.1),
     )
     first = document(START_MS, 8, *entries)
-    return Summary(
+    return DemoSummary(
         sent=made_sent(),
         status=status(10, 2, {"future": 1}),
         windows={START_MS: window(START_MS, 8), START_MS + 1_000: window(START_MS + 1_000, 2)},
@@ -102,14 +102,14 @@ def summary() -> Summary:
     )
 
 
-def printed(summary: Summary) -> str:
+def printed(summary: DemoSummary) -> str:
     console = Console(file=io.StringIO(), width=160)
     print_summary(summary, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
-def test_a_good_summary_says_so(summary: Summary) -> None:
+def test_a_good_summary_says_so(summary: DemoSummary) -> None:
     assert summary.good
     text = printed(summary)
     assert "accounted  counted + late + rejected = sent = 13" in text
@@ -130,7 +130,7 @@ def test_a_good_summary_says_so(summary: Summary) -> None:
     ],
 )
 def test_reports_that_are_not_accounted_for_are_flagged(
-    summary: Summary, decided: tuple[int, int, dict[str, int]], named: str
+    summary: DemoSummary, decided: tuple[int, int, dict[str, int]], named: str
 ) -> None:
     wrong = replace(summary, status=status(*decided))
     assert not wrong.good
@@ -158,7 +158,7 @@ def test_reports_that_are_not_accounted_for_are_flagged(
     ],
 )
 def test_windows_that_differ_are_flagged(
-    summary: Summary, windows: dict[int, WindowState], named: str
+    summary: DemoSummary, windows: dict[int, WindowState], named: str
 ) -> None:
     wrong = replace(summary, windows=windows)
     assert not wrong.good
@@ -167,7 +167,7 @@ def test_windows_that_differ_are_flagged(
     assert named in text
 
 
-def test_a_demonstration_without_reports_is_not_good(summary: Summary) -> None:
+def test_a_demonstration_without_reports_is_not_good(summary: DemoSummary) -> None:
     empty = replace(
         summary, sent=SentReports(FEW, window_ms=1_000), status=status(0, 0, {}), windows={},
         documents={},
@@ -185,4 +185,4 @@ def test_estimates_stand_beside_the_truth_of_the_same_window() -> None:
     assert (first.name, first.truth, first.inside) == ("b/x", 1.0, True)
     assert (undefined.truth, undefined.inside) == (0.0, None)
     unknown = compare(document(0, 2, entry("b/x", 0.5, 1.0, 1.5)), sent)
-    assert unknown == [Comparison(entry("b/x", 0.5, 1.0, 1.5), None)]
+    assert unknown == [TruthComparison(entry("b/x", 0.5, 1.0, 1.5), None)]

@@ -49,7 +49,7 @@ class SentReports:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TruthComparison:
     """One listed value: its estimate, and its true share so far, None if unknown."""
 
     entry: ValueEstimate
@@ -69,13 +69,13 @@ class Comparison:
         return low <= self.truth <= high
 
 
-def compare(document: EstimateDocument, sent: SentReports) -> list[Comparison]:
+def compare(document: EstimateDocument, sent: SentReports) -> list[TruthComparison]:
     """Return the document's values, largest first, each with its true share in the same window."""
     if document.window is None:
         return []
     entries = sorted(document.distribution, key=lambda entry: -(entry.share or 0.0))
     counts = sent.truth.get(parse_time(document.window.start))
     if counts is None:
-        return [Comparison(entry, None) for entry in entries]
+        return [TruthComparison(entry, None) for entry in entries]
     shares = dict(zip(sent.places, (counts / counts.sum()).tolist(), strict=True))
-    return [Comparison(entry, shares[label_text(entry.value)]) for entry in entries]
+    return [TruthComparison(entry, shares[label_text(entry.value)]) for entry in entries]
