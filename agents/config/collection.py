@@ -155,9 +155,9 @@ def read_collection(
     """
     path = key_path(["collection", name])
     problems = Problems()
-    with problems.gathered():
+    with problems.collect():
         spec = read_spec(name, raw, base=base)
-    with problems.gathered():
+    with problems.collect():
         window = window_spec(path, table)
     problems.check()
     if table.publish.every is None and table.minimum <= 1:
@@ -198,9 +198,9 @@ def read_spec(name: str, raw: Mapping[str, object], *, base: Path) -> Collection
         ConfigError: naming the keys and what was expected.
     """
     problems = Problems()
-    with problems.gathered(), _as_config_error():
+    with problems.collect(), _as_config_error():
         check_id(raw.get("mechanism"), key_path(["collection", name]))
-    with problems.gathered(), _as_config_error():
+    with problems.collect(), _as_config_error():
         spec = CollectionSpec.from_mapping(name, raw, base=base)
     problems.check()
     return spec

@@ -70,7 +70,7 @@ class Problems:
         self._found: list[ConfigError] = []
 
     @contextmanager
-    def gathered(self) -> Iterator[None]:
+    def collect(self) -> Iterator[None]:
         """Collect what the block raises, and continue after it."""
         try:
             yield

@@ -72,29 +72,29 @@ def read_config(
     file = _file({"worker": {}, **tables}, problems, {"base": base, "environment": environment})
     worker = file.worker
     if not file.collection:
-        with problems.gathered():
+        with problems.collect():
             what = "at least one table [collection.NAME]"
             raise ConfigError("collection", f"expected {what}, got none")
     collections = {}
     for name, table in file.collection.items():
-        with problems.gathered():
+        with problems.collect():
             raw = tables["collection"][name]
             own = read_collection(name, table, raw, base=base, worker_id=worker.id)
             collections[name] = _with_accepted(own, table.accept, base=base)
     for path, serving in (("worker", worker), ("gateway", file.gateway)):
-        with problems.gathered():
+        with problems.collect():
             serving.check_together(path)
     for key, variable in _WORKER_VARIABLES.items():
-        with problems.gathered():
+        with problems.collect():
             given = _given(environment, variable, WorkerConfig, key)
             worker = worker if given is None else worker.model_copy(update={key: given})
     taken = {} if worker.advertise is None else {worker.addresses_topic: "that of the workers"}
-    with problems.gathered():
+    with problems.collect():
         check_topics(((name, one.topics) for name, one in collections.items()), taken)
     bootstrap = file.kafka.bootstrap
-    with problems.gathered():
+    with problems.collect():
         bootstrap = _given(environment, BOOTSTRAP_VARIABLE, KafkaTable, "bootstrap") or bootstrap
-    with problems.gathered():
+    with problems.collect():
         extra = file.kafka.model_extra or {}
         options = read_options(extra, base=base, environment=environment)
     problems.check()
@@ -116,7 +116,7 @@ def _file(tables: Mapping[str, Any], problems: Problems, context: Mapping[str, A
     except ValidationError as error:
         refused = from_validation(error, known_keys())
         wrong = [detail["loc"] for detail in error.errors(include_url=False)]
-    with problems.gathered():
+    with problems.collect():
         raise refused
     bad_tables = {place[0] for place in wrong if place}
     sound = {key: table for key, table in tables.items() if key not in bad_tables}
@@ -127,7 +127,7 @@ def _file(tables: Mapping[str, Any], problems: Problems, context: Mapping[str, A
         for name in bad & given.keys():
             named = ("collection", name, "[key]") not in wrong
             if named and isinstance(given[name], dict):
-                with problems.gathered():
+                with problems.collect():
                     read_spec(name, given[name], base=context["base"])
     file = FileTable.model_validate({"worker": {}, **sound}, context=context)
     if not file.collection:

@@ -20,7 +20,7 @@ from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.engine.flushing import InFlightFlushes, Services
 from ldpstream.agents.engine.intake import Channel, Intake, OwnedPartition
 from ldpstream.agents.engine.isolation import contained
-from ldpstream.agents.engine.loading import Loader, Rivals, waits_for
+from ldpstream.agents.engine.loading import ConflictingWorkers, Loader, waits_for
 from ldpstream.agents.engine.source import SourceReader
 from ldpstream.agents.engine.waits import WindowWaits
 from ldpstream.agents.state.close_orders import Control, merge_oldest, outstanding
@@ -77,7 +77,7 @@ class Engine:
         self.complaints = Complaints(f"collection {self.title}")
         self._flights = InFlightFlushes(self.title, config, services, self, self.complaints)
         self._controls: list[Control] = []
-        self._rivals = Rivals(config)
+        self._rivals = ConflictingWorkers(config)
         self._waits = WindowWaits(self.title, context)
 
     # --- what others read ------------------------------------------------------------------------
@@ -132,7 +132,7 @@ class Engine:
         return None if held is None else held.state
 
     @property
-    def held(self) -> frozenset[int]:
+    def loaded_partitions(self) -> frozenset[int]:
         """The partitions that this worker owns and has loaded."""
         return frozenset(self._held)
 

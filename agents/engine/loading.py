@@ -3,7 +3,7 @@
 If a collection accepts several specs, each has a state of its own over the same topics.
 `ldpstream.agents.state.loading` decides which state handles which messages; here each state is
 given the heads of the others, and the operator is warned. Another state may also come from a worker
-that is configured otherwise by mistake (`Rivals`).
+that is configured otherwise by mistake (`ConflictingWorkers`).
 """
 
 import logging
@@ -182,7 +182,7 @@ class Loader:
             log.warning("%s", text)
 
 
-class Rivals:
+class ConflictingWorkers:
     """Detects workers with the same id but different windows: each counts only part of the reports.
 
     The windows are in the state's key, so such workers split one source between two states, whose
@@ -199,7 +199,7 @@ class Rivals:
     def update(self, replicas: Iterable[Replica], seconds: float) -> None:
         """Look at the replicas; `seconds` is the monotonic clock."""
         for replica in replicas:
-            for windows, seq in replica.rivals.items():
+            for windows, seq in replica.conflicts.items():
                 if self._seen.get((replica.partition, windows)) != seq:
                     self._seen[replica.partition, windows] = seq
                     if windows not in self._moved:

@@ -87,7 +87,7 @@ async def keep_ticking(engines: Sequence[Engine], pace: FlushPace) -> None:
                 with contained(engine.fail):
                     deciding |= engine.tick()
                 await asyncio.sleep(0)
-        held = sum(len(engine.held) for engine in engines)
+        held = sum(len(engine.loaded_partitions) for engine in engines)
         pause = scaled_interval(TICK_SECONDS, held, most=_MOST_TICK_SECONDS)
         await asyncio.sleep(0 if deciding else pause)
 
@@ -243,15 +243,18 @@ class _Sweep:
         if self.running is not None and not self.running.done():
             return False
         engine = self.engine
-        every_seconds = scaled_interval(_SWEEP_SECONDS, len(engine.held), most=_MOST_SWEEP_SECONDS)
+        every_seconds = scaled_interval(
+            _SWEEP_SECONDS, len(engine.loaded_partitions), most=_MOST_SWEEP_SECONDS
+        )
         return time.monotonic() - self._swept >= every_seconds or any(
-            engine.replicas[partition].dead_records >= _MANY_RECORDS for partition in engine.held
+            engine.replicas[partition].dead_records >= _MANY_RECORDS
+            for partition in engine.loaded_partitions
         )
 
     async def run(self) -> None:
         """Delete what is dead, up to a number of records."""
         engine, changelog = self.engine, self.engine.config.topics.changelog
-        dirty = [p for p in engine.held if engine.replicas[p].dead_records]
+        dirty = [p for p in engine.loaded_partitions if engine.replicas[p].dead_records]
         # A key that was sent and is still dead has not been read back yet.
         sent = {p: engine.replicas[p].still_dead(self._sent.get(p, set())) for p in dirty}
         self._sent = sent

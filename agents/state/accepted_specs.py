@@ -54,7 +54,7 @@ class OtherStates:
         if since and fingerprint == self._own and windows != self._windows:
             self._rivals[windows] = found.seq
 
-    def rivals(self) -> Mapping[WindowIdentity, int]:
+    def conflicts(self) -> Mapping[WindowIdentity, int]:
         """Return the last seq, by windows, of states of our spec with other windows.
 
         Only states that have advanced since the log's end was first reached: the rest are history.

@@ -40,7 +40,7 @@ class CellRecord(NamedTuple):
     size_bytes: int
 
     @property
-    def held(self) -> KeptValue:
+    def kept_value(self) -> KeptValue:
         """The part of its value in memory, as its store knows it."""
         return KeptValue(self.start, self.size_bytes)
 

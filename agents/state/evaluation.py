@@ -228,7 +228,7 @@ class Evaluation:
         cell = self._live.by_name[name]
         if self._store is None or len(cell.start) == cell.size_bytes:
             return cell.start
-        return self._store.value(cell.key, cell.held)
+        return self._store.value(cell.key, cell.kept_value)
 
     def panes(self, first: int, end: int) -> list[int]:
         """Return the panes in `[first, end)` that may have totals, in order."""
@@ -323,7 +323,7 @@ class LiveCells:
         elif cell.name.kind == "late":
             self.totals[cell.name] = Totals(late=decode_late(cell.start))
         elif cell.name.kind == "token":
-            self._tokens[pane] += sign * token_count(cell.held)
+            self._tokens[pane] += sign * token_count(cell.kept_value)
             self._touched.add(pane)
         elif cell.name.kind in ("release", "open"):
             of_chunk = cell.name.kind == "open"

@@ -71,9 +71,9 @@ class Replica(Evaluation):
         return self._others.left_behind()
 
     @property
-    def rivals(self) -> Mapping[WindowIdentity, int]:
+    def conflicts(self) -> Mapping[WindowIdentity, int]:
         """Active states of our spec with other windows, to their last seq."""
-        return self._others.rivals()
+        return self._others.conflicts()
 
     @property
     def other_windows(self) -> AbstractSet[WindowIdentity]:

@@ -40,7 +40,7 @@ from ldpstream.agents.web.requests import (
     named_collection,
     read_time,
     readable_collection,
-    wanted_format,
+    requested_format,
 )
 from ldpstream.mechanisms.base.numbers import read_whole
 
@@ -118,7 +118,7 @@ async def window_list(request: web.Request) -> web.Response:
     Pages go forward from the oldest window, or backward from the newest.
     """
     served = readable_collection(request)
-    form = wanted_format(request)
+    form = requested_format(request)
     page = _read_page(request.query)
     from_ms, to_ms = read_time(request.query, "from"), read_time(request.query, "to")
     chosen = [
@@ -211,7 +211,7 @@ def _window_rows(answer: WindowList) -> Iterator[list[Cell]]:
 async def stored_final(request: web.Request) -> web.Response:
     """Answer the final document of a window, as it was stored and published."""
     served = readable_collection(request)
-    form = wanted_format(request)
+    form = requested_format(request)
     start_ms, replica = read_time(request.match_info, "start"), served.replicas[0]
     number = None if start_ms is None else served.context.window.starting(start_ms)
     name = Name("final", number or 0)

@@ -44,7 +44,7 @@ from ldpstream.agents.web.requests import (
     AnswerError,
     read_time,
     readable_collection,
-    wanted_format,
+    requested_format,
 )
 from ldpstream.estimators.bounds.likelihood_rule import MOST
 from ldpstream.estimators.bounds.options import FALLBACK
@@ -201,7 +201,7 @@ async def _answer(
     options: EstimateOptions,
 ) -> web.Response:
     start_ms, end_ms = read_time(times, "start"), read_time(times, "end")
-    config, form = served.config, wanted_format(request)
+    config, form = served.config, requested_format(request)
     # 2. Wait for a turn.
     queues = request.app[QUEUES]
     published_bytes = await queues.published_bytes(config)

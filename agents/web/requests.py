@@ -260,7 +260,7 @@ def read_time(given: Mapping[str, str], name: str) -> int | None:
         raise AnswerError(400, f"{name}: expected a time, {TIME_FORM}, got {text[:40]!r}") from None
 
 
-def wanted_format(request: web.Request) -> Format:
+def requested_format(request: web.Request) -> Format:
     """Return the format that the parameter `format` names, or else the one Accept prefers.
 
     Raises:

@@ -21,7 +21,7 @@ from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import read_epsilon
 from ldpstream.mechanisms.base.errors import SpecError
-from ldpstream.mechanisms.channels.held import MOST_COUNTED, Blend
+from ldpstream.mechanisms.channels.permanent_draw import MOST_COUNTED, Blend
 from ldpstream.mechanisms.exact.entropy import (
     Entropy,
     bernoulli_rational,

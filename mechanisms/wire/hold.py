@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ldpstream.mechanisms.base.canonical import Json
 from ldpstream.mechanisms.base.checks import describe, is_whole
 from ldpstream.mechanisms.base.errors import SpecError, within
-from ldpstream.mechanisms.channels.held import MOST_COUNTED, epochs_touched, split_windows
+from ldpstream.mechanisms.channels.permanent_draw import MOST_COUNTED, epochs_touched, split_windows
 from ldpstream.mechanisms.exact.dyadic import log_bounds
 from ldpstream.mechanisms.exact.entropy import Entropy
 from ldpstream.mechanisms.interface.chain import Chain

@@ -8,7 +8,7 @@ from typing import Any, TypeVar, cast
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
-def gathered(
+def group_options(
     name: str, make: Callable[..., object], *options: Callable[[Command], Command]
 ) -> Callable[[Command], Command]:
     """Add options, passed on as one keyword `name`: what `make` returns for their values.

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import click
 
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
-from ldpstream.agents.cli.terminal.option_groups import gathered
+from ldpstream.agents.cli.terminal.option_groups import group_options
 from ldpstream.agents.config.hosts import is_url
 from ldpstream.agents.config.secret import EnvironmentSecret, FileSecret, SecretError
 from ldpstream.agents.document.client.errors import no_address, nobody_answers
@@ -37,7 +37,7 @@ def read_token(token_env: str | None, token_file: Path | None) -> str | None:
     return os.environ.get(TOKEN_VARIABLE) or None
 
 
-token_options = gathered(
+token_options = group_options(
     "token",
     read_token,
     click.option(

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.option_groups import gathered
+from ldpstream.agents.cli.terminal.option_groups import group_options
 from ldpstream.agents.config import CollectionConfig, WindowSpec
 from ldpstream.mechanisms.base.times import format_duration, resemble_seconds
 from ldpstream.mechanisms.domains.attributes import Attributes
@@ -31,7 +31,7 @@ class ReadingOptions:
     skip_bad: bool
 
 
-reading_options = gathered(
+reading_options = group_options(
     "asked",
     ReadingOptions,
     click.option("--times", is_flag=True, help="Each line begins with the report's time."),

@@ -15,7 +15,7 @@ from ldpstream.agents.config.privacy.factors import factor_text, loss_text, roun
 from ldpstream.agents.config.privacy.statement import YEAR_MS, AccumulatedLoss, Limit
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.times import format_duration
-from ldpstream.mechanisms.channels.held import epochs_touched
+from ldpstream.mechanisms.channels.permanent_draw import epochs_touched
 from ldpstream.mechanisms.domains.words import Words
 from ldpstream.mechanisms.ledger.spent import Spent
 from ldpstream.mechanisms.policies.composition import largest_loss

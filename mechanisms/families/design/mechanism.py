@@ -12,7 +12,7 @@ import numpy as np
 from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
-from ldpstream.mechanisms.channels.held import Blend
+from ldpstream.mechanisms.channels.permanent_draw import Blend
 from ldpstream.mechanisms.families.block.mechanism import BlockSymbols
 from ldpstream.mechanisms.families.design.decoder import DesignDecoder
 from ldpstream.mechanisms.families.design.design import SINGLE, DesignLayout, SymmetricDesign

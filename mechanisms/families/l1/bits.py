@@ -26,7 +26,7 @@ from ldpstream.mechanisms.channels.certificate import (
     certify_by_enumeration,
 )
 from ldpstream.mechanisms.channels.channel import Channel
-from ldpstream.mechanisms.channels.held import Blend
+from ldpstream.mechanisms.channels.permanent_draw import Blend
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, sign_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy
 from ldpstream.mechanisms.families.l1.bit_rows import (

@@ -28,7 +28,7 @@ from ldpstream.mechanisms.channels.certificate import (
     certify_by_enumeration,
 )
 from ldpstream.mechanisms.channels.channel import Channel, refuse_large
-from ldpstream.mechanisms.channels.held import MOST_COUNTED
+from ldpstream.mechanisms.channels.permanent_draw import MOST_COUNTED
 from ldpstream.mechanisms.exact.dyadic import SMALLEST_EPSILON, geometric_threshold
 from ldpstream.mechanisms.exact.entropy import WORD, Entropy, bernoulli_rationals
 from ldpstream.mechanisms.exact.geometric import TwoSidedGeometric

@@ -24,7 +24,7 @@ from ldpstream.mechanisms.base.errors import SpecError
 from ldpstream.mechanisms.base.lazy import locked_cached_property
 from ldpstream.mechanisms.channels.blanket import MOST_BLANKETS, Blanket, of_supports
 from ldpstream.mechanisms.channels.channel import MOST_WORK, Channel, refuse_large
-from ldpstream.mechanisms.channels.held import Blend
+from ldpstream.mechanisms.channels.permanent_draw import Blend
 from ldpstream.mechanisms.exact.dyadic import budget
 from ldpstream.mechanisms.exact.entropy import Entropy, bernoulli_each, bernoulli_rational
 from ldpstream.mechanisms.families.block.mechanism import BlockMechanism

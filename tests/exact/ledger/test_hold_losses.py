@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ldpstream.mechanisms import CollectionSpec
-from ldpstream.mechanisms.channels.held import epochs_touched, split_windows
+from ldpstream.mechanisms.channels.permanent_draw import epochs_touched, split_windows
 from ldpstream.mechanisms.exact.dyadic import exp_floor
 from ldpstream.mechanisms.exact.entropy import WORD
 from ldpstream.mechanisms.families.l1.geometric import L1Geometric

@@ -89,7 +89,7 @@ async def test_giving_up_partitions_does_not_wait_for_an_endless_stream(
     came = engine.first.next
     async with asyncio.timeout(30):
         await engine.revoke()
-    assert not engine.held
+    assert not engine.loaded_partitions
     assert heads[-1] >= came == 2
     assert len(heads) <= 3
 
@@ -117,7 +117,7 @@ async def test_other_tasks_run_while_many_windows_are_decided(
 
     def loaded() -> bool:
         engine.tick()
-        return engine.held == {0, 1}
+        return engine.loaded_partitions == {0, 1}
 
     await eventually(loaded)
     size_ms = engine.config.window.size_ms
@@ -177,7 +177,7 @@ async def test_a_spec_that_was_changed_without_accept_is_logged_once(
             engine.tick()
         engine.replicas[0].head = Head(partitions=2)
         engine.tick()
-        assert engine.held == {0, 1}
+        assert engine.loaded_partitions == {0, 1}
         assert len(caplog.messages) == (not accept)
         await engine.revoke()
     (said,) = caplog.messages
@@ -207,7 +207,7 @@ def test_an_accepted_spec_that_stops_before_it_hands_over_is_shown_as_a_problem(
         engine.assign([0, 1])
     accepted.fail("its state cannot be used")
     own.tick()
-    assert not own.held
+    assert not own.loaded_partitions
     assert own.problems == (f"it waits for {accepted.title} to hand over, which has stopped",)
     # The collection itself is waiting, and has not stopped.
     assert not own.stopped

@@ -29,7 +29,7 @@ async def test_an_unexpected_error_of_a_flush_stops_the_collection() -> None:
     engine.tick()
     await eventually(lambda: engine.problems)
     assert engine.problems == ("internal error: ZeroDivisionError('in a client')",)
-    assert not engine.held
+    assert not engine.loaded_partitions
     await asyncio.sleep(0)
 
 
@@ -59,14 +59,14 @@ async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
         raise ZeroDivisionError("x" * 10_000)
 
     engine = begun(make_engine())
-    assert engine.held
+    assert engine.loaded_partitions
     monkeypatch.setattr(engine.intake, "_take", fail)
     # The error does not reach the caller, which serves other states as well.
     hand(engine, 0, item)
     (problem,) = engine.problems
     assert problem.startswith("internal error: ZeroDivisionError('xxx")
     assert len(problem) == 1_000
-    assert (engine.stopped, engine.held) == (True, frozenset())
+    assert (engine.stopped, engine.loaded_partitions) == (True, frozenset())
 
 
 async def test_a_noted_problem_is_logged_once_and_stops_nothing(
@@ -75,7 +75,7 @@ async def test_a_noted_problem_is_logged_once_and_stops_nothing(
     engine = begun(make_engine())
     for _ in range(2):
         engine.report_problem("orders are not read")
-    assert (engine.stopped, engine.ready, engine.held) == (False, True, frozenset({0}))
+    assert (engine.stopped, engine.ready, engine.loaded_partitions) == (False, True, frozenset({0}))
     assert engine.problems == ("orders are not read",)
     assert caplog.messages == ["collection city: orders are not read"]
 
@@ -106,7 +106,7 @@ async def test_a_topic_that_is_created_again_during_a_flush_stops_the_collection
     engine.tick()
     await eventually(lambda: engine.problems)
     assert engine.problems == ("topic city.reports was deleted and created again",)
-    assert not engine.held
+    assert not engine.loaded_partitions
 
 
 def test_an_added_partition_that_waits_for_the_owner_of_partition_0_is_no_problem() -> None:
@@ -143,7 +143,7 @@ async def test_counting_goes_on_in_the_known_partitions_after_others_were_added(
     engine = make_engine(source=3)
     engine.assign([0, 1, 2])
     engine.tick()
-    assert engine.held == {0}  # The others wait for its first head.
+    assert engine.loaded_partitions == {0}  # The others wait for its first head.
     assert (engine.stopped, engine.problems) == (False, (ADDED,))
     take(engine, 0, [0])
     engine.tick()

@@ -202,7 +202,7 @@ def test_an_emptied_partition_0_is_a_problem_that_names_the_way_out():
     engine.replicas[1].read([(0, *record)], position=1, end=1)
     engine.assign([0, 1])
     engine.tick()
-    assert not engine.held
+    assert not engine.loaded_partitions
     (problem,) = engine.problems
     assert "partition 0" in problem
     assert "`ldpstream reset city`" in problem

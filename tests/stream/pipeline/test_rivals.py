@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ldpstream.agents.engine.loading import RECENT_SECONDS, Rivals
+from ldpstream.agents.engine.loading import RECENT_SECONDS, ConflictingWorkers
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from tests.property.configs import MINIMAL, read
@@ -33,7 +33,7 @@ def feed(replica: Replica, at_offset: int, records: list[tuple[bytes, bytes | No
 
 def test_a_rival_that_writes_is_reported_and_an_abandoned_one_is_not():
     config = read(MINIMAL).collections["checkins"]
-    replica, rivals = Replica(CONTEXT, 0), Rivals(config)
+    replica, rivals = Replica(CONTEXT, 0), ConflictingWorkers(config)
     before, since = heads(HALVES, 1), heads(HALVES, 3)
     end = feed(replica, 0, before + heads(CONTEXT, 1))
     rivals.update([replica], 0.0)

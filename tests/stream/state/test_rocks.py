@@ -27,7 +27,9 @@ def test_a_restart_continues_from_the_last_evaluation(database: RocksDatabase):
     assert not again.all_panes()
     again.read([], position=end, end=end)
     assert shown(again) == shown(cluster.replicas[0])
-    assert any(cell.held.size_bytes > len(cell.held.start) for cell in again.cells.values())
+    assert any(
+        cell.kept_value.size_bytes > len(cell.kept_value.start) for cell in again.cells.values()
+    )
 
 
 def test_records_that_were_read_and_not_evaluated_are_read_again(
@@ -54,7 +56,9 @@ def test_records_that_were_read_and_not_evaluated_are_read_again(
 def test_expired_and_swept_records_leave_the_store(database: RocksDatabase):
     cluster = filled(hours=40)
     replica = stored(database, cluster)
-    live = len([c for c in replica.cells.values() if c.held.size_bytes > len(c.held.start)])
+    live = len(
+        [c for c in replica.cells.values() if c.kept_value.size_bytes > len(c.kept_value.start)]
+    )
     assert len(list(database.scan(b"v"))) == live < 20
     begun = len(cluster.log[0])
     cluster.sweep(0)
