@@ -49,19 +49,17 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
 from ldpstream.agents.state.encoding import sum_chunks
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.replica import Replica
-from ldpstream.agents.state.view import (
+from ldpstream.agents.state.pane_counts import (
     BehindError,
     behind,
     counted,
     expired,
-    final_totals,
     incomplete_panes,
-    reports_about,
-    windows_with,
 )
-from ldpstream.agents.state.windows import NEVER, Firsts, WindowSpec
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.view import final_totals, reports_about
+from ldpstream.agents.state.windows import NEVER, Firsts, WindowSpec, windows_with
 
 _FINALS_BYTES: Final = 4 << 20
 """Finals stay in memory until they are published: above this size no more are decided."""

@@ -20,7 +20,7 @@ before the first remaining record could have been in. A head keeps such *gaps* a
 panes, and every document about an affected pane reports them.
 """
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -420,3 +420,13 @@ class PaneIndex:
             while order and order[0] < first:
                 gone += panes.pop(heappop(order))
         return gone
+
+
+def windows_with(window: WindowSpec, panes: Iterable[int], *, first: int = NEVER) -> Iterator[int]:
+    """Yield the windows, from `first` on, that contain any of these panes (in order)."""
+    for pane in panes:
+        holding = window.windows(pane)
+        numbers = range(max(holding.start, first), holding.stop)
+        # Messages may be lost from a day that a zone skipped, but nobody can ask about it.
+        yield from (number for number in numbers if not window.is_empty(number))
+        first = max(first, holding.stop)
