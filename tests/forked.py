@@ -31,7 +31,14 @@ from tests import forked_client
 from tests.forked_client import MAIN
 
 __all__ = ["MAIN", "Forked", "run", "script", "start"]
-_IMPORTED: Final = ("worker", "gateway.run", "plan.run")
+_IMPORTED: Final = (
+    *("ldpstream.agents.worker", "ldpstream.agents.edge.gateway_process"),
+    *("ldpstream.agents.cli.plans.command", "ldpstream.agents.web.worker_process"),
+    # Faust imports these by name once an app is made.
+    *("faust.app.router", "faust.fixups.django", "faust.tables.manager", "faust.tables.recovery"),
+    *("faust.tables.objects", "faust.tables.sets", "faust.topics", "faust.windows"),
+    *("faust.worker", "mode.worker"),
+)
 _ORDER_BYTES: Final = 1 << 20
 _SERVER: Final = "import sys; from tests.forked import serve; serve(*map(int, sys.argv[1:]))"
 
@@ -197,11 +204,13 @@ def _server() -> str:
 def serve(listening: int, ends: int) -> None:
     """Fork a process for every order, until the other end of `ends` is closed."""
     from ldpstream.agents.cli.main import COMMANDS, find_command
+    from ldpstream.agents.web.openapi import describe_api
 
     for name in _IMPORTED:
-        importlib.import_module(f"ldpstream.agents.{name}")
+        importlib.import_module(name)
     for command in COMMANDS:
         find_command(command)
+    describe_api()
     assert threading.active_count() == 1
     gc.freeze()
     # Nothing waits for the processes in between, which wait for the programs.

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -35,8 +36,13 @@ _ERRORS: Final = {
 }
 
 
-def describe_api() -> dict[str, Any]:
-    """Return the description, OpenAPI 3.1, with paths relative to where it is served."""
+@cache
+def describe_api() -> Mapping[str, Any]:
+    """Return the description, OpenAPI 3.1, with paths relative to where it is served.
+
+    All applications of a process have the same one: making it takes longer than any other step of
+    building an application.
+    """
     models = {one.answer.__name__: one.answer for one in OPERATIONS if one.answer is not None}
     models[Problem.__name__] = Problem
     models |= {one.body.__name__: one.body for one in OPERATIONS if one.body is not None}
