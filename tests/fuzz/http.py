@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 
 import requests
 from hypothesis import HealthCheck, Phase, given, seed, settings
@@ -30,7 +31,8 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from ldpstream.agents.web import serve
+from ldpstream.agents.web import certificates, serve
+from tests.processes import PATIENCE_SECONDS
 from tests.stream.http.test_http_fuzz import TABLES, count_reports
 from tests.stream.serving import START_MS, serve_collections
 
@@ -44,7 +46,6 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 _URL: Final = re.compile(r"ready (http://\S+)")
 _LONG: Final = "/api/collections/{name}/estimate"
 _STARTS: Final = [str(START_MS), "2026-11-21T10:01:00Z", "2026-11-21T10:00:30Z", "0", "-1"]
-_WAIT_SECONDS: Final = 10.0
 _RAW_SECONDS: Final = 0.1
 
 
@@ -71,9 +72,10 @@ async def serve_city() -> None:
     pipeline = serve_collections(TABLES)
     count_reports(pipeline)
     pipeline.collections["city"].close(START_MS + 60_000)
-    async with serve(pipeline, port=0) as url:
-        print("ready", url, flush=True)
-        await asyncio.to_thread(sys.stdin.read)
+    with mock.patch.object(certificates, "LIMIT_SECONDS", PATIENCE_SECONDS):
+        async with serve(pipeline, port=0) as url:
+            print("ready", url, flush=True)
+            await asyncio.to_thread(sys.stdin.read)
 
 
 @contextmanager
@@ -95,7 +97,7 @@ def server() -> Iterator[tuple[str, int, Path]]:
         assert match is not None, errors.read_text()
         yield match[1], process.pid, errors
         process.stdin.close()
-        process.wait(timeout=30)
+        process.wait(timeout=PATIENCE_SECONDS)
     finally:
         process.kill()
         process.wait()
@@ -185,7 +187,7 @@ def _call(
     def one(case: Any) -> None:
         found.calls += 1
         endless = operation.path.endswith("/events")
-        answer = case.call(base_url=url, session=session, timeout=_WAIT_SECONDS, stream=endless)
+        answer = case.call(base_url=url, session=session, timeout=PATIENCE_SECONDS, stream=endless)
         found.statuses[answer.status_code] += 1
         if endless and answer.status_code == 200:
             return

@@ -8,9 +8,18 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents import client as api
 from ldpstream.agents.engine.stores.rocks import RocksDatabase
-from ldpstream.agents.web import build_http
+from ldpstream.agents.web import build_http, certificates
+from tests.processes import PATIENCE_SECONDS
 from tests.stream.asking import Client, three_collections
 from tests.stream.serving import Pipeline
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_proofs() -> Iterator[None]:
+    """Let a proof take as long as a busy machine needs: its process has to start, too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(certificates, "LIMIT_SECONDS", PATIENCE_SECONDS)
+        yield
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from ldpstream.agents.web import worker_process as apart
 from ldpstream.agents.web.certificates import Proof
 from ldpstream.agents.web.computation import CHEAP_BYTES, ComputeQueues
 from ldpstream.agents.web.worker_process import AbortedError, AnswerProcess
+from tests.processes import PATIENCE_SECONDS
 from tests.stream.asking import CITY_PATH, Client, ask
 from tests.stream.serving import Pipeline
 
@@ -49,7 +50,7 @@ def runs(process: int) -> bool:
 
 
 async def until_gone(process: int) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         while runs(process):  # noqa: ASYNC110 (a process sets no event)
             await asyncio.sleep(0.01)
 

@@ -22,6 +22,7 @@ from ldpstream.agents.web import (
 )
 from ldpstream.agents.web.computation import ComputeQueues
 from ldpstream.agents.web.worker_process import AnswerProcess
+from tests.processes import PATIENCE_SECONDS
 from tests.stream.asking import CITY_PATH, Client, ask
 from tests.stream.cli import configured, invoke
 from tests.stream.serving import Pipeline, serve_collections
@@ -161,5 +162,5 @@ async def test_after_a_while_a_proof_is_tried_again(
     monkeypatch.setattr(certificates, "_AGAIN_SECONDS", 0.0)
     monkeypatch.setattr(certificates, "LIMIT_SECONDS", 0.0)
     await ask(client, PATH, 503)
-    monkeypatch.setattr(certificates, "LIMIT_SECONDS", 60.0)
+    monkeypatch.setattr(certificates, "LIMIT_SECONDS", PATIENCE_SECONDS)
     assert (await ask(client, PATH))["pass"] is True
