@@ -1,4 +1,8 @@
-"""One browser and one server of examples for each module, and pages whose errors fail the test."""
+"""One browser for each process of tests, one server of examples for each module, and pages.
+
+Errors of a page fail its test. A browser belongs to the event loop that it was started in, so all
+of these tests have one loop.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -8,33 +12,37 @@ from playwright.async_api import Browser, BrowserContext, Page, expect
 from ldpstream.agents.web import serve
 from tests.browser.chromium import need_chromium, start_chromium
 from tests.browser.showing import show_collections
+from tests.processes import PATIENCE_SECONDS
+from tests.stream.conftest import patient_proofs
 from tests.stream.serving import Pipeline
 
-PATIENCE_MS = 120_000
+__all__ = ["patient_proofs"]
+
+PATIENCE_MS = 1_000 * PATIENCE_SECONDS
 expect.set_options(timeout=PATIENCE_MS)
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser() -> AsyncIterator[Browser]:
     """Give a browser with an empty profile."""
     async with start_chromium(need_chromium()) as started:
         yield started
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pipeline() -> Pipeline:
     """Give the collections that `url` serves."""
     return show_collections()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve collections of every kind."""
     async with serve(pipeline, port=0) as started:
         yield started
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
     """Give the context of a module's pages.
 
@@ -49,7 +57,7 @@ async def context(browser: Browser) -> AsyncIterator[BrowserContext]:
         await made.close()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(context: BrowserContext) -> AsyncIterator[Page]:
     """Give a page, with nothing stored; errors of its scripts and breaches of the policy fail."""
     opened = await context.new_page()

@@ -9,25 +9,28 @@ from playwright.async_api import Browser, Page
 from tests.browser.conftest import PATIENCE_MS
 from tests.browser.looking import VIEWS, open_view
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 AXE = (Path(__file__).parent / "vendor" / "axe" / "axe.min.js").read_text()
 SCREENS = {"desk": (1280, 900), "phone": (320, 640)}
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 _OTHER_COLOURS = {"runOnly": {"type": "tag", "values": ["cat.color"]}}
 """All that a theme may change."""
-_RUN = """more => axe.run(document, {resultTypes: ["violations"], ...more})
+_RUN = """([where, more]) => axe.run(where, {resultTypes: ["violations"], ...more})
   .then(found => found.violations
   .filter(one => ["serious", "critical"].includes(one.impact)
     || ["region", "heading-order"].includes(one.id))
   .map(one => `${one.id}: ${one.nodes.map(node => node.target.join(" ")).join("; ")}`))"""
 
 
-async def violations(page: Page, **options: Any) -> list[str]:
-    """Return what axe-core finds that is serious or critical, or confuses a reader by ear."""
+async def violations(page: Page, *where: str, **options: Any) -> list[str]:
+    """Return what axe-core finds that is serious or critical, or confuses a reader by ear.
+
+    It looks at the parts of the page that selectors name, or at all of it.
+    """
     if not await page.evaluate("'axe' in window"):
         await page.evaluate(AXE)
-    found: list[str] = await page.evaluate(_RUN, options)
+    found: list[str] = await page.evaluate(_RUN, [[*where] or ["html"], options])
     return found
 
 

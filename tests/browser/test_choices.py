@@ -15,7 +15,7 @@ from ldpstream.agents.web import serve
 from tests.browser.looking import ask, drawn, drawn_windows, lines, numbers, open_view, rows
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LABELS = ["<b>ä</b>", "a/b", "a b", 'a"b', "港", "湾", "=1+1", "'"]
 _WINDOW: dict[str, Any] = {"partitions": 1, "window": {"size": "1m", "retention": "1d"}}
@@ -44,7 +44,7 @@ SURVEY: dict[str, Any] = {
 EMPTY: dict[str, Any] = {**NAMED, "domain": {"size": 2}}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pipeline() -> Pipeline:
     """Collections of strange names, one of 205 windows, one of one window, and one of none."""
     served = serve_collections(
@@ -62,7 +62,7 @@ async def pipeline() -> Pipeline:
     return served
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve them."""
     async with serve(pipeline, port=0) as started:

@@ -11,7 +11,7 @@ from ldpstream.agents.web import serve
 from tests.browser.looking import open_view, rows
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 CODES = [1234567890123, 1234567890124, 9007199254740992, 9007199254740993, -9007199254740993]
 SHOPS: dict[str, Any] = {
@@ -25,7 +25,7 @@ SHOPS: dict[str, Any] = {
 }
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url() -> AsyncIterator[str]:
     pipeline = serve_collections({"shops": SHOPS})
     labels = [code for number, code in enumerate(CODES) for _ in range(200 * (number + 1))]

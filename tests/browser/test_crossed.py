@@ -13,7 +13,7 @@ from tests.browser.looking import ask, drawn, numbers
 from tests.browser.test_accessible import violations
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 HOMES, FLOORS = ["owned", "rented", "shared"], 11
 HABITS: dict[str, Any] = {
@@ -31,7 +31,7 @@ N = 6_000
 PATH = "#collection=habits&attribute=home:floor&view=crossed"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url() -> AsyncIterator[str]:
     """Serve a final window: half of all rent on floor 2, the others live anywhere."""
     rng, pipeline = np.random.default_rng(7), serve_collections({"habits": HABITS})

@@ -8,7 +8,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.looking import ask, open_view
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 QUANTILES = [0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95]
 FINAL = "&window=2026-11-21T10:05:00Z"

@@ -11,12 +11,12 @@ from ldpstream.mechanisms.base.times import parse_time
 from tests.browser.looking import open_view, rows
 from tests.stream.serving import CITY, Pipeline, serve_collections, stopped_clock, visits
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 DAY = {"size": "1d", "timezone": "Europe/Berlin", "idle": "off", "retention": "30d"}
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pipeline() -> Pipeline:
     """Give a city's days of which one has 25 hours: 200 reports of each day's first minute."""
     served = serve_collections({"city": {**CITY, "partitions": 1, "window": DAY}})
@@ -29,7 +29,7 @@ async def pipeline() -> Pipeline:
     return served
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve it."""
     async with serve(pipeline, port=0) as started:

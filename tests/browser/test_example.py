@@ -10,7 +10,7 @@ from tests.browser.test_gateway import pages
 from tests.gateway.serving import NOW_MS, gateway
 from tests.processes import eventually
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_a_day_has_one_report_through_reloads(page: Page, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.javascript.accepting import accepting
 from tests.lab import Lab
 from tests.processes import eventually
 
-pytestmark = [pytest.mark.broker, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.broker, pytest.mark.asyncio(loop_scope="session")]
 
 _CLIENT = Path(__file__).resolve().parents[2] / "clients" / "javascript"
 pages = partial(accepting, {}, _CLIENT)

@@ -19,10 +19,10 @@ from tests.stream.serving import (
     visits,
 )
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pipeline() -> Pipeline:
     """Give a city whose partition 1 is three minutes behind the other."""
     served = serve_collections({"city": CITY})
@@ -33,7 +33,7 @@ async def pipeline() -> Pipeline:
     return served
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve it."""
     async with serve(pipeline, port=0) as started:

@@ -5,7 +5,7 @@ from playwright.async_api import Page, expect
 
 from tests.browser.looking import open_view
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 _FOCUSED = "document.activeElement.id || document.activeElement.className"
 

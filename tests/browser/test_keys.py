@@ -6,7 +6,7 @@ from playwright.async_api import BrowserContext, Page, expect
 from tests.browser.looking import drawn, open_view
 from tests.browser.test_accessible import THEMES, violations
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FINAL = "2026-11-21T10:05:00Z"
 _FOCUSED = "document.activeElement.id"

@@ -21,7 +21,7 @@ from tests.ports import free_ports
 from tests.stream.serving import MINUTE_MS, Pipeline, serve_collections
 from tests.stream.serving import START_MS as SERVED_MS
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 TOKEN = "open-sesame-open-sesame"
 # The elements of the header and of the dialog that change.
@@ -177,7 +177,7 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: P
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     async with serve(pipeline, port=0, token=GivenSecret(TOKEN)) as url:
-        await page.goto(f"{url}/#collection=places&view=map")
+        await page.goto(f"{url}/#collection=modes&view=values")
         await expect(page.locator("#token-form")).to_be_visible()
         assert await page.evaluate("document.activeElement.id") == "token"
         # Nothing to choose from, and no link that would answer 401.
@@ -192,13 +192,13 @@ async def test_a_token_is_asked_for_and_kept_for_the_tab(page: Page, pipeline: P
         await expect(page.locator("#token-refused")).to_have_text("That is not the token.")
         await page.fill("#token", TOKEN)
         await page.keyboard.press("Enter")
-        await expect(page.locator("#map-sum")).to_contain_text("of 50 blocks")
+        await expect(page.locator("#value-rows tbody tr")).to_have_count(6)
         await expect(page.locator("#live")).to_have_text("Live")
         assert not await page.locator("#token-form").is_visible()
         await expect(page.locator("#open-links")).to_be_hidden()
         await expect(page.get_by_role("button", name="Theme: auto")).to_be_visible()
         await page.reload()
-        await expect(page.locator("#map-sum")).to_contain_text("of 50 blocks")
+        await expect(page.locator("#value-rows tbody tr")).to_have_count(6)
         assert await page.evaluate("sessionStorage.length + localStorage.length") == 1
     assert not any(TOKEN in one for one in asked)
 

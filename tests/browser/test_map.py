@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 from tests.browser.looking import ask, numbers, open_view, rows
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.parametrize("collection", ["places", "spots"])

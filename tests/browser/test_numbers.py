@@ -10,7 +10,7 @@ from playwright.async_api import Page, Route, expect
 from tests.browser.looking import ask, drawn, drawn_windows, numbers, open_view, rows
 from tests.browser.showing import AGES
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FINAL = "2026-11-21T10:00:00Z"
 SPAN = {"start": FINAL, "end": "2026-11-21T10:01:00Z"}

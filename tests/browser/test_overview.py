@@ -11,7 +11,7 @@ from tests.browser.looking import ask, drawn, open_view, rows
 from tests.browser.showing import TABLES, report
 from tests.stream.serving import Pipeline, stopped_clock
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 FINAL = "2026-11-21T10:00:00Z"
 ALL = {"simultaneous": "true"}

@@ -15,7 +15,7 @@ from ldpstream.agents.web import serve
 from tests.browser.looking import ask, open_view
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 _MODES: dict[str, Any] = {
     "mechanism": "randomized-response",
@@ -43,7 +43,7 @@ _LABELS = {"steps": 12.0, "priors": ["yes", 0.3]}
 CERTIFICATE = "**/certificate?*"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pipeline() -> Pipeline:
     """Give collections of each kind, with a final window and an open one."""
     served = serve_collections(TABLES)
@@ -55,7 +55,7 @@ async def pipeline() -> Pipeline:
     return served
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve them."""
     async with serve(pipeline, port=0) as started:

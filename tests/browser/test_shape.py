@@ -12,7 +12,7 @@ from ldpstream.agents.web import serve
 from tests.browser.looking import open_view
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, serve_collections
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 LONG = "Donaudampfschifffahrtsgesellschaftskapitänsmützenabzeichenverordnung" * 3
 _WINDOW: dict[str, Any] = {
@@ -59,7 +59,7 @@ CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pipeline() -> Pipeline:
     """Collections of long names, of large numbers, and of many rows, one with a long name."""
     served = serve_collections({"named": NAMED, "incomes": INCOMES, "t" * 90: TALL})
@@ -73,7 +73,7 @@ async def pipeline() -> Pipeline:
     return served
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def url(pipeline: Pipeline) -> AsyncIterator[str]:
     """Serve them."""
     async with serve(pipeline, port=0) as started:

@@ -9,7 +9,7 @@ from playwright.async_api import Page, Route, expect
 
 from tests.browser.looking import ask, drawn, lines, open_view
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 COLOURS = {
     "light": ["#1a5fb4", "#b3450f", "#00806a", "#17202b"],

@@ -17,10 +17,10 @@ from tests.browser.looking import ask, open_view
 from tests.browser.showing import MODES, report
 from tests.stream.serving import MINUTE_MS, START_MS, serve_collections
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def closed_url() -> AsyncIterator[str]:
     """Serve a collection whose windows are all final."""
     pipeline = serve_collections({"modes": MODES})

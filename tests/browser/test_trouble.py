@@ -6,7 +6,7 @@ from playwright.async_api import Page, Route, expect
 from tests.browser.looking import drawn, open_view
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_numbers_of_one_collection_never_stand_under_the_name_of_another(
