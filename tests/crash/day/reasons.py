@@ -148,8 +148,11 @@ def _names(spans: Sequence[Span]) -> set[str]:
     return {name for one in spans for name in one.names}
 
 
-def check_told(told: Sequence[Told], facts: Facts) -> list[str]:
-    """Return the reasons that are not true, each once, and those that did not pass."""
+def check_told(told: Sequence[Told], facts: Facts, *, patience_seconds: float = 0.0) -> list[str]:
+    """Return the reasons that are not true, each once, and those that did not pass.
+
+    On a busy machine, reasons may last `patience_seconds` longer.
+    """
     problems = dict[str, None]()
     since = dict[tuple[str, str, str, int | None, str], tuple[float, float]]()
     for one in told:
@@ -162,25 +165,32 @@ def check_told(told: Sequence[Told], facts: Facts) -> list[str]:
         begin, last = since.get(key, (one.at, one.at))
         begin = begin if one.at - last < 2 else one.at
         since[key] = begin, one.at
-        if one.at - begin > _BRIEF_SECONDS:
+        if one.at - begin > _BRIEF_SECONDS + patience_seconds:
             problems.setdefault(f"{one.text}: for more than {_BRIEF_SECONDS:.0f} s")
     return list(problems)
 
 
 def check_delays(
-    finals: Finals, told: Sequence[Told], silent: Sequence[Span]
+    finals: Finals,
+    told: Sequence[Told],
+    silent: Sequence[Span],
+    *,
+    patience_seconds: float = 0.0,
 ) -> tuple[list[str], int]:
     """Return the finals that came after their windows' idle time without a reason for it.
+
+    On a busy machine, they may come `patience_seconds` later without one.
 
     Also returns how many came so late, but for those that were due while nobody had to tell why.
     """
     by_name, problems, delayed = defaultdict[str, list[Told]](list), list[str](), 0
+    usual_seconds = IDLE_SECONDS + _TOLERANCE_SECONDS + patience_seconds
     for one in told:
         by_name[one.name].append(one)
     for (name, fingerprint, start_ms, end_ms), (came, _) in sorted(finals.items()):
         begin = end_ms / 1000 + GRACE_SECONDS
         halted = any(name in one.names and one.begin < came and one.end > begin for one in silent)
-        if came <= begin + IDLE_SECONDS + _TOLERANCE_SECONDS or halted:
+        if came <= begin + usual_seconds or halted:
             continue
         delayed += 1
         heard = (one for one in by_name[name] if begin - 1 <= one.at <= came + 1)

@@ -7,6 +7,7 @@ from collections import Counter
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from ldpstream.agents.broker.metadata import describe
 from ldpstream.agents.config import Config
@@ -40,7 +41,16 @@ _LATE_SECONDS = 20.0
 class Day:
     """Three collections on one broker, `here`, and later on another, `there`."""
 
-    def __init__(self, here: Broker, there: Broker, folder: Path, *, seed: int) -> None:
+    def __init__(
+        self,
+        here: Broker,
+        there: Broker,
+        folder: Path,
+        *,
+        seed: int,
+        patience_seconds: float = 0.0,
+    ) -> None:
+        """With `patience_seconds` everything may take so much longer, as on a busy machine."""
         self.watch = Watch(list(COLLECTIONS))
         self.fleet = Fleet(here, folder, self.watch)
         self.events: list[tuple[str, float, list[str]]] = []
@@ -51,6 +61,7 @@ class Day:
         """How many finals came after their windows' idle time, with a reason."""
         self.devices = Devices(self.fleet.lab.config.collections, seed=seed)
         self._here, self._there, self._folder = here, there, folder
+        self._patience_seconds = patience_seconds
         self._states = {name: [State(one)] for name, one in self._config.collections.items()}
         """By collection, those that count now: its own first."""
         self._past: list[State] = []
@@ -306,7 +317,7 @@ class Day:
     async def _check_finals(self) -> None:
         """Wait until all finals are there, or even late ones should be."""
         states = [*self._past, *(one for states in self._states.values() for one in states)]
-        deadline = time.time() + ALLOWED_SECONDS + _LATE_SECONDS
+        deadline = time.time() + ALLOWED_SECONDS + _LATE_SECONDS + self._patience_seconds
         while True:
             ended, names = time.time(), self._config.collections
             self._published = await finals_of(self._lab, names) | self._published
@@ -314,6 +325,7 @@ class Day:
             problems, self.finals = check_finals(
                 *(states, self.devices.sent, self._published, self.fleet.halts),
                 ended=ended if last else float("inf"),
+                patience_seconds=self._patience_seconds,
             )
             if last or not problems:
                 break
@@ -323,9 +335,10 @@ class Day:
     def _check_reasons(self) -> None:
         """Compare what workers have said with what is known, and look for what nobody said."""
         facts = Facts(self.devices.reported, self.fleet.moves, self._held, self._added)
-        self._problems += check_told(self.watch.told, facts)
+        patience: Any = {"patience_seconds": self._patience_seconds}
+        self._problems += check_told(self.watch.told, facts, **patience)
         silent = [*self.fleet.halts, *self.fleet.stops]
-        problems, self.delayed = check_delays(self._published, self.watch.told, silent)
+        problems, self.delayed = check_delays(self._published, self.watch.told, silent, **patience)
         self._problems += problems
         expected = {
             "trips": frozenset[str](),
