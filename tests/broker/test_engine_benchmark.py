@@ -1,11 +1,8 @@
 """The parts of `python -m benchmarks.engine` run, on little; nothing here asserts a speed."""
 
-import os
-import time
 from pathlib import Path
 
 import pytest
-from benchmarks.apart import PartFailedError, apart
 from benchmarks.engine import in_process, latency, show, speed
 from benchmarks.engine.cost import Cost, best
 from benchmarks.engine.getmany import GETMANY, bare_consumer
@@ -57,27 +54,6 @@ def test_tables_are_written_between_the_comments_of_a_page(tmp_path: Path) -> No
     )
     with pytest.raises(ValueError, match="expected <!-- engine: speed -->"):
         Report(page, ("targets", "speed"))
-
-
-def crash(how: str) -> str:
-    """End as a part of a benchmark may end."""
-    if how == "raise":
-        raise ValueError(how)
-    if how == "exit":
-        os._exit(1)
-    while how == "hang":
-        time.sleep(0.01)
-    return how
-
-
-@pytest.mark.parametrize("how", ["raise", "exit", "hang"])
-def test_a_part_that_fails_is_reported_and_ends_nothing_else(how: str) -> None:
-    with pytest.raises(PartFailedError, match="crash"):
-        apart(crash, how, seconds=1.0 if how == "hang" else 60.0)
-
-
-def test_a_part_returns_what_it_found() -> None:
-    assert apart(crash, "well", seconds=60.0) == "well"
 
 
 def test_messages_are_published_in_the_order_of_their_acknowledgement() -> None:
