@@ -1,8 +1,8 @@
 """Brokers that tests share: the embedded one, started once in each process of tests, and one Kafka.
 
-A test runs on both where what it asks of a broker may differ between them: transactions and group
-membership, topics and their settings, what clients learn when something ends. Any other test is
-`on_one_broker`.
+A test runs on both only where it expects something else of each, or is of what both have to do.
+What users run on, and what is about a broker's own part, is `on_kafka`; tests of our own code alone
+are `on_one_broker`.
 """
 
 import os

@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 from benchmarks.state.lab import StateLab, fill
 
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.processes import eventually
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, on_kafka]
 
 
 async def test_a_worker_reads_what_was_filled(running: Broker, tmp_path: Path) -> None:

@@ -7,13 +7,14 @@ import pytest
 
 from ldpstream.agents.state.encoding import encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Key
+from tests.broker.conftest import on_kafka
 from tests.broker.flow import Flow
 from tests.brokers import Broker
 from tests.lab import Lab
 from tests.pages import shown_alone
 from tests.processes import Worker
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, on_kafka]
 
 
 async def test_a_state_of_another_format_is_refused_and_kept(

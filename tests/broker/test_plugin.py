@@ -47,6 +47,7 @@ async def test_attached_to_a_users_own_app(lab: Lab, tmp_path: Path) -> None:
         worker.kill()
 
 
+@on_kafka
 async def test_an_app_whose_own_agent_has_crashed_counts_on_and_ends_when_told(
     lab: Lab, tmp_path: Path
 ) -> None:

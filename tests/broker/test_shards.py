@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ldpstream.agents.config import Shard
+from tests.broker.conftest import on_kafka
 from tests.broker.flow import Flow
 from tests.broker.test_rolling import fleet
 from tests.brokers import Broker
@@ -18,7 +19,7 @@ from tests.ports import free_ports
 from tests.processes import Worker, eventually
 from tests.stream.cli import spawn
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, on_kafka]
 
 NAMES = ("rides", "modes", "trips", "city")
 """In shards 1, 2, 3 and 4 of 4, so in 1, 2, 1 and 2 of 2."""
@@ -85,10 +86,9 @@ async def test_two_shards_become_four_while_reports_flow(running: Broker, tmp_pa
             assert [(one["name"], one["ready"]) for one in listed] == [(n, True) for n in NAMES]
             # It runs, and holds, the one collection of its shard.
             assert worker.metrics("ldpstream_ready") == (worker in new)
-        if running.kind == "kafka":
-            done = await asyncio.to_thread(spawn, "reset", "-c", str(lab.file), "--yes", "rides")
-            group = Shard(1, 4).group(lab.config.worker.id)
-            assert f"the group {group} has 1 running" in done.stderr.decode()
+        done = await asyncio.to_thread(spawn, "reset", "-c", str(lab.file), "--yes", "rides")
+        group = Shard(1, 4).group(lab.config.worker.id)
+        assert f"the group {group} has 1 running" in done.stderr.decode()
         # A worker that leaves says so; what is asked about its shard is refused by name.
         assert new[3].terminate() == 0
         problem = (503, "city: shard 4/4 has no worker that answers")

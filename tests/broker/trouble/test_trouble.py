@@ -87,6 +87,7 @@ async def test_changelog_that_would_lose_state(running: Broker, tmp_path: Path) 
         worker.kill()
 
 
+@on_kafka
 async def test_topic_created_again_under_a_running_worker(running: Broker, tmp_path: Path) -> None:
     lab = Lab(running, tmp_path, names=("trips", "rides"))
     trips, rides = lab.collection.topics.source, lab.config.collections["rides"].topics.source
@@ -112,7 +113,7 @@ async def test_topic_created_again_under_a_running_worker(running: Broker, tmp_p
         assert "ldpstream reset trips" in line
 
 
-@on_kafka  # the other form runs on both
+@on_kafka
 async def test_topic_created_again_while_no_worker_runs(lab: Lab) -> None:
     source = lab.collection.topics.source
     async with lab.producer() as producer:

@@ -22,6 +22,7 @@ def owned(worker: Worker) -> set[int]:
     return {partition["partition"] for partition in partitions if partition["owned"]}
 
 
+@on_kafka
 async def test_two_workers_give_the_same_answers(lab: Lab) -> None:
     source = lab.collection.topics.source
     with lab.worker() as one, lab.worker() as two:

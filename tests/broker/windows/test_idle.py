@@ -1,4 +1,4 @@
-"""Messages that decide nothing hold no window open, on real brokers."""
+"""Messages that decide nothing hold no window open, on Kafka."""
 
 import asyncio
 import time
@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import Lab
 from tests.processes import PATIENCE_SECONDS, Worker, eventually
 from tests.stream.cli import invoke
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, on_kafka]
 
 WINDOW = 'grace = "1s", idle = "3s"'
 ACCEPTING = ("epsilon = 1.0", 'epsilon = 2.0\naccept = ["ldpstream.toml"]')

@@ -1,8 +1,7 @@
 """`minimum` over a broker: bursts are shown without sending more, also after a restart."""
 
 import asyncio
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,12 +9,13 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.device import Gateway, Sender
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.processes import PATIENCE_SECONDS, Worker, eventually
 from tests.stream.cli import spawn
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, on_kafka]
 
 _MINIMUM: Final = 100
 _N: Final = 500
@@ -73,19 +73,28 @@ async def by_a_gateway(lab: Lab) -> None:
 
 async def by_the_command(lab: Lab) -> None:
     lines = f"{START_MS},3\n".encode() * _N
-    command = ("send", "-c", str(lab.file), "city", "--times", "--replay", "--batch", "150")
+    command = (
+        "send",
+        "-c",
+        str(lab.file),
+        lab.collection.name,
+        "--times",
+        "--replay",
+        "--batch",
+        "150",
+    )
     assert (await asyncio.to_thread(spawn, *command, stdin=lines)).returncode == 0
 
 
-async def shown(worker: Worker, *, of: int) -> Mapping[str, Any]:
+async def shown(worker: Worker, name: str = "city", *, of: int) -> Mapping[str, Any]:
     """Wait until all but fewer than twice the minimum of so many are shown; return the document."""
     documents: list[Mapping[str, Any]] = [{}]
 
     def seen() -> bool:
         # Before the first report there is no window.
-        if not worker.get("/api/collections/city/status")["counted"]:
+        if not worker.get(f"/api/collections/{name}/status")["counted"]:
             return False
-        document = documents[0] = worker.get(f"/api/collections/city{_PATH}")
+        document = documents[0] = worker.get(f"/api/collections/{name}{_PATH}")
         waiting = document.get("waiting")
         counted = document["n"] + (waiting["reports"] if waiting else 0)
         return not document["withheld"] and counted == of and document["n"] > of - 2 * _MINIMUM
@@ -94,32 +103,37 @@ async def shown(worker: Worker, *, of: int) -> Mapping[str, Any]:
     return documents[0]
 
 
-@pytest.mark.parametrize(
-    "burst", [in_one_frame, in_many_frames, by_a_sender, by_a_gateway, by_the_command]
-)
+BURSTS: Final = (in_one_frame, in_many_frames, by_a_sender, by_a_gateway, by_the_command)
+
+
 async def test_all_but_twice_the_minimum_of_a_burst_is_shown(
-    running: Broker, tmp_path: Path, burst: Callable[[Lab], Awaitable[None]]
+    running: Broker, tmp_path: Path
 ) -> None:
-    lab = lab_of(running, tmp_path)
-    with lab.worker() as worker:
-        await burst(lab)
-        begun = time.monotonic()
-        first = await shown(worker, of=_N)
-        print(f"{burst.__name__}: shown after {time.monotonic() - begun:.2f} s")
-        assert _N - 2 * _MINIMUM < first["n"] <= _N - _MINIMUM
-        waiting = first["waiting"]
-        assert (waiting["reports"], waiting["until"]) == (_N - first["n"], "reports")
-        assert waiting["more"] == 2 * _MINIMUM - waiting["reports"]
-        await burst(lab)
-        second = await shown(worker, of=2 * _N)
-        assert second["n"] - first["n"] >= _MINIMUM
+    """Each way to send has a collection of its own; the worker counts all of them."""
+    names = [burst.__name__.replace("_", "-") for burst in BURSTS]
+    whole = Lab(running, tmp_path, collections=dict.fromkeys(names, _TABLE))
+    labs, first, second = [whole.of(name) for name in names], {}, {}
+    with whole.worker() as worker:
+        for lab, burst in zip(labs, BURSTS, strict=True):
+            name = lab.collection.name
+            await burst(lab)
+            first[name] = await shown(worker, name, of=_N)
+            assert _N - 2 * _MINIMUM < first[name]["n"] <= _N - _MINIMUM
+            waiting = first[name]["waiting"]
+            assert (waiting["reports"], waiting["until"]) == (_N - first[name]["n"], "reports")
+            assert waiting["more"] == 2 * _MINIMUM - waiting["reports"]
+            await burst(lab)
+            second[name] = await shown(worker, name, of=2 * _N)
+            assert second[name]["n"] - first[name]["n"] >= _MINIMUM
         assert worker.terminate() == 0
     # A restart withholds nothing, and the next owner goes on.
-    with lab.worker() as worker:
-        again = await shown(worker, of=2 * _N)
-        assert again["n"] == second["n"]
-        await burst(lab)
-        await shown(worker, of=3 * _N)
+    with whole.worker() as worker:
+        for lab, burst in zip(labs, BURSTS, strict=True):
+            name = lab.collection.name
+            again = await shown(worker, name, of=2 * _N)
+            assert again["n"] == second[name]["n"]
+            await burst(lab)
+            await shown(worker, name, of=3 * _N)
 
 
 async def test_a_killed_worker_withholds_nothing(running: Broker, tmp_path: Path) -> None:

@@ -12,13 +12,14 @@ from typing import Any
 import pytest
 
 from ldpstream.mechanisms.base.times import format_time, parse_time
+from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import START_MS, Lab
 from tests.pages import blocks
 from tests.processes import PATIENCE_SECONDS
 from tests.stream.cli import invoke
 
-pytestmark = pytest.mark.broker
+pytestmark = [pytest.mark.broker, on_kafka]
 
 BERLIN = """mechanism = "block-hadamard"
 epsilon = 1.0
