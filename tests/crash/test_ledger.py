@@ -1,10 +1,7 @@
 """A device is killed at every moment between draw and send: a window never gets a second report."""
 
-import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,6 +9,7 @@ import pytest
 
 from ldpstream.mechanisms.ledger import Ledger
 from tests.exact.ledgers import HOUR_MS, START_MS, spec
+from tests.forked import Forked
 
 pytestmark = pytest.mark.crash
 
@@ -50,10 +48,9 @@ os.kill(os.getpid(), signal.SIGKILL)
 )
 
 
-def run(code: str, *arguments: str) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, text=True
-    )
+def run(code: str, *arguments: str) -> Forked:
+    """Start a device, which has imported what it needs."""
+    return Forked(arguments, stderr=2, program=code)
 
 
 def test_killed_at_random_moments_no_window_has_two_reports(tmp_path: Path):
@@ -63,11 +60,11 @@ def test_killed_at_random_moments_no_window_has_two_reports(tmp_path: Path):
         device = run(_DEVICE, path)
         assert device.stdout is not None
         with device.stdout:
-            lines = [device.stdout.readline() for _ in range(rng.randint(1, 40))]
+            lines = [device.stdout.readline().decode() for _ in range(rng.randint(1, 40))]
             # Wherever it is by now: between two lines, or in the middle of one.
             time.sleep(rng.uniform(0, 0.02))
-            os.kill(device.pid, signal.SIGKILL)
-            lines += device.stdout.readlines()
+            device.kill()
+            lines += [line.decode() for line in device.stdout]
         assert device.wait() == -signal.SIGKILL
         for line in lines:
             if line.endswith("\n"):
@@ -105,6 +102,8 @@ def test_killed_at_every_statement_what_left_is_what_stays(tmp_path: Path):
 
 def leave(path: str, statement: int) -> str:
     device = run(_AT_A_STATEMENT, path, str(statement))
-    said, _ = device.communicate(timeout=180)
-    assert device.returncode == -signal.SIGKILL
+    assert device.stdout is not None
+    with device.stdout:
+        said = device.stdout.read().decode()
+    assert device.wait() == -signal.SIGKILL
     return said.strip()
