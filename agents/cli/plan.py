@@ -43,11 +43,13 @@ _UNIFORM: Final = "uniform"
 )
 @click.option(
     "--workload",
+    "objective",
     type=click.Choice(get_args(Objective)),
     help="The queries whose error sorts the mechanisms; by default those that are published.",
 )
 @click.option(
     "--limit",
+    "limit_seconds",
     type=Real(0.0, min_open=True),
     default=LIMIT_SECONDS,
     show_default=True,
@@ -56,6 +58,7 @@ _UNIFORM: Final = "uniform"
 )
 @click.option(
     "--search",
+    "search_seconds",
     type=Real(0.0),
     metavar="SECONDS",
     help="How long to search for the best channel of any kind; 0: not at all. "
@@ -91,12 +94,13 @@ def plan(
     config_file: str,
     name: str,
     *,
-    search: float | None,
+    attribute: str | None,
     optimise: str | None,
     windows: int | None,
     budget: str | None,
     plot: str | None,
-    **others: Any,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Compare all mechanisms that satisfy the policy of collection NAME, before any report.
 
@@ -105,7 +109,7 @@ def plan(
     """
     if plot is not None:
         _check_picture(plot)
-    if optimise is not None and search == 0.0:
+    if optimise is not None and options["search_seconds"] == 0.0:
         raise Refused("--search: expected some seconds with --optimise, got 0")
     if (windows is None) != (budget is None):
         raise Refused("--windows: expected --budget with it, and the other way round")
@@ -115,15 +119,21 @@ def plan(
         raise Refused(f"--{error}") from error
     _, collection = load_collection(config_file, name)
     # Imported late: it takes longer to load than the configuration.
-    from ldpstream.agents.cli.plans.command import Wanted, run_plan
-    from ldpstream.agents.cli.plans.run import UNKNOWN_WORDS
+    from ldpstream.agents.cli.plans.command import run_plan
+    from ldpstream.agents.cli.plans.planner import UNKNOWN_WORDS
+    from ldpstream.agents.cli.plans.request import PlanRequest
 
     if isinstance(collection.spec.domain, Words):
         raise Refused(UNKNOWN_WORDS.format(name))
-    wanted = Wanted(
-        search=search, optimise=optimise, windows=windows, budget=allowed, plot=plot, **others
+    run_plan(
+        PlanRequest(collection=collection, needs_channel=optimise is not None, **options),
+        attribute=attribute,
+        optimise=optimise,
+        windows=windows,
+        budget=allowed,
+        plot=plot,
+        as_json=as_json,
     )
-    run_plan(collection, wanted)
 
 
 def _check_picture(plot: str) -> None:

@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from ldpstream.agents.cli.plans.run import make_plan
+from ldpstream.agents.cli.plans.planner import make_plan
+from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.config import CollectionConfig, read_config
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.context import WindowTotals
@@ -59,7 +60,8 @@ def plan(size: int, **table: Any) -> Callable[[], object]:
     config = collection(
         mechanism="randomized-response", epsilon=1.0, domain={"size": size}, **table
     )
-    return partial(make_plan, config, respondents=10_000, search_seconds=0.0)
+    request = PlanRequest(collection=config, respondents=10_000, search_seconds=0.0)
+    return partial(make_plan, request)
 
 
 QUARTILES = {"quantiles": [0.25, 0.5, 0.75], "top": 0}

@@ -8,8 +8,6 @@ from typing import Self
 
 import numpy as np
 
-from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.predictions import Predictions, mean_variance
 from ldpstream.estimators.planning.progress import UNLIMITED, Progress, TimeUpError
 from ldpstream.estimators.planning.workload import PlannedWorkload
@@ -116,18 +114,15 @@ def compare(
     configured: Mechanism,
     domain: Domain,
     workload: PlannedWorkload,
-    objective: Objective,
-    estimand: Estimand,
     *,
     progress: Progress = UNLIMITED,
 ) -> Comparison:
     """Compare the configured mechanism with all proposals for its policy.
 
-    Candidates are sorted by the mean variance of the objective's queries, for one estimand.
+    Candidates are sorted by the mean variance of the objective's queries.
     `progress` is told which mechanism is predicted, and limits the time.
     """
     policy = by_entries(configured.policy)
-    queries = workload.objective(objective)
     candidates, refused, unsuited, unreached = [], [], [], []
     for found in _proposals(configured, domain):
         if isinstance(found, Unsuited):
@@ -151,7 +146,7 @@ def compare(
         try:
             progress.begin(f"predicting {mechanism.id} {found.variant}".rstrip())
             predictions = Predictions.of(mechanism, workload, progress)
-            variances = predictions.objective(mechanism, workload, objective, progress)
+            variances = predictions.objective(mechanism, workload, progress)
         except TimeUpError:
             unreached.append(found)
             continue
@@ -162,7 +157,7 @@ def compare(
                 configured=mechanism is configured,
                 predictions=predictions,
                 cost=Cost.of(mechanism),
-                variance=mean_variance(variances, queries, workload.shares, estimand),
+                variance=mean_variance(variances, workload.sorting_queries, workload),
             )
         )
     candidates.sort(key=_rank)

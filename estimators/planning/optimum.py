@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.optimise import Design, optimise, sets
-from ldpstream.estimators.planning.choices import SEARCH_SECONDS, Objective
+from ldpstream.estimators.planning.choices import SEARCH_SECONDS
 from ldpstream.estimators.planning.workload import PlannedWorkload
 from ldpstream.mechanisms.policies.lip import LipPolicy
 from ldpstream.mechanisms.policies.policy import Policy
@@ -36,12 +35,7 @@ class Optimum:
 
 
 def find_optimum(
-    policy: Policy,
-    workload: PlannedWorkload,
-    objective: Objective,
-    estimand: Estimand,
-    *,
-    seconds: float = SEARCH_SECONDS,
+    policy: Policy, workload: PlannedWorkload, *, seconds: float = SEARCH_SECONDS
 ) -> Optimum:
     """Search for the policy's best channel for the objective's queries and the design shares.
 
@@ -54,9 +48,9 @@ def find_optimum(
     """
     if isinstance(policy, LipPolicy):
         raise DesignError("no search: the channels of lip are the best of their levels already")
-    queries = workload.objective(objective)
+    queries = workload.sorting_queries
     members = [*queries.sets, *queries.prefixes]
-    gram = sets(policy.size, members, name=objective)
+    gram = sets(policy.size, members, name=workload.objective)
     if np.linalg.matrix_rank(gram.gram, hermitian=True) < policy.size:
         # The best channel for these alone would distinguish nothing else: not a fair comparison.
         raise DesignError(
@@ -64,6 +58,6 @@ def find_optimum(
             "choose --workload values or ranges"
         )
     design = optimise(policy, gram, workload.shares, seconds=seconds)
-    total = design.population if estimand == "population" else design.respondents
+    total = design.population if workload.estimand == "population" else design.respondents
     variance = max(0.0, total / gram.queries)
     return Optimum(design, variance, max(0.0, variance - design.gap / gram.queries))

@@ -14,7 +14,6 @@ import numpy as np
 
 from ldpstream.estimators.bounds.methods import hoeffding_half_width
 from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.progress import UNLIMITED, Progress
 from ldpstream.estimators.planning.workload import PlannedWorkload, QuerySets
 from ldpstream.estimators.quantiles.prefixes import Prefixes, SetPrefixes
@@ -74,14 +73,14 @@ class Predictions:
         )
 
     def objective(
-        self, mechanism: Mechanism, workload: PlannedWorkload, name: Objective, progress: Progress
+        self, mechanism: Mechanism, workload: PlannedWorkload, progress: Progress
     ) -> Floats:
-        """Return the variances of the objective's queries; see `PlannedWorkload.objective`.
+        """Return the variances of the objective's queries.
 
         Raises:
             TimeUpError: if time runs out.
         """
-        queries = workload.objective(name)
+        queries = workload.sorting_queries
         if queries is workload.boxes:
             return self.boxes
         if queries is workload.values:
@@ -107,12 +106,10 @@ def query_variances(
     )
 
 
-def mean_variance(
-    variances: Floats, queries: QuerySets, shares: Floats, estimand: Estimand
-) -> float:
-    """Return the mean variance over queries for an estimand, from the respondents' `(q,)`."""
-    if estimand == "population":
-        variances = variances + sampling_variances(queries, shares)
+def mean_variance(variances: Floats, queries: QuerySets, workload: PlannedWorkload) -> float:
+    """Return the mean over queries for the workload's estimand, from the respondents' `(q,)`."""
+    if workload.estimand == "population":
+        variances = variances + sampling_variances(queries, workload.shares)
     return float(variances.mean())
 
 

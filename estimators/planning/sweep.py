@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ldpstream.estimators.bounds.options import Estimand
-from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import mean_variance, query_variances
 from ldpstream.estimators.planning.progress import Progress
@@ -46,8 +44,6 @@ def sweep(
     policy: Policy,
     domain: Domain,
     workload: PlannedWorkload,
-    objective: Objective,
-    estimand: Estimand,
     candidates: Sequence[Candidate],
     *,
     factors: Sequence[float] = _FACTORS,
@@ -59,7 +55,7 @@ def sweep(
     Progress is reported to `say`.
     """
     progress = Progress(say)
-    queries = workload.objective(objective)
+    queries = workload.sorting_queries
     thinned = queries.thin(SWEPT_QUERIES)
     keys = {(c.mechanism.id, c.variant) for c in candidates}
     variances = {key: np.full(len(factors), np.nan) for key in sorted(keys)}
@@ -73,7 +69,7 @@ def sweep(
             if key in variances:
                 progress.begin(f"predicting {' '.join(key).rstrip()}, budgets times {factor:.3g}")
                 each = query_variances(proposal.mechanism, thinned, workload.shares, progress)
-                mean = mean_variance(each, thinned, workload.shares, estimand)
+                mean = mean_variance(each, thinned, workload)
                 variances[key][place] = mean
     known = {key: row for key, row in variances.items() if not np.isnan(row).all()}
     return Sweep(np.array(factors), known, thinned.count, queries.total)

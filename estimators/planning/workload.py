@@ -11,6 +11,7 @@ from functools import cached_property, reduce
 
 import numpy as np
 
+from ldpstream.estimators.bounds.options import Estimand
 from ldpstream.estimators.planning.choices import Objective
 from ldpstream.estimators.quantiles.quantiles import check_probabilities
 from ldpstream.estimators.queries import range_values
@@ -63,7 +64,8 @@ class PlannedWorkload:
     is the number of most frequent values that are listed. `ordered` says whether ranges make sense.
     `shares` are the design shares of the k values that devices give, float64 `(k,)`. If devices
     give more than what is estimated, `estimated` maps each of these k to the value that is
-    estimated, int64 `(k,)`, and all queries are sets of the former.
+    estimated, int64 `(k,)`, and all queries are sets of the former. Mechanisms are sorted by their
+    errors in the queries of `objective`, for `estimand`.
 
     Raises:
         ValueError: if a quantile is not in (0, 1).
@@ -76,6 +78,8 @@ class PlannedWorkload:
     quantiles: tuple[float, ...] = ()
     top: int = 0
     estimated: Integers | None = None
+    objective: Objective = "values"
+    estimand: Estimand = "respondents"
 
     def __post_init__(self) -> None:
         check_probabilities(self.quantiles)
@@ -148,19 +152,20 @@ class PlannedWorkload:
         bounds = self._every_box() if total <= self._most else self._some_boxes()
         return self._queries((range_values(self.shape, pairs) for pairs in bounds), total)
 
-    def objective(self, name: Objective) -> QuerySets:
-        """Return the queries by which mechanisms are sorted.
+    @cached_property
+    def sorting_queries(self) -> QuerySets:
+        """The queries of the objective, by whose errors mechanisms are sorted.
 
         `published` are the ranges and the prefixes at the quantiles, or the top values if there are
         neither. `ranges` are all values if the domain is not ordered.
         """
-        if name == "published":
+        if self.objective == "published":
             sets, prefixes = self.range_queries.sets, self.quantile_queries.prefixes
             if not (sets or prefixes):
                 sets = self.top_queries.sets
             if sets or prefixes:
                 return QuerySets(sets, len(sets) + len(prefixes), prefixes)
-        return self.boxes if name == "ranges" and self.ordered else self.values
+        return self.boxes if self.objective == "ranges" and self.ordered else self.values
 
     @property
     def _most(self) -> int:

@@ -1,17 +1,16 @@
 """Plans of a budget over many windows: report in every window, or with less noise in some."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 from rich.console import Console
 
-from ldpstream.agents.cli.plans.ask import PlanRequest
 from ldpstream.agents.cli.plans.model import LifePart, LifeWay
-from ldpstream.agents.cli.plans.verdict import title
+from ldpstream.agents.cli.plans.planner import Plan, title
+from ldpstream.agents.cli.plans.request import PlanRequest
 from ldpstream.agents.cli.terminal.row_width import FittingTable
-from ldpstream.estimators.planning.compare import Candidate
 from ldpstream.estimators.planning.predictions import sampling_variances
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
 from ldpstream.mechanisms.policies.composition import largest_loss
@@ -33,12 +32,7 @@ class _Way:
 
 
 def plan_life(
-    asked: PlanRequest,
-    candidates: list[Candidate],
-    *,
-    windows: int,
-    budget: Fraction,
-    say: Callable[[str], object] = str,
+    plan: Plan, *, windows: int, budget: Fraction, say: Callable[[str], object] = str
 ) -> LifePart | None:
     """Return the error of one window by the number of windows in which a device reports.
 
@@ -49,21 +43,20 @@ def plan_life(
     The collection's own way may leave some of the budget unspent and, with `hold`, exceed it.
     None where the policy's budgets are not parameters. `say` is called with the progress.
     """
-    planned = _ways(asked, windows=windows, budget=budget)
+    request, workload = plan.request, plan.request.workload
+    planned = _ways(request, windows=windows, budget=budget)
     swept = sweep(
-        asked.spec.mechanism.policy,
-        asked.spec.domain,
-        asked.workload,
-        asked.objective,
-        "respondents",
-        candidates,
+        request.policy,
+        request.spec.domain,
+        replace(workload, estimand="respondents"),
+        plan.comparison.candidates,
         factors=[float(way.factor) for way in planned],
         say=say,
     )
     if swept is None or not swept.variances:
         return None
-    queries = asked.workload.objective(asked.objective).thin(SWEPT_QUERIES)
-    sampled = float(sampling_variances(queries, asked.workload.shares).mean())
+    queries = workload.sorting_queries.thin(SWEPT_QUERIES)
+    sampled = float(sampling_variances(queries, workload.shares).mean())
     ways = []
     for place, one in enumerate(planned):
         known = {key: row[place] for key, row in swept.variances.items() if row[place] > 0.0}
@@ -71,8 +64,8 @@ def plan_life(
             continue
         best = min(known, key=lambda key: known[key])
         part = one.reports / windows
-        devices = asked.respondents * one.reports / windows
-        missing = sampled * (1.0 if asked.estimand == "population" else 1.0 - part)
+        devices = request.respondents * one.reports / windows
+        missing = sampled * (1.0 if workload.estimand == "population" else 1.0 - part)
         ways.append(
             LifeWay(
                 way="hold" if one.hold else "fresh" if one.reports == windows else "spread",
@@ -90,10 +83,10 @@ def plan_life(
     return LifePart(windows=windows, budget=float(budget), ways=ways) if ways else None
 
 
-def _ways(asked: PlanRequest, *, windows: int, budget: Fraction) -> list[_Way]:
+def _ways(request: PlanRequest, *, windows: int, budget: Fraction) -> list[_Way]:
     """Return the ways to compare: reports in few to all windows, then draws that are held."""
-    spec = asked.collection.spec
-    loss = largest_loss(asked.spec.mechanism.policy)
+    spec = request.collection.spec
+    loss = largest_loss(request.policy)
     own = min(windows, int(budget / loss))
     counts = {2**power for power in range(windows.bit_length()) if 2**power < windows}
     ways = []

@@ -184,3 +184,26 @@ class PlanDocument(Part):
     def to_json(self) -> str:
         """Return the document as indented JSON."""
         return self.model_dump_json(indent=2)
+
+
+class AttributePlan(Part):
+    """One attribute: how often it is drawn, and the largest standard error of its shares."""
+
+    attribute: str
+    mechanism: str
+    probability: float = Field(description="As configured")
+    proposed: float = Field(description="Probability that equalises the attributes' largest errors")
+    error: float = Field(description="Largest standard error of a share, as configured")
+    proposed_error: float = Field(description="The same with the proposed probability")
+
+
+class AttributesPlan(Part):
+    """What `ldpstream plan --json` prints for a collection of records."""
+
+    collection: str
+    respondents: int
+    attributes: list[AttributePlan]
+
+    def to_json(self) -> str:
+        """Return the plan as JSON."""
+        return self.model_dump_json(indent=2)

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from ldpstream.agents.cli.plans.ask import UNIFORM
 from ldpstream.agents.cli.plans.model import PlanDocument
-from ldpstream.agents.cli.plans.run import make_plan
+from ldpstream.agents.cli.plans.planner import make_plan
+from ldpstream.agents.cli.plans.request import UNIFORM, PlanRequest
 from ldpstream.agents.config.collection import CollectionConfig
 from ldpstream.estimators.design.realise import write_channel as write_design
 from ldpstream.estimators.planning.choices import LIMIT_SECONDS, SEARCH_SECONDS, Objective
@@ -45,15 +45,16 @@ def plan(
     _check(respondents)
     if width is not None and not width > 0.0:
         raise ValueError(f"width: expected a number above 0, got {width}")
-    return make_plan(
-        collection,
+    request = PlanRequest(
+        collection=collection,
         respondents=respondents,
         prior=prior,
         objective=objective,
         search_seconds=search_seconds,
         width=width,
         limit_seconds=limit_seconds,
-    ).document
+    )
+    return make_plan(request).document
 
 
 def write_channel(
@@ -77,17 +78,18 @@ def write_channel(
     _check(respondents)
     if search_seconds <= 0.0:
         raise ValueError(f"search_seconds: expected a number above 0, got {search_seconds}")
-    planned = make_plan(
-        collection,
+    request = PlanRequest(
+        collection=collection,
         respondents=respondents,
         prior=prior,
         objective=objective,
         search_seconds=search_seconds,
-        channel=True,
+        needs_channel=True,
     )
-    assert planned.optimum is not None, "it was searched"
-    write_design(str(file), planned.optimum.design)
-    return planned.document
+    made = make_plan(request)
+    assert made.optimum is not None, "it was searched"
+    write_design(str(file), made.optimum.design)
+    return made.document
 
 
 def _check(respondents: int) -> None:

@@ -66,10 +66,9 @@ def workload_of(domain: Domain, **keys: Any) -> PlannedWorkload:
     return PlannedWorkload(domain.shape, domain.ordered, shares, **keys)
 
 
-def plan(mechanism: Mechanism, objective: Objective = "values", **keys: object) -> Comparison:
+def plan(mechanism: Mechanism, objective: Objective = "values", **keys: Any) -> Comparison:
     domain = domain_of(mechanism)
-    workload = workload_of(domain, **keys)
-    return compare(mechanism, domain, workload, objective, "respondents")
+    return compare(mechanism, domain, workload_of(domain, objective=objective, **keys))
 
 
 @pytest.mark.soak
@@ -136,7 +135,7 @@ def test_predictions_are_those_of_the_estimators(mechanism: Mechanism):
     line = len(domain.shape) == 1
     ranges = (np.arange(3, 8), np.array([1]))
     workload = workload_of(domain, ranges=ranges, quantiles=(0.5, 0.9) if line else (), top=3)
-    for candidate in compare(mechanism, domain, workload, "ranges", "respondents").candidates:
+    for candidate in compare(mechanism, domain, replace(workload, objective="ranges")).candidates:
         found, shares = candidate.predictions, workload.shares
 
         def variances(sets: list[np.ndarray], m: Mechanism = candidate.mechanism) -> np.ndarray:
@@ -164,7 +163,7 @@ def test_predictions_are_those_of_the_estimators(mechanism: Mechanism):
 @pytest.mark.parametrize("mechanism", [LINE, GRID], ids=["line", "grid"])
 def test_the_population_adds_what_sampling_adds(mechanism: Mechanism):
     domain = domain_of(mechanism)
-    workload = workload_of(domain)
+    workload = workload_of(domain, objective="ranges", estimand="population")
     sets = workload.boxes.sets
     both = [
         predicted_set_variances(mechanism, sets, shares=workload.shares, estimand=estimand)
@@ -172,7 +171,7 @@ def test_the_population_adds_what_sampling_adds(mechanism: Mechanism):
     ]
     added = sampling_variances(workload.boxes, workload.shares)
     np.testing.assert_allclose(both[1], both[0] + added, rtol=1e-9, atol=1e-15)
-    candidates = compare(mechanism, domain, workload, "ranges", "population").candidates
+    candidates = compare(mechanism, domain, workload).candidates
     (own,) = [c for c in candidates if c.configured]
     assert own.variance == pytest.approx(both[1].mean(), rel=1e-9)
 
@@ -194,10 +193,10 @@ def test_candidates_are_sorted_by_the_published_queries():
     for candidate in by_top.candidates:
         assert candidate.variance == pytest.approx(candidate.predictions.top.mean(), rel=1e-12)
     labels = Labels(("a", "b", "c"))
-    workload = PlannedWorkload((3,), ordered=False, shares=uniform_shares(3))
-    assert workload.objective("ranges") is workload.values
+    workload = PlannedWorkload((3,), ordered=False, shares=uniform_shares(3), objective="ranges")
+    assert workload.sorting_queries is workload.values
     mechanism = BlockHadamard(1.0, Blocks.one(3))
-    assert compare(mechanism, labels, workload, "ranges", "respondents").candidates
+    assert compare(mechanism, labels, workload).candidates
 
 
 def test_the_bound_of_prefixes_covers_by_hoeffding():
@@ -232,11 +231,10 @@ def test_the_budget_decides_between_bits_and_geometric_noise(
 
 @pytest.mark.slow
 def test_a_sweep_agrees_with_the_plan_where_nothing_is_scaled():
-    domain, workload = domain_of(LINE), workload_of(domain_of(LINE))
-    candidates = compare(LINE, domain, workload, "ranges", "population").candidates
-    swept = sweep(
-        LINE.policy, domain, workload, "ranges", "population", candidates, factors=(0.5, 1.0)
-    )
+    domain = domain_of(LINE)
+    workload = workload_of(domain, objective="ranges", estimand="population")
+    candidates = compare(LINE, domain, workload).candidates
+    swept = sweep(LINE.policy, domain, workload, candidates, factors=(0.5, 1.0))
     assert swept is not None
     assert swept.queries == swept.total == 78 <= SWEPT_QUERIES
     assert {key[0] for key in swept.variances} == {c.mechanism.id for c in candidates}
@@ -248,12 +246,13 @@ def test_a_sweep_agrees_with_the_plan_where_nothing_is_scaled():
 
 @pytest.mark.parametrize("seconds", [0, 30, 700])
 def test_candidates_without_time_are_named_and_the_rest_is_unchanged(seconds: int):
-    domain, workload = domain_of(LINE), workload_of(domain_of(LINE))
+    domain = domain_of(LINE)
+    workload = workload_of(domain, objective="ranges")
     said: list[str] = []
     ticks = count()
     progress = Progress(said.append, seconds=seconds, clock=lambda: float(next(ticks)))
-    everything = compare(LINE, domain, workload, "ranges", "respondents")
-    found = compare(LINE, domain, workload, "ranges", "respondents", progress=progress)
+    everything = compare(LINE, domain, workload)
+    found = compare(LINE, domain, workload, progress=progress)
     reached = {identity(one.mechanism): one.variance for one in found.candidates}
     left = {identity(one.mechanism) for one in found.unreached}
     assert (

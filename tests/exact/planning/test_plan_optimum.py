@@ -41,10 +41,12 @@ ASKED = [*product(MECHANISMS, ("values", "ranges"), ("respondents", "population"
 def test_no_candidate_is_better(name: str, objective: Objective, estimand: Estimand):
     mechanism = MECHANISMS[name]
     shares = zipf_shares((8,))
-    workload = PlannedWorkload((8,), ordered=True, shares=shares)
-    optimum = find_optimum(mechanism.policy, workload, objective, estimand)
+    workload = PlannedWorkload(
+        (8,), ordered=True, shares=shares, objective=objective, estimand=estimand
+    )
+    optimum = find_optimum(mechanism.policy, workload)
     assert 0.0 <= optimum.least <= optimum.variance
-    for candidate in compare(mechanism, Size(8), workload, objective, estimand).candidates:
+    for candidate in compare(mechanism, Size(8), workload).candidates:
         assert candidate.variance >= optimum.least * (1 - 1e-9) - 1e-12
 
 
@@ -61,8 +63,11 @@ def test_optima_are_those_of_the_theory(
 ):
     """Means over the workload; ranges are in test_best_channels."""
     size = mechanism.size
-    workload = PlannedWorkload((size,), ordered=True, shares=uniform_shares(size))
-    optimum = find_optimum(mechanism.policy, workload, objective, estimand)
+    shares = uniform_shares(size)
+    workload = PlannedWorkload(
+        (size,), ordered=True, shares=shares, objective=objective, estimand=estimand
+    )
+    optimum = find_optimum(mechanism.policy, workload)
     assert optimum.variance == pytest.approx(expected, rel=5e-4)
     assert optimum.error(100) == pytest.approx(np.sqrt(expected / 100), rel=5e-4)
 
@@ -70,10 +75,16 @@ def test_optima_are_those_of_the_theory(
 def test_what_cannot_be_searched_is_refused():
     zero = PlannedWorkload((8,), ordered=True, shares=counted_shares(np.arange(8.0)))
     with pytest.raises(DesignError, match="prior"):
-        find_optimum(MECHANISMS["line"].policy, zero, "values", "respondents")
-    few = PlannedWorkload((8,), ordered=True, shares=uniform_shares(8), ranges=(np.arange(3),))
+        find_optimum(MECHANISMS["line"].policy, zero)
+    few = PlannedWorkload(
+        (8,),
+        ordered=True,
+        shares=uniform_shares(8),
+        ranges=(np.arange(3),),
+        objective="published",
+    )
     with pytest.raises(DesignError, match="tell all values apart"):
-        find_optimum(MECHANISMS["line"].policy, few, "published", "respondents")
+        find_optimum(MECHANISMS["line"].policy, few)
     pair = PlannedWorkload((2,), ordered=False, shares=uniform_shares(2))
     with pytest.raises(DesignError, match="lip"):
-        find_optimum(Lip(Prior(value=0.5), (1.0,)).policy, pair, "values", "respondents")
+        find_optimum(Lip(Prior(value=0.5), (1.0,)).policy, pair)

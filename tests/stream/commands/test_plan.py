@@ -14,9 +14,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from rich.console import Console
 
-from ldpstream.agents.cli.plans import run
+from ldpstream.agents.cli.plans import planner
 from ldpstream.agents.cli.plans.model import PlanDocument
-from ldpstream.agents.cli.plans.table import show_plan
+from ldpstream.agents.cli.plans.tables import show_plan
 from ldpstream.agents.config import load_config
 from ldpstream.estimators.planning.predictions import (
     predicted_linear_variances,
@@ -230,7 +230,7 @@ def test_a_plan_ends_in_time_and_names_what_it_did_not_reach(
     assert (whole["unreached"], whole["limit_seconds"]) == ([], None)
     ticks = count()
     clock = partial(Progress, clock=lambda: float(next(ticks)))
-    monkeypatch.setattr(run, "Progress", clock)
+    monkeypatch.setattr(planner, "Progress", clock)
     document = plan(tmp_path, "ages", "--search", "0", "--limit", "500")
     reached = [(one["mechanism"], one["variant"]) for one in document["mechanisms"]]
     assert ("l1-geometric", "") in reached

@@ -9,13 +9,14 @@ from rich.table import Table
 from rich.text import Text
 
 from ldpstream.agents.cli.plans.model import (
+    AttributesPlan,
     Errors,
     MechanismPlan,
     PlanDocument,
     RefusedPart,
     Summary,
 )
-from ldpstream.agents.cli.plans.verdict import ratio_text, title
+from ldpstream.agents.cli.plans.planner import ratio_text, title
 from ldpstream.agents.cli.terminal.labels import Ends, label_text
 from ldpstream.agents.cli.terminal.row_width import FittingTable
 
@@ -42,18 +43,17 @@ def show_plan(
     queries = _queries(document, ends)
     if queries.row_count:
         console.print(queries)
-    for refused in document.refused:
-        console.print(
-            f"no: {_refusal(refused, () if weighted else ends)}", markup=False, soft_wrap=True
-        )
-    for unsuited in document.unsuited:
-        reason = f"no: {unsuited.mechanism}: needs {unsuited.needs}"
-        console.print(reason, markup=False, soft_wrap=True)
     exact = (
         "* is the configured one; decode was measured in this run, ~ is from a fixed sample; "
         "everything else is exact"
     )
-    console.print(exact, markup=False, soft_wrap=True)
+    lines = [
+        *(f"no: {_refusal(one, () if weighted else ends)}" for one in document.refused),
+        *(f"no: {one.mechanism}: needs {one.needs}" for one in document.unsuited),
+        exact,
+    ]
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
 
 
 def _mechanisms(document: PlanDocument) -> Table:
@@ -61,15 +61,15 @@ def _mechanisms(document: PlanDocument) -> Table:
     table.add_column("mechanism", no_wrap=True)
     optimum = ["of optimum"] if document.optimum is not None else []
     wide = document.wanted_width
-    needs = ["n for 1%"] if wide is None else [f"n for width {wide:g}"]
-    for column in ("epsilon", "error", "width", "of best", *optimum, *needs, "a value", "a range"):
-        table.add_column(column, justify="right")
-    for column in ("TV at most", "bits", "message", "state", "decode"):
+    needs = "n for 1%" if wide is None else f"n for width {wide:g}"
+    errors = "epsilon", "error", "width", "of best", *optimum, needs, "a value", "a range"
+    for column in (*errors, "TV at most", "bits", "message", "state", "decode"):
         table.add_column(column, justify="right")
     for one in document.mechanisms:
-        mark = "* " if one.configured else ""
+        # The distance of two distributions is at most 1.
+        distance = f"{_sampled(one.values)}{_number(one.total_variation)}"
         table.add_row(
-            Text(f"{mark}{title(one.mechanism, one.variant)}"),
+            Text(f"{'* ' if one.configured else ''}{title(one.mechanism, one.variant)}"),
             _epsilon(one.epsilon),
             _number(one.error),
             _number(one.width),
@@ -78,7 +78,7 @@ def _mechanisms(document: PlanDocument) -> Table:
             _count(one.respondents_for_1_percent if wide is None else one.respondents_for_width),
             _mean(one.values),
             _mean(one.all_ranges),
-            _distance(one),
+            distance if one.total_variation < 1.0 else "1",
             f"{one.cost.report_bits:,}",
             f"{one.cost.message_bytes:,} B",
             _bytes(one.cost.state_bytes),
@@ -124,17 +124,13 @@ def _rows(shown: Sequence[MechanismPlan], ends: Ends) -> Iterator[tuple[str, lis
 
 
 def _refusal(refused: RefusedPart, ends: Ends) -> str:
-    pair = f"{label_text(refused.value, ends)} to {label_text(refused.other, ends)}"
-    allowed, taken = (_budget(budget) for budget in (refused.allowed, refused.taken))
-    name = title(refused.mechanism, refused.variant)
+    value, other = (label_text(one, ends) for one in (refused.value, refused.other))
+    budgets = refused.allowed, refused.taken
+    allowed, taken = ("infinity" if one is None else f"{one:g}" for one in budgets)
     return (
-        f"{name} with {_epsilon(refused.epsilon)}: "
-        f"from {pair} the policy allows {allowed}, but it spends {taken}"
+        f"{title(refused.mechanism, refused.variant)} with {_epsilon(refused.epsilon)}: "
+        f"from {value} to {other} the policy allows {allowed}, but it spends {taken}"
     )
-
-
-def _budget(budget: float | None) -> str:
-    return "infinity" if budget is None else f"{budget:g}"
 
 
 def _epsilon(epsilon: JsonValue) -> str:
@@ -147,13 +143,6 @@ def _epsilon(epsilon: JsonValue) -> str:
 
 def _mean(summary: Summary | None) -> str:
     return "" if summary is None else f"{_sampled(summary)}{_number(summary.mean)}"
-
-
-def _distance(one: MechanismPlan) -> str:
-    # The distance of two distributions is at most 1.
-    if one.total_variation >= 1.0:
-        return "1"
-    return f"{_sampled(one.values)}{_number(one.total_variation)}"
 
 
 def _sampled(summary: Summary) -> str:
@@ -178,3 +167,26 @@ def _bytes(size: int) -> str:
     if size < 10_000:
         return f"{size:,} B"
     return f"{size / 1e3:,.0f} kB" if size < 10_000_000 else f"{size / 1e6:,.0f} MB"
+
+
+def show_attributes(plan: AttributesPlan, console: Console) -> None:
+    """Print a plan of records, and how to ask for more."""
+    worst = max(one.error for one in plan.attributes)
+    level = max(one.proposed_error for one in plan.attributes)
+    console.print(
+        f"{plan.collection}: a report is about one of {len(plan.attributes)} attributes; at "
+        f"{plan.respondents:,} respondents no share has a standard error above {worst:.3g}, with "
+        f"the proposed probabilities {level:.3g}",
+        markup=False,
+        soft_wrap=True,
+    )
+    table = Table()
+    for column in ("attribute", "mechanism"):
+        table.add_column(column, no_wrap=True)
+    for column in ("probability", "proposed", "error", "proposed error"):
+        table.add_column(column, justify="right")
+    for one in plan.attributes:
+        numbers = one.probability, one.proposed, one.error, one.proposed_error
+        table.add_row(one.attribute, one.mechanism, *(f"{number:.3g}" for number in numbers))
+    console.print(table)
+    console.print("--attribute NAME compares the mechanisms for one of them", markup=False)
