@@ -18,8 +18,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from ldpstream import __version__
+from ldpstream.agents.cli.keys import page
 from ldpstream.agents.cli.main import COMMANDS, find_command
-from ldpstream.agents.config import reference
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
 from ldpstream.agents.engine.metrics.gauges import PipelineCollector
@@ -223,7 +223,7 @@ def mistakes() -> str:
 PAGES: Final = {
     "docs/commands.md": commands,
     "docs/names.md": names,
-    "docs/configuration.md": reference.page,
+    "docs/configuration.md": page,
     "docs/metrics.md": metrics,
     "docs/mistakes.md": mistakes,
 }

@@ -1,8 +1,53 @@
-"""`ldpstream keys`: explain every key of a configuration."""
+"""`ldpstream keys`: every key of a configuration, as a page for readers and a JSON Schema.
+
+Both are generated from the models that read the file.
+"""
 
 import json
+from collections.abc import Mapping
+from typing import Any, Final
 
 import click
+from pydantic import BaseModel
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import core_schema
+
+from ldpstream.agents.config.client_options import OPTIONS
+from ldpstream.agents.config.examples import EXAMPLES, described, toml
+from ldpstream.agents.config.tables import FileTable
+from ldpstream.mechanisms.base.times import format_duration
+from ldpstream.mechanisms.domains.parse import DOMAIN_KEYS
+from ldpstream.mechanisms.interface.settings import MECHANISM_KEYS
+from ldpstream.mechanisms.registry.attributes import ATTRIBUTE_KEYS
+
+Schema = dict[str, Any]
+
+_HEADING: Final = """# Configuration
+
+Every key of `ldpstream.toml`, printed by `ldpstream keys` (`--schema`: as a JSON Schema for
+editors). `ldpstream init` writes a commented file to start from. A duration is a number and a unit:
+`250ms`, `30s`, `5m`, `1h`, `7d`. Paths are relative to the configuration's folder. Of several
+values the first is the default.
+"""
+_ADDED: Final = {
+    "secret": '`{ file = "PATH" }` or a text',
+    'duration or "off"': 'or `"off"`',
+}
+"""What a default or an example leaves open, by the title of a type."""
+
+
+class _Written(GenerateJsonSchema):
+    """Defaults as written in TOML: durations as texts, and no key for None."""
+
+    def default_schema(self, schema: core_schema.WithDefaultSchema) -> Schema:
+        written = schema.get("default")
+        if written in (None, ()) or isinstance(written, BaseModel):
+            return self.generate_inner(schema["schema"])
+        found = super().default_schema(schema)
+        default = found.get("default")
+        if str(found.get("title", "")).startswith("duration") and isinstance(default, int):
+            found["default"] = format_duration(default)
+        return found
 
 
 @click.command()
@@ -15,6 +60,80 @@ def keys(*, schema: bool, documents: bool) -> None:
 
         click.echo(json.dumps(document_schema(), indent=2))
         return
-    from ldpstream.agents.config.reference import json_schema, page
-
     click.echo(json.dumps(json_schema(), indent=2) if schema else page(), nl=schema)
+
+
+def json_schema() -> Schema:
+    """Return the JSON Schema of a configuration file."""
+    schema = FileTable.model_json_schema(schema_generator=_Written)
+    definitions = schema["$defs"]
+    collection = definitions["CollectionTable"]["properties"]
+    collection |= {key: described(key, said) for key, said in MECHANISM_KEYS.items()}
+    definitions["KafkaTable"]["properties"] |= {
+        key: {"description": "The setting of aiokafka's clients"} for key in sorted(OPTIONS)
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+
+
+def page() -> str:
+    """Return what `ldpstream keys` prints."""
+    definitions = json_schema()["$defs"]
+    collection = definitions["CollectionTable"]["properties"]
+    inner = {"window": "WindowTable", "spread": "SpreadTable", "publish": "PublishTable"}
+    own = {key: one for key, one in collection.items() if key not in {*inner, *MECHANISM_KEYS}}
+    kafka = {"bootstrap": definitions["KafkaTable"]["properties"]["bootstrap"]}
+    worker = definitions["WorkerConfig"]["properties"]
+    gateway = definitions["GatewayConfig"]["properties"]
+    shared = [key for key, one in gateway.items() if worker.get(key) == one]
+    parts = [
+        _HEADING,
+        _table("[kafka]", kafka),
+        f"Every other key is a setting of aiokafka's clients: {_names(sorted(OPTIONS))}.\n",
+        _table("[worker]", worker),
+        _table("[gateway]", {key: one for key, one in gateway.items() if key not in shared}),
+        f"And {_names(shared)}, as under `[worker]`.\n",
+        _table("[collection.NAME]", own),
+        "Each mechanism reads some of these keys, and refuses the others:\n",
+        _meanings(MECHANISM_KEYS),
+        "## `domain`\n",
+        _meanings(DOMAIN_KEYS),
+        "## `domain.attributes.NAME`\n",
+        "The keys of a domain and of a mechanism, as above, and:\n",
+        _meanings(ATTRIBUTE_KEYS),
+        *(_table(key, definitions[name]["properties"]) for key, name in inner.items()),
+    ]
+    return "\n".join(parts)
+
+
+def _table(name: str, keys: Mapping[str, Schema]) -> str:
+    rows = (f"| `{key}` | {_value(one)} | {_meaning(one)} |" for key, one in keys.items())
+    head = (f"## `{name}`", "", "| key | default, or an example | meaning |", "| --- | --- | --- |")
+    return "\n".join([*head, *rows, ""])
+
+
+def _meanings(keys: Mapping[str, str]) -> str:
+    rows = (f"| `{key}` | `{toml(EXAMPLES[key])}` | {said} |" for key, said in keys.items())
+    return "\n".join(["| key | example | meaning |", "| --- | --- | --- |", *rows, ""])
+
+
+def _value(one: Schema) -> str:
+    """Return a key's default and examples, and what else it may be."""
+    if "enum" in one:
+        names = _names(sorted(one["enum"], key=lambda value: value != one.get("default")))
+        return names if "default" in one else f"one of {names}"
+    parts = [f"`{toml(one['default'])}`"] if "default" in one else []
+    examples = [f"`{toml(example)}`" for example in one.get("examples", ())]
+    if examples:
+        parts.append(f"e.g. {' or '.join(examples)}")
+    titles = [str(other.get("title", "")) for other in (one, *one.get("anyOf", ()))]
+    return ", ".join([*parts, *(_ADDED[title] for title in titles if title in _ADDED)])
+
+
+def _meaning(one: Schema) -> str:
+    said: str = one["description"]
+    low, high = one.get("minimum"), one.get("maximum")
+    return said if high is None else f"{said}; {low:,} to {high:,}"
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -7,8 +7,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.cli.demonstration.crowd import Crowd, CrowdOfRecords
-from ldpstream.agents.cli.demonstration.devices import report_crowd
+from ldpstream.agents.cli.demonstration.devices import Crowd, CrowdOfRecords, report_crowd
 from ldpstream.agents.cli.send import LARGEST_BATCH
 from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.common import (

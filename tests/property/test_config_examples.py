@@ -10,9 +10,9 @@ from typing import Any, Final
 import jsonschema
 import pytest
 
+from ldpstream.agents.cli.keys import json_schema
 from ldpstream.agents.config import load_config
 from ldpstream.agents.config.examples import EXAMPLES, toml
-from ldpstream.agents.config.reference import json_schema
 from tests.pages import ROOT
 from tests.property.configs import with_keys
 

@@ -7,8 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from ldpstream.agents.cli.init import EMBEDDED, TEMPLATE
-from ldpstream.agents.cli.keys import keys
-from ldpstream.agents.config.reference import json_schema, page
+from ldpstream.agents.cli.keys import json_schema, keys, page
 from tests.property.configs import refusal, with_keys
 
 CHECK = jsonschema.Draft202012Validator(json_schema()).validate

@@ -16,8 +16,7 @@ from rich.console import Console
 from ldpstream.agents.broker.embedded import EmbeddedBroker, embedded_broker
 from ldpstream.agents.broker.refusals import BrokerUnavailableError
 from ldpstream.agents.broker.topics import TopicError
-from ldpstream.agents.cli.demonstration.crowd import Crowd
-from ldpstream.agents.cli.demonstration.devices import make_mistakes, report_crowd
+from ldpstream.agents.cli.demonstration.devices import Crowd, make_mistakes, report_crowd
 from ldpstream.agents.cli.demonstration.summary import WINDOWS_CHECKED, DemoSummary, print_summary
 from ldpstream.agents.cli.demonstration.truth import SentReports, compare
 from ldpstream.agents.cli.demonstration.visits import COLLECTION, PLACES, WINDOW_MS, demo_config

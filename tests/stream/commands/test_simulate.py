@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.agents.cli.demonstration.crowd import PERIOD_SECONDS, Crowd
+from ldpstream.agents.cli.demonstration.devices import PERIOD_SECONDS, Crowd
 from tests.stream.cli import PLACES, configured, invoke, refused
 
 
