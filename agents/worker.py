@@ -23,13 +23,13 @@ from ldpstream.agents.broker.connections import wait_for_broker
 from ldpstream.agents.broker.groups import DisplacedError
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.broker.topics import TopicError
-from ldpstream.agents.config import Config, Shard, WorkerConfig
+from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig
 from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.faust_parts import (
+    BatchChannel,
     EvenAssignor,
     FaustGroup,
-    Lane,
     WorkerApp,
     add_agent,
 )
@@ -44,6 +44,7 @@ from ldpstream.agents.engine.process import (
     unless_stopped,
     until_signalled,
 )
+from ldpstream.agents.engine.source import Batch
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.web import check_serving, serve
 
@@ -112,8 +113,8 @@ def run_worker(config: Config, *, shard: Shard = _ALL, verbose: bool = False) ->
 
 
 def _connect(app: faust.App, config: Config, metrics: Metrics, *, declares: bool) -> Pipeline:
-    lanes = {name: Lane(app) for name in config.collections}
-    pipeline = Pipeline(config, group=FaustGroup(app), channels=lanes, metrics=metrics)
+    channels = {name: BatchChannel(app) for name in config.collections}
+    pipeline = Pipeline(config, group=FaustGroup(app), channels=channels, metrics=metrics)
     metrics.track(pipeline)
 
     async def assigned(*arguments: Any, **_: object) -> None:
@@ -129,8 +130,9 @@ def _connect(app: faust.App, config: Config, metrics: Metrics, *, declares: bool
     app.on_partitions_assigned.connect(assigned)
     app.on_partitions_revoked.connect(revoked)
     app.on_before_shutdown.connect(shutdown)
-    for name, engine in pipeline.collections.items():
-        _add_agent(app, engine, lanes[name], declares=declares)
+    for name, collection in pipeline.collections.items():
+        _subscribe(app, collection.config, declares=declares)
+        _add_agent(app, collection, channels[name])
     return pipeline
 
 
@@ -153,8 +155,8 @@ def _serving(
     )
 
 
-def _add_agent(app: faust.App, engine: Engine, lane: Lane, *, declares: bool) -> None:
-    collection = engine.config
+def _subscribe(app: faust.App, collection: CollectionConfig, *, declares: bool) -> None:
+    """Have the group share the partitions of a collection's topic, which no stream reads."""
     topic = app.topic(
         collection.topics.source,
         key_type=bytes,
@@ -168,22 +170,25 @@ def _add_agent(app: faust.App, engine: Engine, lane: Lane, *, declares: bool) ->
         # Offsets are committed once a commit record has won, not when a message has passed.
         acks=False,
     )
-    # The group subscribes to it, but no stream reads it.
     app.topics.add(topic)
 
-    async def ingest(stream: Any) -> None:
-        async for take in stream:
-            take()
-            # Each call takes some milliseconds: let others run in between.
+
+def _add_agent(app: faust.App, collection: Engine, channel: BatchChannel) -> None:
+    """Add the agent that counts what is read of a collection's topic."""
+
+    async def count_batches(batches: faust.StreamT[Batch]) -> None:
+        async for batch in batches:
+            collection.count(batch)
+            # A batch takes some milliseconds: let others run in between.
             await asyncio.sleep(0)
 
-    add_agent(app, lane, f"ldpstream.{collection.name}", ingest)
+    add_agent(app, channel, f"ldpstream.{collection.config.name}", count_batches)
 
 
 def _refuse_other_agents(app: faust.App, config: Config) -> None:
     names = {c.topics.source: name for name, c in config.collections.items()}
     for agent in app.agents.values():
-        for topic in () if isinstance(agent.channel, Lane) else _topics(agent):
+        for topic in () if isinstance(agent.channel, BatchChannel) else _topics(agent):
             if topic in names:
                 raise ValueError(
                     f"agent {agent.name} reads {topic}, the topic of collection "

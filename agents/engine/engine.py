@@ -18,10 +18,10 @@ from ldpstream.agents.broker.refusals import Complaints
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.engine.flushing import InFlightFlushes, Services
-from ldpstream.agents.engine.intake import Channel, Intake, OwnedPartition
+from ldpstream.agents.engine.intake import BatchQueue, Intake, OwnedPartition
 from ldpstream.agents.engine.isolation import contained
 from ldpstream.agents.engine.loading import ConflictingWorkers, Loader, waits_for
-from ldpstream.agents.engine.source import SourceReader
+from ldpstream.agents.engine.source import Batch, SourceReader
 from ldpstream.agents.engine.waits import WindowWaits
 from ldpstream.agents.state.close_orders import Control, merge_oldest, outstanding
 from ldpstream.agents.state.closing import SeenHeads
@@ -44,7 +44,7 @@ class Engine:
     - `accepted`: the engines of the specs that it accepts, over the same topics. `others`: all
       other states of the collection.
     - `title`: its name in messages: the collection's name, plus the spec for an accepted one.
-    - `intake` takes what is read; `end_offsets`, by partition, are the source's last seen.
+    - `intake` counts what is read; `end_offsets`, by partition, are the source's last seen.
     - `news` is set whenever there may be a new winning head.
     - `settings` is what is wrong in those of its topics, `complaints` what cannot be written.
     """
@@ -54,7 +54,7 @@ class Engine:
         config: CollectionConfig,
         context: Context,
         reader: SourceReader,
-        channel: Channel,
+        channel: BatchQueue,
         services: Services,
     ) -> None:
         self.config = config
@@ -137,6 +137,14 @@ class Engine:
         return frozenset(self._held)
 
     # --- events ---------------------------------------------------------------------------------
+
+    def count(self, batch: Batch) -> None:
+        """Count the reports of a batch, under the collection's spec or the accepted one it is for.
+
+        Each spec reads the topic by itself, so exactly one of them waits for a batch. None does if
+        the batch has come twice, or its partition has been given away.
+        """
+        any(engine.intake.count(batch) for engine in (self, *self.accepted))
 
     def accept(self, engines: Iterable["Engine"]) -> None:
         """Share all topics with the engines of accepted specs; call it before the start."""

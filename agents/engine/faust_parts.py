@@ -38,6 +38,7 @@ from ldpstream.agents.broker.groups import (
     leave_while_joining,
     refused_member,
 )
+from ldpstream.agents.engine.source import Batch
 
 _CALL_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.1
@@ -46,34 +47,36 @@ _TRIES: Final = 100
 log = logging.getLogger(__name__)
 
 
-class Lane(faust.Channel[Any]):
-    """A channel for one reader, unbounded: the sender must keep it short."""
+class BatchChannel(faust.Channel[Batch]):
+    """Carries the batches of one collection to its agent; unbounded: the sender keeps it short."""
 
     @property
     def queue(self) -> Any:
-        """The queue, created on first use and shared with the lane's readers."""
+        """The queue, created on first use and shared with the channel's readers."""
         if self._root is not None:
             return self._root.queue
         if self._queue is None:
             self._queue = self.app.FlowControlQueue(maxsize=0)
         return self._queue
 
-    def offer(self, call: Callable[[], None]) -> None:
-        """Append a call."""
-        self.queue.put_nowait(call)
+    def send_batch(self, batch: Batch) -> None:
+        """Append a batch, at once: Faust's own `send` has to be awaited."""
+        self.queue.put_nowait(batch)
 
     def empty(self) -> bool:
-        """Return whether it holds no call."""
+        """Return whether it holds no batch."""
         return bool(self.queue.empty())
 
 
-def add_agent(app: faust.App, lane: Lane, name: str, ingest: Callable[[Any], Any]) -> None:
+def add_agent(
+    app: faust.App, channel: BatchChannel, name: str, count_batches: Callable[[Any], Any]
+) -> None:
     """Add an agent as `app.agent` does, without registering it for a scan of modules.
 
     Registering reads the caller's source, which takes 15 ms for each of many agents.
     """
     failed = app._on_agent_error  # noqa: SLF001 (what every agent of an app is given)
-    agent = faust.Agent(ingest, name=name, app=app, channel=lane, on_error=failed)
+    agent = faust.Agent(count_batches, name=name, app=app, channel=channel, on_error=failed)
     app.agents[name] = agent
     app.topics.beacon.add(agent)
 

@@ -1,8 +1,9 @@
-"""Contiguity: every message of an owned partition is ingested once, even if calls are lost.
+"""Contiguity: every message of an owned partition is ingested once, whatever the channel loses.
 
-A partition is read in sessions from its next offset on. What a session has read waits in it, and a
-call to take the next item goes through a channel, which may lose calls or deliver one twice. Known
-messages are skipped, and a gap starts a new session.
+A partition is read in sessions from its next offset on. What a session has read waits in it, and
+its first batch is also sent through a channel to the collection's agent, which counts it. The
+channel may lose a batch or deliver it twice: a lost one is sent again, and one that is no longer
+the first of its session is ignored. Known messages are skipped, and a gap starts a new session.
 
 A partition is full until a flush has written what it holds. Until then its batches wait, and its
 reader pauses.
@@ -11,7 +12,6 @@ reader pauses.
 import asyncio
 import logging
 from bisect import bisect_left
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from operator import itemgetter
@@ -71,14 +71,14 @@ class Owner(Protocol):
         """Drop a partition that another owner has written to, or whose flush was refused."""
 
 
-class Channel(Protocol):
-    """A queue of calls from a reader to its consumer, which makes them in order."""
+class BatchQueue(Protocol):
+    """Carries batches from a reader to the agent that counts them, in order."""
 
-    def offer(self, call: Callable[[], None]) -> None:
-        """Append a call, without waiting."""
+    def send_batch(self, batch: Batch) -> None:
+        """Append a batch, without waiting."""
 
     def empty(self) -> bool:
-        """Return whether it holds no call."""
+        """Return whether it holds no batch."""
 
 
 @dataclass(eq=False)
@@ -87,29 +87,48 @@ class Intake:
 
     config: CollectionConfig
     reader: SourceReader
-    channel: Channel
+    channel: BatchQueue
     owner: Owner
     clock: Clock
     end_offsets: dict[int, int] = field(default_factory=dict)
     """The source's end offsets last seen, by partition."""
+    _partitions: dict[int, OwnedPartition] = field(default_factory=dict, init=False)
+    """The partitions that are read."""
 
     def begin(self, held: OwnedPartition) -> None:
         """Start reading for a loaded partition."""
+        self._partitions[held.partition] = held
         self._read(held)
 
     def end(self, held: OwnedPartition) -> None:
         """Stop reading the source of a partition."""
+        if self._partitions.get(held.partition) is held:
+            del self._partitions[held.partition]
         held.state.interrupted()
         if held.session is not None:
             held.session.end()
             held.session = None
 
     def look(self, held: OwnedPartition) -> None:
-        """Call for waiting items if the partition was full or a call was lost; at every tick."""
+        """Send what waits if the partition was full or a batch was lost; at every tick."""
         if held.session is not None:
             held.session.next(lost=self.channel.empty())
 
-    def take(self, held: OwnedPartition, session: Session) -> None:
+    def count(self, batch: Batch) -> bool:
+        """Count a batch from the channel; return False if no session of this intake waits for it.
+
+        Then it has come twice, or its partition is no longer read in the session that sent it.
+        """
+        held = self._partitions.get(batch.partition)
+        session = None if held is None else held.session
+        if held is None or session is None:
+            return False
+        if not session.waiting or session.waiting[0] is not batch:
+            return False
+        self._take_first(held, session)
+        return True
+
+    def _take_first(self, held: OwnedPartition, session: Session) -> None:
         """Take the item that has waited longest in a session, if there is room for it."""
         session.called = False
         with contained(self.owner.fail):
@@ -173,12 +192,14 @@ class Intake:
         """Start a session at the next offset."""
         held.state.interrupted()
         source = TopicPartition(self.config.topics.source, held.partition)
-        held.session = self.reader.begin(source, held.state.next, partial(self._call, held))
+        held.session = self.reader.begin(source, held.state.next, partial(self._send, held))
 
-    def _call(self, held: OwnedPartition, session: Session) -> None:
+    def _send(self, held: OwnedPartition, session: Session) -> None:
+        """Send the first batch of a session to the agent."""
         first = session.waiting[0]
-        if isinstance(first, Batch) and not first.records:
-            # With thousands of idle partitions, each is still probed every second or two.
-            self.take(held, session)
+        if isinstance(first, Batch) and first.records:
+            self.channel.send_batch(first)
         else:
-            self.channel.offer(partial(self.take, held, session))
+            # Nothing is counted, so the agent has no work: with thousands of idle partitions, each
+            # is still probed every second or two.
+            self._take_first(held, session)

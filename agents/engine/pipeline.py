@@ -30,7 +30,7 @@ from ldpstream.agents.engine.clock import WorkerClock
 from ldpstream.agents.engine.contexts import make_context, source_wait_ms
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
-from ldpstream.agents.engine.intake import Channel
+from ldpstream.agents.engine.intake import BatchQueue
 from ldpstream.agents.engine.interval import scaled_interval
 from ldpstream.agents.engine.isolation import contained, run_isolated
 from ldpstream.agents.engine.metrics import Metrics
@@ -75,7 +75,7 @@ class Rank:
 
 def make_ranks(
     collections: Sequence[CollectionConfig],
-    channels: Mapping[str, Channel],
+    channels: Mapping[str, BatchQueue],
     services: Services,
 ) -> list[Rank]:
     """Return the engines of all collections.
@@ -109,7 +109,7 @@ class Pipeline:
     """
 
     def __init__(
-        self, config: Config, *, group: Group, channels: Mapping[str, Channel], metrics: Metrics
+        self, config: Config, *, group: Group, channels: Mapping[str, BatchQueue], metrics: Metrics
     ) -> None:
         self.config = config
         self.metrics = metrics

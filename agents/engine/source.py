@@ -1,8 +1,8 @@
 """Read partitions without a group, each contiguously from an offset on, in *sessions*.
 
 An offset that such a consumer skips between two of its positions does not exist, so what it reads
-is complete without further proof. It waits in its session, in slices, until the consumer takes it;
-with two of them a partition pauses while all others continue.
+is complete without further proof. It waits in its session, in slices, until it is counted; with two
+of them a partition pauses while all others continue.
 """
 
 import asyncio
@@ -40,12 +40,14 @@ _ROOM_SECONDS: Final = 0.02
 class Batch:
     """The complete contents of `[start, stop)`: offsets not in `records` do not exist.
 
+    - `partition` is the number of the source's partition.
     - `end` is where the log ended at that time; a batch that stops there is an end-of-log probe,
       with or without records.
     - `asked_ms`, on the monotonic clock, is no later than the time at which the fetch was sent;
       None if that may have been before the session.
     """
 
+    partition: int
     start: int
     stop: int
     end: int
@@ -97,8 +99,8 @@ class Outside:
 class Session:
     """A read session of one partition, of which there is one at a time.
 
-    `call` asks for a `take`. One call is under way at a time; if it is lost, call again: what
-    waits is safe here, and a call too many finds nothing.
+    `call` asks for a `take`, as by sending the first batch to what counts it. One call is under way
+    at a time; if it is lost, call again: what waits is safe here until it is taken.
     """
 
     reader: "SourceReader"
@@ -269,6 +271,7 @@ class SourceReader:
         start, stop = session.answers.position, await self._consumer.position(partition)
         dates = session.answers.read(stop, end=end, found=found)
         return Batch(
+            partition=partition.partition,
             start=start,
             stop=stop,
             end=end,

@@ -19,7 +19,7 @@ from ldpstream.agents.engine.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals
 from tests.stream.owning import Times
 from tests.stream.serving import read_city
-from tests.stream.simulation.intake import Lane
+from tests.stream.simulation.intake import BatchList
 
 STEP = 3
 
@@ -95,7 +95,7 @@ def make_engine(
             accepted=accepted,
         ),
         reader,
-        Lane(),
+        BatchList(),
         Services(
             producer=cast("LastingProducer", Sender(take)),
             identity=cast("TopicIdentity", Same(partitions)),
@@ -120,7 +120,9 @@ def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
     """Hand a partition its first message, with a report at each of these times."""
     reports = np.zeros(len(times_ms), dtype=np.int64)
     value = engine.config.spec.frame_reports(reports, times_ms=np.array(times_ms))
-    hand(engine, partition, Batch(start=0, stop=1, end=1, records=[(0, value)]))
+    hand(
+        engine, partition, Batch(partition=partition, start=0, stop=1, end=1, records=[(0, value)])
+    )
 
 
 def hand(engine: Engine, partition: int, item: Batch | Outside) -> None:
@@ -128,4 +130,4 @@ def hand(engine: Engine, partition: int, item: Batch | Outside) -> None:
     held = engine._held[partition]
     assert held.session is not None
     held.session.waiting.append(item)
-    engine.intake.take(held, held.session)
+    engine.intake._take_first(held, held.session)

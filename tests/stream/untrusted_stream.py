@@ -15,7 +15,7 @@ from ldpstream.agents.state.partition import Partition
 from tests.stream.owning import Holder, Times
 from tests.stream.serving import read_city
 from tests.stream.simulation.client import Answer, Client, run_now
-from tests.stream.simulation.intake import Lane, Reader
+from tests.stream.simulation.intake import BatchList, Reader
 
 PRECISION_MS = 1_000
 
@@ -117,14 +117,14 @@ class Broker:
             steady_ms=lambda: int(self.now * 1000),
             seconds=lambda: self.now,
         )
-        self.lane = Lane()
+        self.channel = BatchList()
         city = read_city()
         assert city.spec.precision_ms == PRECISION_MS
         offsets = [offset for offset in range(size) if rng.random() < existing]
         self.source = Log(city.topics.source, offsets, self)
         self.state = Ingested()
         self.held = OwnedPartition(cast("Partition", self.state))
-        self.intake = Intake(city, self.source.reader, self.lane, self.owner, self.clock)
+        self.intake = Intake(city, self.source.reader, self.channel, self.owner, self.clock)
         self.intake.begin(self.held)
 
     def step(self) -> None:
@@ -144,8 +144,8 @@ class Broker:
         run_now(self.source.reader.poll())
 
     def take(self) -> None:
-        if self.lane.items:
-            self.lane.items.pop(0)()
+        if self.channel.items:
+            self.intake.count(self.channel.items.pop(0))
 
     def look(self) -> None:
         self.intake.look(self.held)
@@ -154,7 +154,7 @@ class Broker:
         self.now += self.rng.choice([0.1, 0.6, 2.0])
 
     def spill(self) -> None:
-        items = self.lane.items
+        items = self.channel.items
         items[:] = self.rng.choice([[], items[1:], items[:1] + items, items + items[:1]])
 
     def fill(self) -> None:
@@ -163,6 +163,6 @@ class Broker:
     def read(self) -> None:
         """Fetch once, and take everything at once."""
         self.source.read()
-        while self.lane.items:
+        while self.channel.items:
             self.take()
         self.look()

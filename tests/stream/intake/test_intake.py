@@ -46,11 +46,11 @@ def test_a_full_partition_makes_its_reader_wait_and_nothing_is_read_twice() -> N
     assert broker.held.session is session
 
 
-def test_items_whose_call_was_lost_are_taken_at_the_next_tick() -> None:
+def test_batches_that_were_lost_are_counted_after_the_next_tick() -> None:
     broker = Broker(random.Random(0), size=100, existing=1.0)
     broker.source.end = 100
     broker.source.read()
-    broker.lane.items.clear()
+    broker.channel.items.clear()
     session = broker.held.session
     broker.look()
     while broker.state.next < 100:
@@ -63,7 +63,7 @@ def test_a_batch_above_the_next_offset_is_not_taken() -> None:
     broker = Broker(random.Random(0), size=100, existing=1.0)
     broker.source.end, session = 100, broker.held.session
     assert session is not None
-    session.give(Batch(start=5, stop=6, end=100, records=[(5, b"x")]))
+    session.give(Batch(partition=0, start=5, stop=6, end=100, records=[(5, b"x")]))
     broker.take()
     assert broker.held.session is not session
     while broker.state.next < 100:

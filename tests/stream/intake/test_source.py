@@ -97,6 +97,7 @@ async def test_one_call_is_pending_at_a_time_and_a_lost_one_is_repeated() -> Non
 
 async def test_large_messages_make_small_slices() -> None:
     batch = Batch(
+        partition=0,
         start=0,
         stop=9,
         end=9,
@@ -107,7 +108,8 @@ async def test_large_messages_make_small_slices() -> None:
     assert [len(part.records) for part in slices] == [2, 2, 2, 2]
     assert [(part.start, part.stop) for part in slices] == [(0, 2), (2, 4), (4, 6), (6, 9)]
     assert [list(part.dates.times_ms) for part in slices] == [[0, 1], [2, 3], [4, 5], [6, 7]]
-    assert list(Batch(start=4, stop=4, end=4).slices()) == [Batch(start=4, stop=4, end=4)]
+    empty = Batch(partition=0, start=4, stop=4, end=4)
+    assert list(empty.slices()) == [empty]
 
 
 async def test_an_answer_to_an_earlier_session_does_not_reach_the_next() -> None:

@@ -13,7 +13,8 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
-from ldpstream.agents.engine.faust_parts import FaustGroup, Lane, _QuietThread, _silence
+from ldpstream.agents.engine.faust_parts import BatchChannel, FaustGroup, _QuietThread, _silence
+from ldpstream.agents.engine.source import Batch
 
 
 def test_a_consumer_thread_that_crashes_prints_nothing(
@@ -120,17 +121,18 @@ async def test_a_silent_partition_fetches_nothing_and_looks_to_faust_as_if_it_di
     assert check(TP("orders", 0))
 
 
-async def test_a_lane_keeps_its_items_when_flow_resumes():
-    app = faust.App("lane", store="memory://")
-    lane = Lane(app)
-    lane.offer("before anybody reads")
-    stream = app.stream(lane)
+async def test_a_channel_keeps_its_batches_when_flow_resumes():
+    app = faust.App("channel", store="memory://")
+    channel = BatchChannel(app)
+    batches = [Batch(partition=0, start=at, stop=at + 1, end=9) for at in range(3)]
+    # Before anybody reads it, while it flows, and while its flow is suspended.
+    channel.send_batch(batches[0])
+    stream = app.stream(channel)
     queue = stream.channel.queue
-    lane.offer("first")
+    channel.send_batch(batches[1])
     app.flow_control.suspend()
-    lane.offer("second")
+    channel.send_batch(batches[2])
     app.flow_control.resume()
-    assert not lane.empty()
-    came = [queue.get_nowait() for _ in range(3)]
-    assert came == ["before anybody reads", "first", "second"]
-    assert lane.empty()
+    assert not channel.empty()
+    assert [queue.get_nowait() for _ in range(3)] == batches
+    assert channel.empty()

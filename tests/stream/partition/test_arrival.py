@@ -86,7 +86,7 @@ def test_records_that_do_not_say_when_are_passed_over():
 def test_slices_keep_the_timestamps_of_their_records():
     records = [(offset, b"x" * 100_000) for offset in range(7)]
     dates = Dates(tuple(range(7)), appended=True)
-    batch = Batch(start=0, stop=7, end=7, records=records, dates=dates)
+    batch = Batch(partition=0, start=0, stop=7, end=7, records=records, dates=dates)
     slices = list(batch.slices())
     assert len(slices) > 2
     for part in slices:

@@ -67,7 +67,9 @@ async def test_giving_up_partitions_does_not_wait_for_an_endless_stream(
         assert engine.first is not None
         at = engine.first.next
         value = engine.config.spec.frame_reports(np.array([0]), times_ms=np.array([0]))
-        hand(engine, 0, Batch(start=at, stop=at + 1, end=at + 1, records=[(at, value)]))
+        hand(
+            engine, 0, Batch(partition=0, start=at, stop=at + 1, end=at + 1, records=[(at, value)])
+        )
 
     def send(partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         before = len(log)

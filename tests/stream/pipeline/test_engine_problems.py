@@ -51,7 +51,7 @@ async def test_a_topic_that_was_created_again_is_logged_once(
     assert caplog.messages == [f"collection city stops: {problem}"]
 
 
-@pytest.mark.parametrize("item", [Batch(start=0, stop=1, end=1), Outside(0, 0)])
+@pytest.mark.parametrize("item", [Batch(partition=0, start=0, stop=1, end=1), Outside(0, 0)])
 async def test_an_unexpected_error_in_what_was_read_stops_this_collection_alone(
     item: Batch | Outside, monkeypatch: pytest.MonkeyPatch
 ) -> None:

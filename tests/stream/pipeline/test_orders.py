@@ -12,7 +12,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from ldpstream.agents.config import read_config
 from ldpstream.agents.engine.faust_parts import FaustGroup
 from ldpstream.agents.engine.faust_settings import faust_settings
-from ldpstream.agents.engine.intake import Channel
+from ldpstream.agents.engine.intake import BatchQueue
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.periodic_tasks import Group
 from ldpstream.agents.engine.pipeline import Pipeline
@@ -43,7 +43,7 @@ def make_pipeline() -> Pipeline:
     tables = {"city": CITY, "rides": RIDES}
     config = read_config({"collection": tables}, base=Path(), environment={})
     group = SimpleNamespace(silence=lambda _: None)
-    channels = dict.fromkeys(tables, cast("Channel", None))
+    channels = dict.fromkeys(tables, cast("BatchQueue", None))
     pipeline = Pipeline(config, group=cast("Group", group), channels=channels, metrics=Metrics())
     pipeline.metrics.track(pipeline)
     for engine in pipeline.collections.values():

@@ -6,9 +6,8 @@ no gaps: the simulation does not notice its absence within 1,500 runs, so `test_
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from ldpstream.agents.engine.intake import Intake, OwnedPartition
 from ldpstream.agents.engine.source import Batch, Outside, Session
@@ -21,21 +20,33 @@ from tests.stream.simulation.setting import PASSED
 from tests.stream.simulation.world import World
 
 
+@dataclass(frozen=True, eq=False)
+class Sent:
+    """A batch that has left its session."""
+
+    held: OwnedPartition
+    session: Session
+    item: Batch | Outside
+
+
 class ReadIsSent(Intake):
-    """Batches go through the channel with their calls, so they may be lost, or come twice.
+    """What is sent leaves its session, so it may be lost, or come twice.
 
     The product keeps batches in their session, so gaps and repeats come from errors alone. Mutants
     that take the rules for these away need this channel to be noticed.
     """
 
-    def _call(self, held: OwnedPartition, session: Session) -> None:
-        self.channel.offer(partial(self._receive, held, session, session.take()))
+    def _send(self, held: OwnedPartition, session: Session) -> None:
+        self.channel.send_batch(cast("Batch", Sent(held, session, session.take())))
 
-    def _receive(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
-        session.called = False
-        if session is held.session:
-            self._take(held, session, item)
-            session.next()
+    def count(self, batch: Batch) -> bool:
+        sent = cast("Sent", batch)
+        sent.session.called = False
+        if sent.session is not sent.held.session:
+            return False
+        self._take(sent.held, sent.session, sent.item)
+        sent.session.next()
+        return True
 
 
 class GapsTrusted(ReadIsSent):
@@ -66,7 +77,7 @@ class ArrivesWhenTaken(Intake):
 
 
 class LostForGood(Intake):
-    """The intake waits for a call that the channel has lost."""
+    """The intake waits for a batch that the channel has lost."""
 
     def look(self, held: OwnedPartition) -> None:
         if held.session is not None:
@@ -189,7 +200,7 @@ INTAKE_MUTANTS: dict[str, type[World]] = {
     "intake: gaps trusted": with_intake(GapsTrusted),
     "intake: repeats taken": with_intake(RepeatsTaken),
     "intake: arrives when taken": with_intake(ArrivesWhenTaken),
-    "intake: lost calls are waited for": with_intake(LostForGood),
+    "intake: lost batches are waited for": with_intake(LostForGood),
     "intake: no commit after a load": with_worker(OwnCommits, Harsh),
     "idle: by silence": with_part(SilenceIsIdle),
     "idle: by any delivery": with_part(AnyDelivery),

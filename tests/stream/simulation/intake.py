@@ -12,14 +12,14 @@ its log ends. This puts idleness at risk, so there are two more invariants:
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.engine.intake import Intake, OwnedPartition
-from ldpstream.agents.engine.source import Record, SourceReader
+from ldpstream.agents.engine.source import Batch, Record, SourceReader
 from ldpstream.agents.state.batch import Arrivals
 from ldpstream.agents.state.partition import Partition
 from tests.stream.owning import Holder, Times
@@ -42,13 +42,13 @@ READING = {"elect": 14, "tick": 14, "produce": 5, "compact": 1, "close": 0}
 
 
 @dataclass
-class Lane:
-    """A channel of calls, each of which takes an item."""
+class BatchList:
+    """A channel of batches."""
 
-    items: list[Callable[[], None]] = field(default_factory=list)
+    items: list[Batch] = field(default_factory=list)
 
-    def offer(self, item: Callable[[], None]) -> None:
-        self.items.append(item)
+    def send_batch(self, batch: Batch) -> None:
+        self.items.append(batch)
 
     def empty(self) -> bool:
         return not self.items
@@ -112,7 +112,7 @@ class IntakeWorker(Worker):
 
     def __init__(self, world: World, name: str) -> None:
         super().__init__(world, name)
-        self.lane = Lane()
+        self.channel = BatchList()
         self.taken: dict[int, OwnedPartition] = {}
         self.reader = self.reader_class(
             [TopicPartition(CONFIG.topics.source, p) for p in range(MOST)],
@@ -123,7 +123,7 @@ class IntakeWorker(Worker):
         self.intake = self.intake_class(
             CONFIG,
             self.reader,
-            self.lane,
+            self.channel,
             Failing(),
             Times(
                 now_ms=lambda: self.now_ms,
@@ -177,8 +177,8 @@ class IntakeWorker(Worker):
 
     def take(self, _p: int) -> None:
         self.follow()
-        for _ in range(min(2, len(self.lane.items))):
-            self.lane.items.pop(0)()
+        for _ in range(min(2, len(self.channel.items))):
+            self.intake.count(self.channel.items.pop(0))
         self.check()
 
     def look(self, p: int) -> None:
@@ -269,9 +269,10 @@ class IntakeWorld(World):
 
     def do_spill(self) -> None:
         """Empty a channel, or lose its first item, or repeat that."""
-        lane = cast("IntakeWorker", self.rng.choice(list(self.workers.values()))).lane
+        channel = cast("IntakeWorker", self.rng.choice(list(self.workers.values()))).channel
         kind = self.rng.randrange(3)
-        lane.items[:] = ([], lane.items[1:], lane.items[:1] + lane.items)[kind]
+        items = channel.items
+        items[:] = ([], items[1:], items[:1] + items)[kind]
         self.say("spill", kind)
 
     def check_idle(self, p: int, part: Part) -> None:

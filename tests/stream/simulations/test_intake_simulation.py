@@ -11,7 +11,7 @@ SEEDS = {
     "intake: gaps trusted": 115,
     "intake: repeats taken": 35,
     "intake: arrives when taken": 19,
-    "intake: lost calls are waited for": 578,
+    "intake: lost batches are waited for": 578,
     "intake: no commit after a load": 223,
     "idle: by silence": 117,
     "idle: by any delivery": 195,
