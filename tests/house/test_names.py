@@ -35,7 +35,6 @@ NAMES = {
     # Not yet renamed.
     "agents/broker/health.py:note_error": "a reader of the source logs by it",
     "agents/broker/polls.py:look": "a reader of the source calls it",
-    "agents/cli/plans/command.py:Wanted": "the options of `plan`",
     "agents/engine/engine.py:lost": "what an owner of partitions is told",
     "agents/engine/engine.py:took": "what an owner of partitions is told",
     "agents/engine/engine.py:won": "what an owner of partitions is told",
@@ -48,7 +47,6 @@ NAMES = {
 """Names that have one of the words, and why."""
 CLASSES = {
     # Not yet renamed.
-    "Channel": "of a mechanism, and from a reader to its consumer",
     "Labels": "of a domain, and as people read them",
 }
 """Names of more than one class, and why."""
