@@ -18,9 +18,8 @@ from ldpstream.agents.broker.identity import SourceChangedError, TopicIdentity
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.loading import SiblingHeads, included
-from ldpstream.agents.state.pane_counts import behind
 from ldpstream.agents.state.partition import Partition
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import Replica, behind
 from ldpstream.agents.state.windows import NEVER, WindowIdentity
 from ldpstream.mechanisms.base.times import format_duration
 

@@ -21,8 +21,8 @@ from ldpstream.agents.document.build import build_document
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.state.listing import told_of, windows
-from ldpstream.agents.state.pane_counts import BehindError
 from ldpstream.agents.state.partition import Partition
+from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import Snapshot, add_up, answer
 from ldpstream.mechanisms.base.times import format_time
 

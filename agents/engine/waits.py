@@ -14,9 +14,8 @@ from typing import Final
 from ldpstream.agents.engine.clock import Clock
 from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.pane_counts import BehindError, reports_by_pane
 from ldpstream.agents.state.partition import Partition
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import BehindError, Replica, reports_by_pane
 from ldpstream.agents.state.windows import NEVER
 
 _LOOK_SECONDS: Final = 1.0

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from ldpstream.agents.state.context import Context, WindowTotals
 from ldpstream.agents.state.listing import windows
-from ldpstream.agents.state.pane_counts import behind
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import Replica, behind
 from ldpstream.agents.state.view import totals
 
 

@@ -49,15 +49,15 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
 from ldpstream.agents.state.encoding import sum_chunks
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.pane_counts import (
+from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import (
     BehindError,
+    Replica,
     behind,
     counted,
     expired,
     incomplete_panes,
 )
-from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.view import final_totals, reports_about
 from ldpstream.agents.state.windows import NEVER, Firsts, WindowSpec, windows_with
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.pane_counts import BehindError, check_between, incomplete_panes
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import BehindError, Replica, check_between, incomplete_panes
 from ldpstream.agents.state.view import panes_between
 from ldpstream.agents.state.windows import (
     NEVER,

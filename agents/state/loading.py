@@ -25,9 +25,8 @@ import numpy as np
 
 from ldpstream.agents.state.batch import NO_END, Arrivals, Decided
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.pane_counts import behind
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import Replica, behind
 from ldpstream.agents.state.skew import skew_limit_ms
 from ldpstream.agents.state.windows import NEVER, Gap, WindowSpec, add_gap, end_gap
 

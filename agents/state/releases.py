@@ -33,9 +33,8 @@ from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import ReleasedPane
 from ldpstream.agents.state.encoding import add_chunks, encode_chunk
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.pane_counts import expired
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import Replica, expired
 from ldpstream.mechanisms.base.arrays import Integers
 from ldpstream.mechanisms.interface.mechanism import Mechanism, Reports, Statistic
 

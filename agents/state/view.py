@@ -48,14 +48,14 @@ from ldpstream.agents.state.blocks import add_parts, blocks_of_reports
 from ldpstream.agents.state.context import Context, Waiting, WindowTotals
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
 from ldpstream.agents.state.encoding import add_chunks
-from ldpstream.agents.state.pane_counts import (
+from ldpstream.agents.state.replica import (
     BehindError,
+    Replica,
     check_between,
     expired,
     missing_between,
     reports_by_pane,
 )
-from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import NEVER, NOTHING_LOST, MissingMessages
 from ldpstream.mechanisms.interface.mechanism import Statistic
 from ldpstream.mechanisms.wire.spec import CollectionSpec

@@ -33,7 +33,7 @@ from ldpstream.agents.config.query.options import (
 )
 from ldpstream.agents.engine.facade import WorkerCollection
 from ldpstream.agents.state.listing import WindowInfo, windows
-from ldpstream.agents.state.pane_counts import BehindError
+from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import add_up, first_kept
 from ldpstream.agents.state.view import answer as snapshot_of
 from ldpstream.agents.web.computation import QUEUES, EncodedAnswer, Job, answer_bytes, check_cost

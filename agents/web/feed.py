@@ -20,8 +20,8 @@ from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows
-from ldpstream.agents.state.pane_counts import BehindError
 from ldpstream.agents.state.records import Head, RecordError
+from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import Snapshot, add_up, answer
 from ldpstream.agents.state.windows import NEVER, Name
 from ldpstream.agents.web.computation import ComputeQueues

@@ -11,13 +11,13 @@ from scipy.stats import binom
 
 from ldpstream.estimators.bounds.bounded import forged_reports
 from ldpstream.estimators.bounds.options import Estimand, Method
-from ldpstream.estimators.bounds.tails import tails
 from ldpstream.estimators.bounds.two_valued import (
     FEW,
     Tosses,
     clopper_pearson,
     enumerated,
     quantile,
+    tails,
 )
 from ldpstream.estimators.bounds.types import Estimate
 from ldpstream.estimators.estimate import estimate_sets, estimate_values

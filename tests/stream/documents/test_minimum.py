@@ -9,9 +9,8 @@ from ldpstream.agents.state.closing import make_parts
 from ldpstream.agents.state.context import Waiting
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup, DisclosureGroups
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.pane_counts import BehindError
 from ldpstream.agents.state.releases import Releases
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import BehindError, Replica
 from ldpstream.agents.state.view import Snapshot, answer
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.soak import seeds

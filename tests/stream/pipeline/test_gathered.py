@@ -11,10 +11,9 @@ from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
 from ldpstream.agents.engine.windowed_table import NotReadyError, WindowedTable
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.listing import windows
-from ldpstream.agents.state.pane_counts import BehindError
 from ldpstream.agents.state.partition import Partition
 from ldpstream.agents.state.records import HEAD, Head, Key
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import BehindError, Replica
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.state.windows import NEVER, WindowSpec
 from tests.stream.engines import make_engine

@@ -9,16 +9,15 @@ from typing import Self
 from ldpstream.agents.state.closing import gather, hand_over
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.flushes import Flush
-from ldpstream.agents.state.pane_counts import behind
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import Replica, behind
 from ldpstream.agents.state.windows import NEVER, Firsts
 from tests.stream.simulation.patched import PatchedWorld, with_partition, with_worker
 from tests.stream.simulation.worker import Watched, Worker
 from tests.stream.simulation.world import World
 
 _CHECK = (
-    "ldpstream.agents.state.pane_counts.check_between",
+    "ldpstream.agents.state.replica.check_between",
     "ldpstream.agents.state.view.check_between",
     "ldpstream.agents.state.listing.check_between",
 )

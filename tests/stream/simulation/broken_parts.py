@@ -9,10 +9,9 @@ from ldpstream.agents.state.closing import make_parts, store_parts
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.disclosure_groups import DisclosureGroup
 from ldpstream.agents.state.owner_cells import OwnedCells
-from ldpstream.agents.state.pane_counts import expired, reports_by_pane
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.releases import Releases, Reserved
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import Replica, expired, reports_by_pane
 from ldpstream.agents.state.view import Snapshot, first_kept, panes_between, snapshot
 from ldpstream.agents.state.windows import NEVER
 from tests.stream.simulation.curious import WINDOWS, CuriousWorld, Patched

@@ -22,8 +22,8 @@ from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.encoding import decode_chunk, decode_late, decode_totals
 from ldpstream.agents.state.flushes import Copy
 from ldpstream.agents.state.listing import windows
-from ldpstream.agents.state.pane_counts import behind
 from ldpstream.agents.state.records import Head
+from ldpstream.agents.state.replica import behind
 from ldpstream.agents.state.view import panes_between
 from ldpstream.agents.state.windows import NEVER
 from ldpstream.mechanisms.base.errors import FrameError

@@ -14,9 +14,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ldpstream.agents.state.listing import windows
-from ldpstream.agents.state.pane_counts import BehindError
 from ldpstream.agents.state.records import Head
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import BehindError, Replica
 from ldpstream.agents.state.view import totals
 from tests.stream.simulation.setting import demand
 

@@ -23,8 +23,7 @@ import numpy as np
 
 from ldpstream.agents.state.closing import Publication
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.pane_counts import BehindError
-from ldpstream.agents.state.replica import Replica
+from ldpstream.agents.state.replica import BehindError, Replica
 from ldpstream.agents.state.view import Snapshot, add_up, answer
 from ldpstream.agents.state.windows import WindowSpec
 from ldpstream.agents.web.estimates import check_span, is_final, kept_windows

@@ -19,8 +19,8 @@ from typing import Final
 
 from ldpstream.agents.state.closing import Publication, make_parts
 from ldpstream.agents.state.context import Context, WindowTotals
-from ldpstream.agents.state.pane_counts import BehindError
 from ldpstream.agents.state.releases import Reserved
+from ldpstream.agents.state.replica import BehindError
 from ldpstream.agents.state.view import Snapshot, add_up
 from ldpstream.agents.web.estimates import check_span, is_final
 from ldpstream.agents.web.requests import AnswerError
