@@ -21,14 +21,16 @@ from ldpstream.agents.broker.metadata import count_brokers, describe
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.topics import declare_topics
-from ldpstream.agents.cli.backup import contexts, digest, messages
-from ldpstream.agents.cli.terminal import broker
-from ldpstream.agents.cli.terminal.backups import (
+from ldpstream.agents.cli.backup import (
     Description,
     Record,
+    contexts,
+    digest,
+    messages,
     read_description,
     read_records,
 )
+from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.common import config_option, confirm, count, load_collection
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, Config, client_options

@@ -10,7 +10,7 @@ from rich.console import Console
 from ldpstream.agents.cli.plans.model import LifePart, LifeWay
 from ldpstream.agents.cli.plans.planner import Plan, title
 from ldpstream.agents.cli.plans.request import PlanRequest
-from ldpstream.agents.cli.terminal.row_width import FittingTable
+from ldpstream.agents.cli.terminal.tables import FittingTable
 from ldpstream.estimators.planning.predictions import sampling_variances
 from ldpstream.estimators.planning.sweep import SWEPT_QUERIES, sweep
 from ldpstream.mechanisms.policies.composition import largest_loss

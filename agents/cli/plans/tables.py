@@ -18,7 +18,7 @@ from ldpstream.agents.cli.plans.model import (
 )
 from ldpstream.agents.cli.plans.planner import ratio_text, title
 from ldpstream.agents.cli.terminal.labels import Ends, label_text
-from ldpstream.agents.cli.terminal.row_width import FittingTable
+from ldpstream.agents.cli.terminal.tables import FittingTable
 
 _MOST_COLUMNS: Final = 5
 _MOST_TOP: Final = 5

@@ -13,8 +13,8 @@ from rich.text import Text
 from ldpstream.agents.cli.terminal.common import print_data
 from ldpstream.agents.cli.terminal.labels import Labels
 from ldpstream.agents.cli.terminal.options import Form
-from ldpstream.agents.cli.terminal.row_width import FittingTable
 from ldpstream.agents.cli.terminal.tables import (
+    FittingTable,
     Showing,
     describe,
     describe_bounds,

@@ -5,8 +5,7 @@ import asyncio
 from rich.console import Console
 
 from ldpstream.agents.cli.terminal.client import connect
-from ldpstream.agents.cli.terminal.row_width import FittingTable
-from ldpstream.agents.cli.terminal.tables import reasons_text
+from ldpstream.agents.cli.terminal.tables import FittingTable, reasons_text
 from ldpstream.agents.client import UnavailableError
 from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus
 from ldpstream.mechanisms.base.texts import count

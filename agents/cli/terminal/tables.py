@@ -1,16 +1,16 @@
-"""Estimate documents as tables in a terminal."""
+"""Estimate documents as tables in a terminal, which never cut a number."""
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from rich.console import Console
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
 from ldpstream.agents.cli.terminal.labels import PLAIN, Labels, label_text
-from ldpstream.agents.cli.terminal.row_width import FittingTable
 from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.entries import Areas, MmseEstimate
@@ -21,17 +21,44 @@ from ldpstream.mechanisms.base.texts import count
 _FILE_WIDTH: Final = 160
 _FILE_LINES: Final = 50
 _MOST_ACROSS: Final = 8
+_NAME_COLUMNS: Final = 12
+"""Names are folded, and get at least this many columns of the terminal."""
+_BORDER: Final = 3
+"""A column's line, and a space on each side."""
 
 
-def table_console() -> Console:
-    """Return a console for tables: as wide as the terminal; 160 columns in files and pipes.
+class FittingTable(Table):
+    """A rich table whose left-justified columns are names, which may fold.
 
-    FORCE_COLOR colours the output of a pipe, but does not make it as narrow as a terminal.
+    All other columns are numbers. Where these do not fit into the terminal, each row is printed as
+    a sentence instead: `bus: share 63.60%, low 50.90%`.
     """
-    if sys.stdout.isatty():
-        return Console(highlight=False)
-    # If TERM is dumb, rich accepts the width only together with a height.
-    return Console(highlight=False, width=_FILE_WIDTH, height=_FILE_LINES)
+
+    def add_column(self, header: Any = "", *more: Any, **options: Any) -> None:
+        """Add a column, with rich's own options."""
+        names = options.get("justify", "left") == "left" and not options.get("no_wrap")
+        options.setdefault("overflow", "fold")
+        super().add_column(header, *more, **{**options, "no_wrap": not names})
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = 1
+        for column in self.columns:
+            width = max(cell_len(_plain(cell)) for cell in (column.header, *column.cells))
+            needed += _BORDER + (width if column.no_wrap else min(width, _NAME_COLUMNS))
+        if needed <= options.max_width:
+            yield from super().__rich_console__(console, options)
+            return
+        if self.title:
+            yield Text(_plain(self.title))
+        yield from self._sentences()
+
+    def _sentences(self) -> Iterator[Text]:
+        headings = [_plain(column.header) for column in self.columns]
+        for cells in zip(*(column.cells for column in self.columns), strict=True):
+            name, *texts = map(_plain, cells)
+            said = (f"{heading} {text}" for heading, text in zip(headings[1:], texts, strict=True)
+                    if text)  # fmt: skip
+            yield Text(f"{headings[0]} {name}: {', '.join(said)}", overflow="fold")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +72,17 @@ class Showing:
     minimum: int
     together: bool
     labels: Labels = PLAIN
+
+
+def table_console() -> Console:
+    """Return a console for tables: as wide as the terminal; 160 columns in files and pipes.
+
+    FORCE_COLOR colours the output of a pipe, but does not make it as narrow as a terminal.
+    """
+    if sys.stdout.isatty():
+        return Console(highlight=False)
+    # If TERM is dumb, rich accepts the width only together with a height.
+    return Console(highlight=False, width=_FILE_WIDTH, height=_FILE_LINES)
 
 
 def show_document(document: EstimateDocument, console: Console, showing: Showing) -> None:
@@ -293,3 +331,7 @@ def _linear(document: EstimateDocument) -> Table:
         cells = ["undefined" if number is None else f"{number:.6g}" for number in numbers]
         table.add_row(Text(one.name), *cells, "" if one.forged is None else f"{one.forged:,}")
     return table
+
+
+def _plain(cell: object) -> str:
+    return cell.plain if isinstance(cell, Text) else str(cell)

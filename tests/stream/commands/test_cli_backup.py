@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.cli.backup import contexts
-from ldpstream.agents.cli.terminal.backups import (
+from ldpstream.agents.cli.backup import (
     Description,
     Record,
+    contexts,
     read_description,
     read_records,
     write_backup,

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ldpstream.agents.cli.terminal.chunks import Chunk, frames
+from ldpstream.agents.cli.send import Chunk, frames
 from ldpstream.agents.config import load_config
 from ldpstream.agents.device import Framer
 from tests.stream.cli import configured, invoke, refused

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.cli.terminal.chunks import from_reports, from_values
+from ldpstream.agents.cli.send import from_reports, from_values
 from ldpstream.agents.cli.terminal.errors import Refused
 from ldpstream.agents.cli.terminal.value_options import Reading, near_now
 from ldpstream.agents.config import load_config

@@ -9,8 +9,7 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from ldpstream.agents.cli.terminal.row_width import FittingTable
-from ldpstream.agents.cli.terminal.tables import table_console
+from ldpstream.agents.cli.terminal.tables import FittingTable, table_console
 from ldpstream.agents.engine.process import FORMAT_VARIABLE, set_up_logging
 from tests.stream.logs import logging_restored
 
