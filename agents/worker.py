@@ -20,7 +20,8 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.broker.addresses import telling_addresses
 from ldpstream.agents.broker.connections import wait_for_broker
-from ldpstream.agents.broker.groups import DisplacedError
+from ldpstream.agents.broker.patches.error_names import name_errors
+from ldpstream.agents.broker.patches.static_membership import DisplacedError
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig
@@ -108,6 +109,7 @@ def run_worker(config: Config, *, shard: Shard = _ALL, verbose: bool = False) ->
     output once it serves. May end the process (`run_and_leave`).
     """
     set_up_logging(verbose=verbose)
+    name_errors()
     working = partial(work, config, shard=shard, announce=announce_ready)
     return run_and_leave(until_signalled(working, config.kafka, refused=(TopicError, StoreError)))
 

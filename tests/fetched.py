@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from aiokafka import AIOKafkaConsumer, TopicPartition
-from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import READ_COMMITTED, Fetcher, FetchResult, PartitionRecords
+from aiokafka.record.memory_records import MemoryRecords
 
-from ldpstream.agents.broker.fetches import bound
+from ldpstream.agents.broker.patches.bounded_fetches import bound
 from ldpstream.agents.broker.unpacking import BATCH_BYTES
 
 
@@ -33,10 +33,8 @@ def fetch_result(
     `aborted` are transactions: the producer's id and the first offset.
     """
     assignment = SimpleNamespace(active=True, state_value=lambda _: place)
-    # The implementation that the fetcher uses.
-    kept = vars(fetcher_module)["MemoryRecords"](data)
     records = PartitionRecords(
-        *(partition, kept, aborted, place.position, None, None, True, READ_COMMITTED)
+        *(partition, MemoryRecords(data), aborted, place.position, None, None, True, READ_COMMITTED)
     )
     return FetchResult(partition, assignment=assignment, partition_records=records, backoff=0.0)
 
@@ -51,7 +49,8 @@ class Consumer:
         vars(self._fetcher).update(
             _records={}, _subscriptions=subscriptions, _wait_consume_future=None
         )
-        bound(cast("AIOKafkaConsumer", self), most_bytes=most_bytes)
+        self._client = SimpleNamespace(send=None)
+        self._fetches = bound(cast("AIOKafkaConsumer", self), most_bytes=most_bytes)
 
     def answered(
         self,
@@ -63,6 +62,7 @@ class Consumer:
     ) -> None:
         """Queue a fetch response, to be read from the offset `start`."""
         place = self.places[partition] = Place(start)
+        self._fetches.data[partition] = data
         self._fetcher._records[partition] = fetch_result(partition, data, place, aborted)
 
     async def poll(self, max_records: int | None = None) -> dict[TopicPartition, list[Any]]:

@@ -14,8 +14,7 @@ from typing import Any, Final
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 
-from ldpstream.agents.broker.errors import name_errors
-from ldpstream.agents.broker.fetches import BoundedConsumer
+from ldpstream.agents.broker.patches.bounded_fetches import BoundedConsumer
 from ldpstream.agents.broker.unpacking import batch_bytes
 from ldpstream.agents.config.client_options import (
     CONNECTION,
@@ -139,8 +138,6 @@ def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
     known = settled(options)
     if not are_brokers(bootstrap):
         raise ClientOptionError(f"kafka.bootstrap: {expected(BROKERS_EXPECTED, bootstrap)}")
-    # Every client is made here, and its errors are to have their names.
-    name_errors()
     return {
         "bootstrap_servers": [host.strip() for host in bootstrap.split(",")],
         "ssl_context": tls_context(known),

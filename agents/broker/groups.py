@@ -1,10 +1,4 @@
-"""The consumer groups of workers: who is in them, who keeps a place, and who gets which partitions.
-
-aiokafka lacks part of *static membership*. A process that joins as an instance takes over that
-instance's place. The broker then refuses the process that had it before, but only if that one sends
-its old member id: without an id it would take the place back, and two processes with one instance
-would displace each other for ever. aiokafka forgets the id as soon as the broker does not know it;
-here it is kept, and sent once more (`keep_place`).
+"""The consumer groups of workers: who is in them, and who gets which partitions.
 
 Partitions are assigned evenly and with as few moves as possible (`assign`). Every topic is spread
 evenly, and so are all topics together: three workers of one collection with four partitions own 2,
@@ -14,21 +8,17 @@ evenly, and so are all topics together: three workers of one collection with fou
 import asyncio
 import struct
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
-from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError, UnknownMemberIdError
-from aiokafka.protocol.group import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 
-from ldpstream.agents.broker.errors import FENCED_INSTANCE_ID, error_code
 from ldpstream.agents.config.worker import is_group
 
 _DELAYS_SECONDS: Final = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2)
-_ANSWERED_FENCED: Final = (JoinGroupRequest, SyncGroupRequest)
 
 FAUST_PROTOCOL: Final = "consumer", "faust"
 """Type and name of the protocol by which Faust's members share partitions."""
@@ -119,88 +109,6 @@ def _may_read(metadata: bytes, topic: str) -> bool:
 async def count_workers(admin: AIOKafkaAdminClient, worker_id: str) -> int:
     """Return how many workers with an id run, in all shards, 0 if the broker does not say."""
     return sum([await count_members(admin, one) for one in await worker_groups(admin, worker_id)])
-
-
-class DisplacedError(RuntimeError):
-    """Another process has joined the group as the same instance."""
-
-
-def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
-    """Make a coordinator rejoin as the same member; call `displaced` if another process joined."""
-    send, member_id = coordinator._send_req, ""  # noqa: SLF001 (all requests pass here)
-
-    async def send_with_member_id(request: Any) -> Any:
-        nonlocal member_id
-        joins = isinstance(request, JoinGroupRequest)
-        # aiokafka has forgotten the member id, but the broker has not; requests have no setter.
-        if joins and request._member_id == JoinGroupRequest.UNKNOWN_MEMBER_ID:  # noqa: SLF001 (as above)
-            request._member_id = member_id  # noqa: SLF001 (as above)
-        response = await send(request)
-        if joins and response.error_code == UnknownMemberIdError.errno:
-            # The session has expired, and nobody has taken the place.
-            member_id = JoinGroupRequest.UNKNOWN_MEMBER_ID
-        elif joins and response.error_code == 0:
-            member_id = response.member_id
-        elif isinstance(request, _ANSWERED_FENCED) and response.error_code == FENCED_INSTANCE_ID:
-            displaced()
-        return response
-
-    coordinator._send_req = send_with_member_id  # noqa: SLF001 (all requests pass here)
-
-
-def refused_member(coordinator: Any) -> KafkaError | None:
-    """Return why the broker refuses a member, and have its coordinator try again.
-
-    aiokafka's coordinator rests after an error that is not for it to mend, until a call to its
-    consumer raises that error. Faust never makes such a call: a refused member of its rests for
-    ever, in silence, whatever is mended. While no broker coordinates the group the error is
-    retriable: that may pass by itself.
-    """
-    refused: KafkaError | None = coordinator._pending_exception  # noqa: SLF001 (raised by check_errors, at most once)
-    # A process that has lost its place must not take it back from the one that has it now.
-    if refused is not None and error_code(refused) == FENCED_INSTANCE_ID:
-        return refused
-    try:
-        coordinator.check_errors()
-    except KafkaError as error:
-        return error
-    return GroupCoordinatorNotAvailableError() if coordinator.coordinator_id is None else None
-
-
-async def give_up_place(coordinator: Any) -> None:
-    """Leave the group at once: a static member that just stops keeps its partitions for a session.
-
-    If that fails, others get them after the session.
-    """
-    request = LeaveGroupRequest(coordinator.group_id, coordinator.member_id)
-    with suppress(KafkaError):
-        await coordinator._send_req(request)  # noqa: SLF001 (aiokafka has no other way)
-
-
-def is_joining(coordinator: Any) -> bool:
-    """Return whether a member is about to join its group, or waits for the others to join.
-
-    It must not commit then. A broker answers the requests of a connection in turn, so it would
-    look at the commit after the join, and refuse it for its old generation. aiokafka would take
-    that for the loss of its place, and join as a new member: the group would wait a whole session
-    for the one that nobody is any more.
-    """
-    return bool(coordinator._rejoin_needed_fut.done())  # noqa: SLF001 (set until the group has assigned)
-
-
-async def leave_while_joining(coordinator: Any) -> None:
-    """Leave the group once the coordinator closes, if it waits for a join.
-
-    aiokafka leaves after the join, for which the broker waits for all other members, and for the
-    session of one that was killed. A process that ends earlier would stay a member, too.
-    """
-    await asyncio.wait([coordinator._closing])  # noqa: SLF001 (set by close)
-    broker, member_id = coordinator.coordinator_id, coordinator.member_id
-    if is_joining(coordinator) and broker is not None and member_id:
-        request = LeaveGroupRequest(coordinator.group_id, member_id)
-        # Not by the connection on which the broker still has the join to answer.
-        with suppress(KafkaError):
-            await coordinator._client.send(broker, request)  # noqa: SLF001 (nothing public leads to it)
 
 
 def assign(

@@ -35,6 +35,8 @@ from aiokafka.protocol.types import (
     UnsignedVarInt32,
 )
 
+from ldpstream.agents.broker.patches.admin_requests import known_brokers, send_request
+
 _NO_ID = UUID(int=0)
 _PATIENCE_SECONDS: Final = 3.0
 _OPERATIONS = {"read": 3, "write": 4, "delete": 6}
@@ -68,8 +70,7 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
         KafkaError: if the broker does not answer, or refuses (no permission, say).
     """
     wanted = sorted(set(names))
-    # The admin client has no public way to send other requests; it is pinned to one minor version.
-    response = await client._send_request(_MetadataRequest(wanted))  # noqa: SLF001 (no public request)
+    response = await send_request(client, _MetadataRequest(wanted))
     found = {}
     for topic in response.to_object()["topics"]:
         error = for_code(topic["error_code"])
@@ -113,7 +114,7 @@ def _has_no_leader(partition: bytes | Mapping[str, Any]) -> bool:
 
 def count_brokers(client: AIOKafkaAdminClient) -> int:
     """Return how many brokers a started client knows."""
-    return len(client._client.cluster.brokers())  # noqa: SLF001 (not offered without a request)
+    return len(known_brokers(client))
 
 
 def _permitted(bits: int) -> frozenset[str] | None:

@@ -12,6 +12,7 @@ from aiokafka.errors import GroupAuthorizationFailedError, KafkaError
 from aiokafka.protocol.group import HeartbeatRequest
 
 from ldpstream.agents.broker.metadata import TopicState
+from ldpstream.agents.broker.patches.admin_requests import send_request
 from ldpstream.agents.config import CollectionConfig
 
 Needed = Mapping[str, AbstractSet[str]]
@@ -49,8 +50,7 @@ async def missing_on_group(client: AIOKafkaAdminClient, group_id: str) -> Sequen
     """
     heartbeat = HeartbeatRequest(group_id, generation_id=0, member_id="")
     try:
-        # As in `describe`: the admin client has no public way to send other requests.
-        response = await client._send_request(heartbeat)  # noqa: SLF001 (no public request)
+        response = await send_request(client, heartbeat)
     except KafkaError:
         return []
     if response.to_object()["error_code"] == GroupAuthorizationFailedError.errno:

@@ -7,6 +7,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import KafkaError
 
+from ldpstream.agents.broker.patches.admin_requests import any_broker
 from ldpstream.agents.config import CollectionConfig
 
 _COMPACTED: Final = {
@@ -108,7 +109,7 @@ async def _other_than(
 
 async def broker_settings(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, str]:
     """Return those of a broker's settings that it shows: all of them, or none."""
-    broker = str(client._client.get_random_node())  # noqa: SLF001 (not offered)
+    broker = str(any_broker(client))
     return (await _described(client, ConfigResourceType.BROKER, [broker], names)).get(broker, {})
 
 

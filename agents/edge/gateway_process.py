@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final
 
 from ldpstream.agents.broker.connections import Connections
+from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.producer import NoIdempotenceError
 from ldpstream.agents.broker.refusals import no_idempotence, not_permitted
 from ldpstream.agents.config import CollectionConfig, Config, GatewayConfig
@@ -50,6 +51,7 @@ def run_gateway(config: Config, *, verbose: bool = False) -> int:
     Prints `ready URL` on standard output once it serves. May end the process (`run_and_leave`).
     """
     set_up_logging(verbose=verbose)
+    name_errors()
     serving = partial(serve_gateway, config, announce=announce_ready)
     return run_and_leave(until_signalled(serving, config.kafka, refused=(UploadKeysError,)))
 

@@ -29,14 +29,13 @@ from faust.assignor.partition_assignor import (
 )
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 
-from ldpstream.agents.broker.groups import (
+from ldpstream.agents.broker.groups import assign
+from ldpstream.agents.broker.patches.joining_members import is_joining, leave_while_joining
+from ldpstream.agents.broker.patches.refused_members import refused_member
+from ldpstream.agents.broker.patches.static_membership import (
     DisplacedError,
-    assign,
     give_up_place,
-    is_joining,
     keep_place,
-    leave_while_joining,
-    refused_member,
 )
 from ldpstream.agents.engine.source import Batch
 

@@ -17,11 +17,11 @@ from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker.clients import max_batch_bytes
 from ldpstream.agents.broker.connections import Connections
-from ldpstream.agents.broker.fetches import take_plain
 from ldpstream.agents.broker.health import BrokerWatch
 from ldpstream.agents.broker.identity import TopicIdentity
 from ldpstream.agents.broker.metadata import why_unread
 from ldpstream.agents.broker.offsets import replayed
+from ldpstream.agents.broker.patches.bounded_fetches import take_plain
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.broker.refusals import BrokerUnavailableError, explain
 from ldpstream.agents.config import CollectionConfig, Config

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
-from ldpstream.agents.broker.fetch_sessions import FetchSession
+from ldpstream.agents.broker.patches.fetch_sessions import FetchSession
 from tests.brokers import Broker
 from tests.lab import Lab
 from tests.processes import eventually

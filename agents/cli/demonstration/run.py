@@ -14,6 +14,7 @@ from aiokafka.errors import KafkaError
 from rich.console import Console
 
 from ldpstream.agents.broker.embedded import EmbeddedBroker, embedded_broker
+from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.refusals import BrokerUnavailableError
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.cli.demonstration.devices import Crowd, make_mistakes, report_crowd
@@ -81,6 +82,7 @@ def run_demo(options: DemoOptions) -> int:
     It keeps the handlers of these signals, and may end the process (`run_and_leave`).
     """
     set_up_logging()
+    name_errors()
     signals: list[int] = []
     for number in _SIGNALS:
         signal.signal(number, lambda number, _: signals.append(number))

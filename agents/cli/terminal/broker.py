@@ -21,6 +21,7 @@ from ldpstream.agents.broker import clients
 from ldpstream.agents.broker.connections import telling_of_waits
 from ldpstream.agents.broker.metadata import count_brokers, describe
 from ldpstream.agents.broker.offsets import end_offsets
+from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.record_time import now_ms
 from ldpstream.agents.broker.refusals import explain
 from ldpstream.agents.broker.topics import TopicError, declare_topics, lacking_partitions
@@ -44,6 +45,7 @@ def run(task: Coroutine[Any, Any, Result], kafka: KafkaConfig, config_file: str)
     """
     # The clients log what they also raise; one message is enough.
     logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+    name_errors()
     try:
         return asyncio.run(_explained(task, kafka))
     except clients.ClientOptionError as error:

@@ -13,7 +13,8 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
-from ldpstream.agents.broker import fetches, unpacking
+from ldpstream.agents.broker import unpacking
+from ldpstream.agents.broker.patches import bounded_fetches
 from ldpstream.agents.broker.unpacking import BATCH_BYTES, batch_bytes
 from tests import fetched
 from tests.attack.bombs import misnamed, specks, zeros
@@ -162,7 +163,7 @@ async def test_empty_records_count_against_the_budget() -> None:
     read = []
     for _ in range(20):
         found = (await consumer.poll()).get(ONE, [])
-        assert len(found) <= fetches.POLL_BYTES // 512
+        assert len(found) <= bounded_fetches.POLL_BYTES // 512
         read += [record.offset for record in found]
     assert read == list(range(120_000))
 

@@ -19,9 +19,10 @@ from aiokafka.errors import (
     for_code,
 )
 
-from ldpstream.agents.broker.errors import ERROR_NAMES, error_code, error_name, name_errors
-from ldpstream.agents.broker.groups import refused_member
+from ldpstream.agents.broker.errors import error_code, error_name
 from ldpstream.agents.broker.health import GroupWatch
+from ldpstream.agents.broker.patches.error_names import ERROR_NAMES, name_errors
+from ldpstream.agents.broker.patches.refused_members import refused_member
 from ldpstream.agents.broker.refusals import (
     Complaints,
     describe_error,

@@ -13,7 +13,7 @@ from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
 
-from ldpstream.agents.broker.fetch_sessions import fetch_news
+from ldpstream.agents.broker.patches.fetch_sessions import fetch_news
 
 PLACES = [TopicPartition(topic, number) for topic in ("trips", "visits") for number in range(3)]
 NOT_FOUND, WRONG_EPOCH = 70, 71

@@ -13,6 +13,8 @@ accept such batches, for example with a header's name that is not UTF-8. Here
   the next call, after everything before has been returned.
 
 Everything else (checksums, aborted transactions, control batches, positions) is as in aiokafka.
+
+Seen in aiokafka 0.14. `BoundedConsumer` installs it on itself when it starts.
 """
 
 import logging
@@ -22,12 +24,11 @@ from functools import partial
 from typing import Any, Final, cast
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
-from aiokafka.consumer import fetcher as fetcher_module
 from aiokafka.consumer.fetcher import READ_COMMITTED, FetchError, FetchResult, PartitionRecords
 from aiokafka.errors import CorruptRecordException
-from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.protocol.fetch import FetchRequest
 
-from ldpstream.agents.broker.fetch_sessions import fetch_news
+from ldpstream.agents.broker.patches.fetch_sessions import fetch_news
 from ldpstream.agents.broker.unpacking import Unpacker
 
 POLL_BYTES: Final = 16 << 20
@@ -46,29 +47,38 @@ class BoundedConsumer(AIOKafkaConsumer):
     def __init__(self, *topics: str, most_bytes: int, **options: Any) -> None:
         super().__init__(*topics, **options)  # type: ignore[no-untyped-call]  # (aiokafka has no types)
         self._most_bytes = most_bytes
+        self.fetches: Fetches | None = None
+        """What has been fetched, once it has started."""
 
     async def start(self) -> None:
         """Start the consumer and install the bounds."""
         await super().start()  # type: ignore[no-untyped-call]  # (aiokafka has no types)
         fetch_news(self)
-        bound(self, most_bytes=self._most_bytes)
+        self.fetches = bound(self, most_bytes=self._most_bytes)
 
 
-def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> None:
+def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> "Fetches":
     """Make a started consumer read its fetches as above, each batch within `most_bytes`.
 
-    A poll returns at most `POLL_BYTES` and one batch.
+    It must have fetched nothing yet. A poll returns at most `POLL_BYTES` and one batch.
     """
-    fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
-    fetches, fetched_records = _Fetches(most_bytes), fetcher.fetched_records
-    fetches.update(fetcher._records)  # noqa: SLF001 (where fetches wait)
+    client: Any = consumer._client  # noqa: SLF001 (not offered otherwise)
+    fetcher: Any = consumer._fetcher  # noqa: SLF001 (the same)
+    fetches, fetched_records, send = Fetches(most_bytes), fetcher.fetched_records, client.send
     fetcher._records = fetches  # noqa: SLF001 (where fetches wait)
+
+    async def send_and_keep(node_id: int, request: Any, **options: Any) -> Any:
+        response = await send(node_id, request, **options)
+        if isinstance(request, FetchRequest):
+            fetches.keep(response)
+        return response
 
     async def within_budget(*arguments: Any, **options: Any) -> Any:
         fetches.begin_poll()
         return await fetched_records(*arguments, **options)
 
-    fetcher.fetched_records = within_budget
+    client.send, fetcher.fetched_records = send_and_keep, within_budget
+    return fetches
 
 
 def take_plain(consumer: AIOKafkaConsumer) -> AIOKafkaConsumer:
@@ -76,30 +86,44 @@ def take_plain(consumer: AIOKafkaConsumer) -> AIOKafkaConsumer:
 
     They do not say of which topic and partition they are.
     """
-    fetcher: Any = consumer._fetcher  # noqa: SLF001 (not offered otherwise)
-    fetcher._records.plain = True  # noqa: SLF001 (where fetches wait)
+    assert isinstance(consumer, BoundedConsumer)
+    assert consumer.fetches is not None
+    consumer.fetches.plain = True
     return consumer
 
 
-class _Fetches(OrderedDict[TopicPartition, Any]):
+class Fetches(OrderedDict[TopicPartition, Any]):
     """A consumer's fetches that wait to be read, by partition.
 
-    `plain` says that records are taken as they are parsed.
+    `plain` says that records are taken as they are parsed. `data` are the bytes of the last answer
+    by partition, since aiokafka's parser does not show those of a batch.
     """
 
     def __init__(self, most_bytes: int) -> None:
         super().__init__()
         self.unpacker = Unpacker(most_bytes)
         self.plain = False
+        self.data: dict[TopicPartition, bytes] = {}
         self._stopped: list[TopicPartition] = []
         self._warned: set[TopicPartition] = set()
 
     def __setitem__(self, partition: TopicPartition, result: Any) -> None:
         if isinstance(result, FetchResult):
+            # An attribute of the object: the fetcher would not know a subclass of it.
             fetch: Any = result
-            fetch._partition_records = _Records(fetch._partition_records, self)  # noqa: SLF001 (what it reads)
-            fetch.getall = partial(self._get_all, result)
+            records = _Records(fetch._partition_records, self, self.data.pop(partition))  # noqa: SLF001 (what it reads)
+            fetch._partition_records = records  # noqa: SLF001 (the same)
+            fetch.getall = partial(self._get_all, partition, fetch, records)
         super().__setitem__(partition, result)
+
+    def keep(self, response: Any) -> None:
+        """Keep the bytes of an answer, which aiokafka parses before any other is returned to it."""
+        self.data = {
+            TopicPartition(topic, one[0]): one[-1]
+            for topic, partitions in response.topics
+            for one in partitions
+            if one[-1]
+        }
 
     def begin_poll(self) -> None:
         """Start a new budget; partitions that were read before come after the others."""
@@ -109,16 +133,22 @@ class _Fetches(OrderedDict[TopicPartition, Any]):
         self._stopped.clear()
         self.unpacker.spent_bytes = 0
 
-    def _get_all(self, result: Any, max_records: int | None = None) -> list[Any]:
+    def _get_all(
+        self,
+        partition: TopicPartition,
+        result: Any,
+        records: "_Records",
+        max_records: int | None = None,
+    ) -> list[Any]:
         """Like `FetchResult.getall`, but within the budget; the rest comes with the next poll."""
-        partition, unpacker, found = result._topic_partition, self.unpacker, []  # noqa: SLF001 (as it does itself)
+        unpacker, found = self.unpacker, list[Any]()
         if not result.check_assignment(partition) or not result.has_more():
             return []
         if unpacker.spent_bytes >= POLL_BYTES:
             return []
         finished = False
         try:
-            for record in result._partition_records:  # noqa: SLF001 (as it does itself)
+            for record in records:
                 found.append(record)
                 unpacker.spent_bytes += _RECORD_BYTES
                 if len(found) == max_records or unpacker.spent_bytes >= POLL_BYTES:
@@ -149,9 +179,10 @@ class _Fetches(OrderedDict[TopicPartition, Any]):
 class _Records(PartitionRecords):
     """The records of a fetch of one partition, replacing aiokafka's own iterator over them."""
 
-    def __init__(self, records: PartitionRecords, fetches: _Fetches) -> None:
+    def __init__(self, records: PartitionRecords, fetches: Fetches, data: bytes) -> None:
         vars(self).update(vars(records))
         self._fetches = fetches
+        self._data = memoryview(data)
         self._records_iterator: Iterator[Any] = self._unpack_records()
 
     def __iter__(self) -> Iterator[Any]:
@@ -164,7 +195,7 @@ class _Records(PartitionRecords):
             CorruptRecordException: for a wrong checksum.
             MemoryError: for lack of memory.
         """
-        data, at = memoryview(self._records.data), 0
+        data, at = self._data, 0
         plain, made = self._fetches.plain, cast("Any", self._consumer_record)
         while self._records.has_next():
             batch, start = self._records.next_batch(), at
@@ -209,15 +240,3 @@ def _empty(partition: TopicPartition, batch: Any) -> "ConsumerRecord[None, None]
     stamp, kind = getattr(batch, "max_timestamp", -1), getattr(batch, "timestamp_type", 0)
     last = batch.next_offset - 1
     return ConsumerRecord(*partition, last, stamp, kind, None, None, None, -1, -1, ())
-
-
-class _Kept(MemoryRecords):  # type: ignore[misc, valid-type]  # (a variable, and no class of C is final)
-    """The batches of a fetch together with their bytes, which aiokafka does not expose."""
-
-    def __init__(self, data: bytes) -> None:
-        super().__init__(data)
-        self.data = data
-
-
-# Replaced for all consumers of the process; nothing else changes for them.
-vars(fetcher_module)["MemoryRecords"] = _Kept

@@ -1,0 +1,98 @@
+"""A user's own clients in the same process behave as if this package were not there."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+_COMPARE = """
+import importlib, pkgutil, sys
+from pathlib import Path
+
+import aiokafka, aiokafka.admin, aiokafka.helpers, faust, faust.agents, faust.tables.manager
+import faust.transport.drivers.aiokafka
+import mode
+
+LIBRARIES = ("aiokafka", "faust", "mode")
+# Both packages import their names when they are first used.
+for package in (faust, mode):
+    for name in package.__all__:
+        getattr(package, name)
+# What Faust and Python fill themselves, whoever uses them, for example when a service is made.
+FILLED = {"registry", "_abc_impl", "_tasks"}
+FILLED |= {"__abstractmethods__", "__annotations__", "__warningregistry__"}
+
+
+def content(value):
+    \"""Return what a value is: itself, and for a container also what it holds.\"""
+    if isinstance(value, dict):
+        return id(value), tuple((repr(key), id(one)) for key, one in [*value.items()])
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return id(value), tuple(sorted(map(id, value)))
+    return (id(value),)
+
+
+def look(modules):
+    found = {}
+    for name in modules:
+        for key, value in [*vars(sys.modules[name]).items()]:
+            if key in FILLED or key == "__builtins__":
+                continue
+            # A submodule becomes a name of its package when anybody imports it.
+            if isinstance(value, type(sys)):
+                continue
+            found[name, key] = content(value)
+            if isinstance(value, type) and value.__module__.partition(".")[0] in LIBRARIES:
+                for attribute, one in [*vars(value).items()]:
+                    if attribute not in FILLED:
+                        found[name, key, attribute] = content(one)
+    return found
+
+
+modules = [name for name in sys.modules if name.partition(".")[0] in LIBRARIES]
+before = look(modules)
+import ldpstream.agents
+for one in pkgutil.walk_packages(ldpstream.agents.__path__, "ldpstream.agents."):
+    if not one.name.endswith("__main__"):
+        importlib.import_module(one.name)
+from ldpstream.agents.config import read_config
+from ldpstream.agents.broker.clients import connection
+from ldpstream.agents.worker import attach
+
+table = {"mechanism": "l1-bits", "epsilon": 1.0, "domain": {"size": 4}, "window": {"size": "1h"}}
+tables = {"collection": {"city": table}}
+app = faust.App("own", store="memory://")
+attach(app, read_config(tables, base=Path(), environment={}))
+# What all of its clients are made with.
+connection("broker:9092", {})
+SETUP
+after = look(modules)
+different = {key for key in before.keys() | after.keys() if before.get(key) != after.get(key)}
+print("compared", len(before) > 10_000, *sorted(map(str, different)), sep="\\n")
+"""
+
+
+def different(setup: str = "") -> list[str]:
+    """Return what differs in the libraries after imports, `attach` and `setup`."""
+    code = _COMPARE.replace("SETUP", setup)
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=Path(__file__).resolve().parents[3],
+    )
+    assert run.returncode == 0, run.stderr
+    compared, enough, *found = run.stdout.splitlines()
+    assert (compared, enough) == ("compared", "True")
+    return found
+
+
+def test_importing_and_attaching_leave_aiokafka_and_faust_as_they_were() -> None:
+    assert different() == []
+
+
+def test_a_replaced_name_is_noticed() -> None:
+    setup = "import aiokafka.consumer.fetcher as one; one.MemoryRecords = object"
+    assert "('aiokafka.consumer.fetcher', 'MemoryRecords')" in different(setup)
+    setup = "faust.App.on_webserver_init = None"
+    assert "('faust.app.base', 'App', 'on_webserver_init')" in different(setup)
