@@ -27,15 +27,15 @@ from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig
 from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.engine.engine import Engine
-from ldpstream.agents.engine.faust_parts import (
-    BatchChannel,
-    EvenAssignor,
-    FaustGroup,
-    WorkerApp,
-    add_agent,
-)
 from ldpstream.agents.engine.faust_settings import faust_settings
 from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.patches.even_assignor import EvenAssignor
+from ldpstream.agents.engine.patches.faust_parts import (
+    BatchChannel,
+    FaustGroup,
+    WorkerApp,
+)
+from ldpstream.agents.engine.patches.unscanned_agents import add_agent
 from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.engine.process import (
     StoppedError,

@@ -3,9 +3,9 @@
 from collections import defaultdict
 from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.consumer.fetcher import READ_COMMITTED, Fetcher, FetchResult, PartitionRecords
 from aiokafka.record.memory_records import MemoryRecords
 
@@ -50,7 +50,7 @@ class Consumer:
             _records={}, _subscriptions=subscriptions, _wait_consume_future=None
         )
         self._client = SimpleNamespace(send=None)
-        self._fetches = bound(cast("AIOKafkaConsumer", self), most_bytes=most_bytes)
+        self._fetches = bound(self._client, self._fetcher, most_bytes=most_bytes)
 
     def answered(
         self,

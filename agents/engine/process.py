@@ -27,14 +27,14 @@ Result = TypeVar("Result")
 FORMAT_VARIABLE: Final = "LDPSTREAM_LOG"
 """Where it is `json`, each line is a JSON object; otherwise it is text."""
 _TEXT: Final = "%(asctime)s %(levelname)s %(message)s"
-# A Faust service logs under the module of its class: ours are in faust_parts.
+# A Faust service logs under the module of its class: ours are in patches.
 _NOISY: Final = (
     "aiokafka",
     "faust",
     "mode",
     "asyncio",
     "aiohttp",
-    "ldpstream.agents.engine.faust_parts",
+    "ldpstream.agents.engine.patches",
 )
 _CANCEL_SECONDS: Final = 6.0
 _LEAVE_SECONDS: Final = 1.0

@@ -37,7 +37,7 @@ def _has(name: str) -> bool:
     return found is not None and hasattr(importlib.import_module(module), part)
 
 
-_EVEN = _has("ldpstream.agents.engine.faust_parts:EvenAssignor")
+_EVEN = _has("ldpstream.agents.engine.patches.even_assignor:EvenAssignor")
 _NAMES = ("rides", "modes", "trips", "city")
 """Names in shards 1, 2, 3 and 4 of 4, and so two in each of 2 shards."""
 
@@ -215,7 +215,7 @@ SCENES = (
         "rolling restart of 3 instances",
         _three_instances,
         _roll_instances,
-        needs="ldpstream.agents.engine.faust_parts:keep_place",
+        needs="ldpstream.agents.engine.patches.quiet_client:keep_place",
     ),
     Scene(
         "2 to 4 shards",

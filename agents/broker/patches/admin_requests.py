@@ -26,5 +26,4 @@ def known_brokers(admin: AIOKafkaAdminClient) -> Collection[Any]:
 
 def any_broker(admin: AIOKafkaAdminClient) -> int | None:
     """Return the id of one of the brokers that a started client knows."""
-    broker: int | None = admin._client.get_random_node()  # noqa: SLF001 (not offered)
-    return broker
+    return next((int(broker.nodeId) for broker in known_brokers(admin)), None)

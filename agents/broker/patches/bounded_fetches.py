@@ -53,17 +53,15 @@ class BoundedConsumer(AIOKafkaConsumer):
     async def start(self) -> None:
         """Start the consumer and install the bounds."""
         await super().start()  # type: ignore[no-untyped-call]  # (aiokafka has no types)
-        fetch_news(self)
-        self.fetches = bound(self, most_bytes=self._most_bytes)
+        fetch_news(self._client, self._subscription)
+        self.fetches = bound(self._client, self._fetcher, most_bytes=self._most_bytes)
 
 
-def bound(consumer: AIOKafkaConsumer, *, most_bytes: int) -> "Fetches":
-    """Make a started consumer read its fetches as above, each batch within `most_bytes`.
+def bound(client: Any, fetcher: Any, *, most_bytes: int) -> "Fetches":
+    """Make a consumer read its fetches as above, each batch within `most_bytes`.
 
     It must have fetched nothing yet. A poll returns at most `POLL_BYTES` and one batch.
     """
-    client: Any = consumer._client  # noqa: SLF001 (not offered otherwise)
-    fetcher: Any = consumer._fetcher  # noqa: SLF001 (the same)
     fetches, fetched_records, send = Fetches(most_bytes), fetcher.fetched_records, client.send
     fetcher._records = fetches  # noqa: SLF001 (where fetches wait)
 

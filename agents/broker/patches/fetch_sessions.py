@@ -7,7 +7,7 @@ partitions without records whose end has not moved. So omission is an answer, to
 ends at the same offset, and the client notes this as if it had been said. The exception is an
 answer to a client over its quota, from which the broker omits what it has read.
 
-Seen in aiokafka 0.14. `fetch_news` installs it on one started consumer.
+Seen in aiokafka 0.14. `fetch_news` installs it on the client of one consumer.
 """
 
 import time
@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from aiokafka import AIOKafkaConsumer
 from aiokafka.protocol.api import Request
 from aiokafka.protocol.fetch import FetchRequest, FetchRequestStruct
 
@@ -30,10 +29,9 @@ _Partition = tuple[str, int]
 """Equal to a `TopicPartition`, but much faster to make."""
 
 
-def fetch_news(consumer: AIOKafkaConsumer) -> None:
-    """Make a started consumer fetch in sessions from brokers that support them."""
-    client: Any = consumer._client  # noqa: SLF001 (not offered otherwise)
-    client.send = partial(_send, client.send, consumer._subscription, {})  # noqa: SLF001 (the same)
+def fetch_news(client: Any, subscriptions: Any) -> None:
+    """Make a started consumer fetch in sessions, given its client and its subscriptions."""
+    client.send = partial(_send, client.send, subscriptions, {})
 
 
 async def _send(

@@ -9,9 +9,15 @@ Seen in aiokafka 0.14 and Faust 0.15. Nothing is installed: call `refused_member
 
 from typing import Any
 
+from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import GroupCoordinatorNotAvailableError, KafkaError
 
 from ldpstream.agents.broker.errors import FENCED_INSTANCE_ID, error_code
+
+
+def coordinator_of(consumer: AIOKafkaConsumer) -> Any:
+    """Return what keeps a consumer in its group; None before it has started."""
+    return consumer._coordinator  # noqa: SLF001 (nothing public leads to it)
 
 
 def refused_member(coordinator: Any) -> KafkaError | None:

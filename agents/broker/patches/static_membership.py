@@ -29,7 +29,7 @@ def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
     """Make a coordinator rejoin as the same member; call `displaced` if another process joined."""
     send, member_id = coordinator._send_req, ""  # noqa: SLF001 (all requests pass here)
 
-    async def send_and_look(request: Any) -> Any:
+    async def send_with_member_id(request: Any) -> Any:
         nonlocal member_id
         joins = isinstance(request, JoinGroupRequest)
         # aiokafka has forgotten the member id, but the broker has not; requests have no setter.
@@ -45,7 +45,7 @@ def keep_place(coordinator: Any, displaced: Callable[[], None]) -> None:
             displaced()
         return response
 
-    coordinator._send_req = send_and_look  # noqa: SLF001 (all requests pass here)
+    coordinator._send_req = send_with_member_id  # noqa: SLF001 (all requests pass here)
 
 
 async def give_up_place(coordinator: Any) -> None:

@@ -6,7 +6,8 @@ import pytest
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.protocol.metadata import MetadataResponse_v0
 
-from ldpstream.agents.engine.faust_parts import EvenAssignor, WorkerApp
+from ldpstream.agents.engine.patches.even_assignor import EvenAssignor
+from ldpstream.agents.engine.patches.faust_parts import WorkerApp
 
 
 def _assigned(app: WorkerApp, cluster: ClusterMetadata) -> dict[str, list[int]]:

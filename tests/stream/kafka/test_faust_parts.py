@@ -13,14 +13,16 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
-from ldpstream.agents.engine.faust_parts import BatchChannel, FaustGroup, _QuietThread, _silence
+from ldpstream.agents.engine.patches.faust_parts import BatchChannel, FaustGroup
+from ldpstream.agents.engine.patches.quiet_client import QuietThread
+from ldpstream.agents.engine.patches.silent_partitions import silence
 from ldpstream.agents.engine.source import Batch
 
 
 def test_a_consumer_thread_that_crashes_prints_nothing(
     capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ):
-    thread = _QuietThread.__new__(_QuietThread)
+    thread = QuietThread.__new__(QuietThread)
     with caplog.at_level(logging.DEBUG, logger="ldpstream"):
         thread.on_crash("{0!r} crashed: {1!r}", "Consumer", ConnectionError("cut"))
     assert capsys.readouterr() == ("", "")
@@ -43,7 +45,7 @@ async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.Mon
         calls.add(call := asyncio.create_task(function(*arguments)))
         return await asyncio.shield(call)
 
-    monkeypatch.setattr("ldpstream.agents.engine.faust_parts._CALL_SECONDS", 0.01)
+    monkeypatch.setattr("ldpstream.agents.engine.patches.faust_parts._CALL_SECONDS", 0.01)
     coordinator = SimpleNamespace(_rejoin_needed_fut=asyncio.Future())
     consumer = SimpleNamespace(assignment=lambda: {ours}, commit=commit, _coordinator=coordinator)
     own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))
@@ -102,7 +104,7 @@ async def test_a_silent_partition_fetches_nothing_and_looks_to_faust_as_if_it_di
         _fetcher=SimpleNamespace(_records={one: b"", other: b""}),
     )
     # Faust's own objects must not reach the client.
-    assert await _silence(cast("AIOKafkaConsumer", consumer), {TP("trips", 0)})
+    assert await silence(cast("AIOKafkaConsumer", consumer), {TP("trips", 0)})
     assert [(p, type(p)) for p in paused] == [(one, TopicPartition)]
     assert consumer._fetcher._records == {other: b""}
     assert states[one].highwater == 0

@@ -5,10 +5,10 @@ import random
 from collections import defaultdict
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaConnectionError
 from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.metadata import MetadataRequest
@@ -134,7 +134,7 @@ class Client:
         self.fetch_news()
 
     def fetch_news(self) -> None:
-        fetch_news(cast("AIOKafkaConsumer", self))
+        fetch_news(self._client, self._subscription)
 
     async def fetch(self, *, seeks: dict[TopicPartition, int] | None = None) -> bool:
         """Fetch, and record the answer as aiokafka does; `seeks` happen before that."""

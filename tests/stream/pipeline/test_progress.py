@@ -9,8 +9,8 @@ import faust
 import pytest
 from aiokafka import TopicPartition
 
-from ldpstream.agents.engine.faust_parts import FaustGroup
 from ldpstream.agents.engine.isolation import contained
+from ldpstream.agents.engine.patches.faust_parts import FaustGroup
 from ldpstream.agents.engine.periodic_tasks import OffsetCommitter
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key

@@ -1,0 +1,188 @@
+"""What the pipeline uses of Faust: a channel of batches, the consumer group, and a worker's app.
+
+Faust commits what was acknowledged, which is not durable yet, and its own method to commit given
+offsets ends the worker when the broker is away. So `FaustGroup` commits by the client itself.
+"""
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Set as AbstractSet
+from contextlib import suppress
+from typing import Any, Final, cast
+
+import faust
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import IllegalStateError, KafkaError
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
+
+from ldpstream.agents.broker.patches.joining_members import is_joining
+from ldpstream.agents.broker.patches.refused_members import coordinator_of, refused_member
+from ldpstream.agents.broker.patches.static_membership import give_up_place
+from ldpstream.agents.engine.patches.quiet_client import QuietTransport
+from ldpstream.agents.engine.patches.silent_partitions import silence
+from ldpstream.agents.engine.source import Batch
+
+_CALL_SECONDS: Final = 5.0
+_RETRY_SECONDS: Final = 0.1
+_TRIES: Final = 100
+
+log = logging.getLogger(__name__)
+
+
+class BatchChannel(faust.Channel[Batch]):
+    """Carries the batches of one collection to its agent; unbounded: the sender keeps it short."""
+
+    @property
+    def queue(self) -> Any:
+        """The queue, created on first use and shared with the channel's readers."""
+        if self._root is not None:
+            return self._root.queue
+        if self._queue is None:
+            self._queue = self.app.FlowControlQueue(maxsize=0)
+        return self._queue
+
+    def send_batch(self, batch: Batch) -> None:
+        """Append a batch, at once: Faust's own `send` has to be awaited."""
+        self.queue.put_nowait(batch)
+
+    def empty(self) -> bool:
+        """Return whether it holds no batch."""
+        return bool(self.queue.empty())
+
+
+class FaustGroup:
+    """The group of an app's consumer; all methods are harmless before the app has started."""
+
+    def __init__(self, app: faust.App) -> None:
+        self._app = app
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def id(self) -> str:
+        """The name of the group."""
+        return str(self._app.conf.id)
+
+    @property
+    def session_ms(self) -> int:
+        """How long a silent member keeps its partitions."""
+        return round(self._app.conf.broker_session_timeout * 1000)
+
+    async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
+        """Commit next offsets to show the group's progress; return whether that succeeded.
+
+        All or none. Only Faust reads them back, to decide where its stream would begin.
+        """
+        try:
+            ours = offsets.keys() <= self._assigned()
+            return ours and bool(await self._call(_commit, offsets))
+        except (KafkaError, IllegalStateError):
+            return False
+
+    def silence(self, partitions: AbstractSet[TopicPartition]) -> None:
+        """Keep Faust's client from fetching partitions that have just been assigned."""
+        task = asyncio.create_task(self._silence(partitions))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _silence(self, partitions: AbstractSet[TopicPartition]) -> None:
+        for _ in range(_TRIES):
+            if await self._call(silence, partitions) or not partitions & self._assigned():
+                return
+            await asyncio.sleep(_RETRY_SECONDS)
+        log.error("Faust's client cannot be kept from fetching what is read otherwise")
+
+    async def refusal(self) -> KafkaError | None:
+        """Return why the broker refuses this member; its client then tries again."""
+        refused: KafkaError | None = await self._call(_refusal)
+        return refused
+
+    async def leave(self) -> bool:
+        """Leave the group, so that others get the partitions; return False if that failed.
+
+        Faust distributes all topics of an app together. So in a user's app its other agents stop
+        here too, as in a rebalance, and continue in other instances of the group.
+        """
+        assigned = self._assigned()
+        if not assigned:
+            return False
+        if not isinstance(self._app, WorkerApp):
+            # What Faust's listener does when partitions are revoked.
+            self._app.on_rebalance_start()
+            await cast("Consumer", self._app.consumer).on_partitions_revoked({*assigned})
+        return bool(await self._call(_leave))
+
+    async def come_back(self) -> bool:
+        """Subscribe again to what the app's agents read; return whether that succeeded."""
+        with suppress(KafkaError, RuntimeError):
+            topics = cast("Any", self._app.topics)
+            # What the conductor does when its topics change.
+            await self._app.consumer.subscribe(await topics._update_indices())  # noqa: SLF001 (no other way)
+            return True
+        return False
+
+    @property
+    def _thread(self) -> AIOKafkaConsumerThread:
+        consumer = cast("Consumer", self._app.consumer)
+        return consumer._thread  # noqa: SLF001 (nothing public leads to the thread of the client)
+
+    @staticmethod
+    def _client(thread: AIOKafkaConsumerThread) -> AIOKafkaConsumer | None:
+        return thread._consumer  # noqa: SLF001 (nor to the client, None at first)
+
+    def _assigned(self) -> AbstractSet[TopicPartition]:
+        consumer = self._client(self._thread)
+        return frozenset() if consumer is None else consumer.assignment()
+
+    async def _call(self, function: Callable[..., Awaitable[Any]], *arguments: Any) -> Any:
+        """Call a function of the consumer in its own thread; return None if that is not running."""
+        thread = self._thread
+        consumer = self._client(thread)
+        if consumer is None:
+            return None
+        try:
+            called = thread.call_thread(function, consumer, *arguments)
+            return await asyncio.wait_for(called, _CALL_SECONDS)
+        except TimeoutError:
+            return None
+        except RuntimeError:
+            # An app that stops while its broker is away ends the thread but keeps its partitions.
+            if not thread.thread_loop.is_closed():
+                raise
+            return None
+
+
+async def _refusal(consumer: AIOKafkaConsumer) -> KafkaError | None:
+    coordinator = coordinator_of(consumer)
+    return None if coordinator is None else refused_member(coordinator)
+
+
+async def _leave(consumer: AIOKafkaConsumer) -> bool:
+    if consumer._group_instance_id is not None:  # noqa: SLF001 (what Faust was given)
+        await give_up_place(coordinator_of(consumer))
+    consumer.unsubscribe()
+    return True
+
+
+async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, int]) -> bool:
+    if is_joining(coordinator_of(consumer)):
+        return False
+    # It looks for the group's coordinator without a limit, and the thread runs only two calls at a
+    # time.
+    async with asyncio.timeout(_CALL_SECONDS):
+        await consumer.commit(dict(offsets))
+    return True
+
+
+class WorkerApp(faust.App):
+    """A Faust app that leaves reporting errors to the worker."""
+
+    partitions: Counter[str]
+    """The least numbers of partitions, so that a leader can assign even without the broker."""
+
+    def _create_directories(self) -> None:
+        """Create none: without tables nothing is kept on disk."""
+
+    def _new_transport(self) -> Transport:
+        return QuietTransport(self.conf.broker_consumer, self)
