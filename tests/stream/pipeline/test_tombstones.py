@@ -65,7 +65,7 @@ class Log:
         held = frozenset(range(len(self.replicas)))
         config = SimpleNamespace(name="trips", topics=SimpleNamespace(changelog="state"))
         engine = SimpleNamespace(
-            held=held, replicas=self.replicas, config=config, fail=self.failures.append
+            loaded_partitions=held, replicas=self.replicas, config=config, fail=self.failures.append
         )
         task = asyncio.create_task(
             collect_tombstones([cast("Engine", engine)], cast("LastingProducer", self))
