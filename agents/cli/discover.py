@@ -27,7 +27,8 @@ from ldpstream.agents.client import (
     UnreachableError,
 )
 from ldpstream.agents.config import CollectionConfig, Config
-from ldpstream.agents.document import EstimateDocument, ValueEstimate
+from ldpstream.agents.document.entries import ValueEstimate
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.estimators.discovery import confirmed, first_round, looked_at, next_round
 from ldpstream.mechanisms.base.times import format_time
 from ldpstream.mechanisms.domains.words import Round, Words, bits_word

@@ -14,7 +14,7 @@ from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.common import config_option, count, load_collection, print_data
 from ldpstream.agents.cli.terminal.errors import Failed, Refused
 from ldpstream.agents.config import CollectionConfig, KafkaConfig
-from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.document.sinks import check_target, store_documents
 from ldpstream.mechanisms.base.times import format_duration, parse_time
 

@@ -16,8 +16,8 @@ from typing import Final
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker.traces import span
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.state.listing import told_of, windows

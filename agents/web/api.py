@@ -12,7 +12,6 @@ from multidict import MultiMapping
 from pydantic import BaseModel
 
 from ldpstream.agents.broker.shards import Elsewhere
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,
     CollectionList,
@@ -21,6 +20,7 @@ from ldpstream.agents.document.answers import (
     WindowList,
 )
 from ldpstream.agents.document.flat import Cell, document_csv, to_csv
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import Described
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import WindowInfo

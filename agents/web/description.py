@@ -10,7 +10,6 @@ from ldpstream.agents.config.privacy import PrivacyStatement
 from ldpstream.agents.config.query.capabilities import supports_likelihood
 from ldpstream.agents.config.query.options import KEYS
 from ldpstream.agents.config.query.queries import Linear, Range
-from ldpstream.agents.document import Window
 from ldpstream.agents.document.answers import (
     AcceptedSpec,
     Attribute,
@@ -24,6 +23,7 @@ from ldpstream.agents.document.answers import (
     Windows,
     WindowState,
 )
+from ldpstream.agents.document.model import Window
 from ldpstream.agents.engine.facade import Described, WorkerCollection, WorkerPipeline
 from ldpstream.agents.engine.isolation import contained
 from ldpstream.agents.state.listing import WindowInfo, open_windows

@@ -3,7 +3,6 @@
 from typing import Final
 
 from ldpstream.agents.config.query.options import EstimateRequest
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,
     CollectionCertificate,
@@ -14,6 +13,7 @@ from ldpstream.agents.document.answers import (
     Readiness,
     WindowList,
 )
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.web import api
 from ldpstream.agents.web.declaration import (
     ESTIMATE,

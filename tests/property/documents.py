@@ -9,9 +9,9 @@ import numpy as np
 from jsonschema import Draft202012Validator
 
 from ldpstream.agents.config import CollectionConfig, read_config
-from ldpstream.agents.document import EstimateDocument, EstimateOptions
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import build_document
-from ldpstream.agents.document.model import document_schema
+from ldpstream.agents.document.model import EstimateDocument, document_schema
 from ldpstream.agents.state.context import WindowTotals
 from tests.exact.enumeration import counted
 

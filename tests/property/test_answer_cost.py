@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import Linear, Range
-from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.web.computation import (
     ANSWERS_BYTES,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from ldpstream.agents.config.query.capabilities import read_options
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import parse_range
-from ldpstream.agents.document import EstimateOptions
 from ldpstream.agents.document.build import build_document, final_content
 from ldpstream.estimators.estimate import estimate_values
 from tests.property.documents import BLOCKS, LINE, collection, totals, written

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from ldpstream.agents.cli.terminal.tables import Showing, show_document
 from ldpstream.agents.config import CollectionConfig
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.config.query.queries import parse_range
-from ldpstream.agents.document import EstimateDocument, EstimateOptions
 from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.estimators.estimate import estimate_sets
 from ldpstream.estimators.lip.mmse import estimate_mmse

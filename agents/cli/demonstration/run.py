@@ -28,8 +28,8 @@ from ldpstream.agents.cli.terminal.tables import percent, table_console
 from ldpstream.agents.client import Client, EstimateRequest
 from ldpstream.agents.config import Config
 from ldpstream.agents.device import Sender
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.process import run_and_leave, set_up_logging
 from ldpstream.agents.web import HttpUnavailableError
 from ldpstream.agents.worker import work

@@ -11,8 +11,8 @@ from rich.text import Text
 
 from ldpstream.agents.cli.demonstration.truth import SentReports, TruthComparison, compare
 from ldpstream.agents.cli.terminal.tables import percent, reasons_text
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.mechanisms.base.texts import count
 
 WINDOWS_CHECKED: Final = 1_000

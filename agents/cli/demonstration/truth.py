@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ldpstream.agents.cli.terminal.labels import label_text
-from ldpstream.agents.document import EstimateDocument, ValueEstimate
+from ldpstream.agents.document.entries import ValueEstimate
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.mechanisms.base.times import parse_time
 
 

@@ -24,13 +24,9 @@ from ldpstream.agents.cli.terminal.tables import (
     show_document,
     table_console,
 )
-from ldpstream.agents.document import (
-    EstimateDocument,
-    QuantileEstimate,
-    RangeEstimate,
-    ValueEstimate,
-)
+from ldpstream.agents.document.entries import QuantileEstimate, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.flat import document_csv
+from ldpstream.agents.document.model import EstimateDocument
 
 FOLLOWED: Final = 5
 """Number of values drawn over time if a document has no ranges, quantiles or linear queries."""

@@ -11,11 +11,21 @@ from rich.table import Table
 from rich.text import Text
 
 from ldpstream.agents.cli.terminal.labels import PLAIN, Labels, label_text
-from ldpstream.agents.document import Calibration, EstimateDocument, RangeEstimate, ValueEstimate
 from ldpstream.agents.document.answers import CollectionStatus
-from ldpstream.agents.document.entries import Areas, MmseEstimate
+from ldpstream.agents.document.entries import (
+    Areas,
+    Calibration,
+    MmseEstimate,
+    RangeEstimate,
+    ValueEstimate,
+)
 from ldpstream.agents.document.flat import runs_text
-from ldpstream.agents.document.model import LostMessages, MergedBlocks, WaitingReports
+from ldpstream.agents.document.model import (
+    EstimateDocument,
+    LostMessages,
+    MergedBlocks,
+    WaitingReports,
+)
 from ldpstream.mechanisms.base.texts import count
 
 _FILE_WIDTH: Final = 160

@@ -16,10 +16,9 @@ from ldpstream.agents.cli.terminal.options import Form
 from ldpstream.agents.cli.terminal.plots import show_plots
 from ldpstream.agents.cli.terminal.tables import Showing, show_document, table_console
 from ldpstream.agents.client import Client, RefusedError
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import Collection, WindowState
 from ldpstream.agents.document.flat import HEADER, document_rows, to_csv
-from ldpstream.agents.document.model import Window
+from ldpstream.agents.document.model import EstimateDocument, Window
 
 WATCHED: Final = "anytime"
 _PLOTTED: Final = 200

@@ -10,7 +10,6 @@ import aiohttp
 
 from ldpstream.agents.config.hosts import is_url
 from ldpstream.agents.config.query.options import EstimateRequest
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import (
     Collection,
     CollectionList,
@@ -28,6 +27,7 @@ from ldpstream.agents.document.client.transport import (
     Transport,
     parse,
 )
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.mechanisms.base.times import parse_time
 
 _TIMEOUT_SECONDS: Final = 60.0

@@ -7,7 +7,6 @@ from typing import Final, Literal, TypeAlias, TypeVar
 import aiohttp
 from pydantic import BaseModel, ValidationError
 
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.document.client.errors import (
     NotAWorkerError,
@@ -18,6 +17,7 @@ from ldpstream.agents.document.client.errors import (
     no_address,
     nobody_answers,
 )
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.mechanisms.base.numbers import read_whole
 
 Parameters: TypeAlias = Sequence[tuple[str, str]]

@@ -17,7 +17,7 @@ from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
 from ldpstream import __version__
-from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import WorkerPipeline
 from ldpstream.agents.engine.metrics.exposition import ProcessMetrics
 from ldpstream.agents.engine.metrics.gauges import PipelineCollector

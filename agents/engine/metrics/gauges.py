@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from ldpstream.agents.document import Calibration, EstimateDocument
+from ldpstream.agents.document.entries import Calibration
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
 from ldpstream.agents.engine.metrics.queries import query_gauges
 from ldpstream.agents.state.encoding import decode_final

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import JsonValue
 
-from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.domains.parse import Domain, Labels

@@ -13,10 +13,10 @@ import pytest
 from ldpstream.agents.cli.python.arrays import to_labels, to_times_ms
 from ldpstream.agents.cli.terminal.labels import Labels, label_text
 from ldpstream.agents.config import read_config
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.columns import label_text as drawn_text
 from ldpstream.agents.document.flat import document_csv
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.metrics.queries import query_gauges
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms import ValueOutsideDomainError

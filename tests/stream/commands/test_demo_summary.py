@@ -17,8 +17,9 @@ from ldpstream.agents.cli.demonstration.visits import (
     WINDOW_MS,
     demo_config,
 )
-from ldpstream.agents.document import EstimateDocument, ValueEstimate, Window
 from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus, WindowState
+from ldpstream.agents.document.entries import ValueEstimate
+from ldpstream.agents.document.model import EstimateDocument, Window
 from ldpstream.mechanisms.base.times import format_time
 from tests.stream.serving import START_MS
 

@@ -11,7 +11,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
-from ldpstream.agents.document import EstimateDocument
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.state.encoding import encode_chunk
 from ldpstream.agents.state.view import _statistic
 from ldpstream.agents.state.windows import WindowSpec

@@ -10,8 +10,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from prometheus_client.parser import text_string_to_metric_families
 
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import build_http

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from ldpstream.agents.cli.terminal.tables import describe_merged
 from ldpstream.agents.config import CollectionConfig, ConfigError
-from ldpstream.agents.config.query.queries import Linear
-from ldpstream.agents.document import EstimateOptions, Range
+from ldpstream.agents.config.query.options import EstimateOptions
+from ldpstream.agents.config.query.queries import Linear, Range
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import HEADER, document_rows
 from ldpstream.agents.document.model import MergedBlocks

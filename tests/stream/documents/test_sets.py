@@ -7,8 +7,8 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 import ldpstream as ldp
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.flat import document_csv
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.web import build_http
 from tests.stream.asking import ask, post
 from tests.stream.cli import invoke, refused

@@ -9,9 +9,10 @@ import pytest
 
 from ldpstream.agents.config import CollectionConfig, ConfigError
 from ldpstream.agents.config.query.capabilities import read_options
-from ldpstream.agents.document import EstimateDocument, EstimateOptions
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.flat import document_rows
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.state.context import WindowTotals
 from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, configured_modes, invoke, refused

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.document import EstimateOptions
+from ldpstream.agents.config.query.options import EstimateOptions
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.state.view import totals
 from ldpstream.agents.web import HttpUnavailableError, build_http, serve

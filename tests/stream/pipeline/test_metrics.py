@@ -9,8 +9,8 @@ from prometheus_client import REGISTRY, CollectorRegistry, Gauge
 from prometheus_client.exposition import choose_encoder
 
 from ldpstream import __version__
-from ldpstream.agents.document import EstimateDocument
 from ldpstream.agents.document.build import build_document
+from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.state.view import totals
