@@ -70,7 +70,8 @@ def attach(
     `http` it also serves the page, the API and the metrics while the app runs, as `[worker]` says;
     if the address is taken, the app ends. While this machine's clock is wrong, the app leaves its
     group, and other instances get the partitions of all its agents; the log says so. The log also
-    names budgets that protect in name only.
+    names budgets that protect in name only. Once the app starts, broker errors that aiokafka does
+    not know have their names in the whole process; they stay kinds of `UnknownError`.
 
     Raises:
         ValueError: if another agent of the app reads the source topic of a collection: it would
@@ -87,6 +88,8 @@ def attach(
 
     async def start() -> None:
         _refuse_other_agents(app, config)
+        # How a worker goes on after such an error depends on its code.
+        name_errors()
         await pipeline.start()
         await _explain_waiting(app, pipeline)
 

@@ -5,8 +5,8 @@ a broker that refuses a record without a key (87) and one that refuses to delete
 look the same. `name_errors` adds the missing ones to aiokafka's table, as kinds of `UnknownError`,
 so that nothing is handled otherwise than before; only their text is another.
 
-The table is one for all clients of a process. So the commands install this at their start, and
-nothing else does: in a user's app such an error stays an `UnknownError`.
+The table is one for all clients of a process. So commands install this at their start, and an app
+to which the pipeline is attached when it starts; nothing else does.
 """
 
 from typing import Final

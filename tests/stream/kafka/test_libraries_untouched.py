@@ -91,6 +91,19 @@ def test_importing_and_attaching_leave_aiokafka_and_faust_as_they_were() -> None
     assert different() == []
 
 
+def test_naming_errors_adds_kinds_of_unknown_errors_to_one_table() -> None:
+    setup = """
+from aiokafka.errors import UnknownError, kafka_errors
+from ldpstream.agents.broker.patches.error_names import name_errors
+
+known = {**kafka_errors}
+name_errors()
+assert known.items() <= kafka_errors.items()
+assert all(issubclass(kafka_errors[code], UnknownError) for code in kafka_errors.keys() - known)
+"""
+    assert different(setup) == ["('aiokafka.errors', 'kafka_errors')"]
+
+
 def test_a_replaced_name_is_noticed() -> None:
     setup = "import aiokafka.consumer.fetcher as one; one.MemoryRecords = object"
     assert "('aiokafka.consumer.fetcher', 'MemoryRecords')" in different(setup)
