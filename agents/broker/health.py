@@ -117,6 +117,6 @@ class GroupWatch:
             self.problem = ""
 
 
-def note_error(error: KafkaError) -> None:
+def log_transient_error(error: KafkaError) -> None:
     """Log an error from which a reader recovers by itself."""
     log.debug("the broker refused or did not answer: %r", error)

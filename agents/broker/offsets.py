@@ -14,7 +14,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, KafkaTimeoutError, OffsetOutOfRangeError
 
-from ldpstream.agents.broker.health import note_error
+from ldpstream.agents.broker.health import log_transient_error
 
 _END_POLL_SECONDS: Final = 0.02
 _REPLAY_POLL_MS: Final = 500
@@ -69,7 +69,7 @@ async def replayed(
         except OffsetOutOfRangeError as error:
             pending = list(error.args[0])
         except KafkaError as error:
-            note_error(error)
+            log_transient_error(error)
             await asyncio.sleep(_RETRY_SECONDS)
         else:
             for records in found.values():

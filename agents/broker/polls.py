@@ -35,7 +35,7 @@ class Answers:
     recent: Sequence[int] = ()
     """The timestamps of the last records read, as many as `Dates` uses."""
 
-    def look(self, answered: int | None, now_ms: int) -> bool:
+    def record_answer(self, answered: int | None, now_ms: int) -> bool:
         """Note the client's timestamp of its last answer; return whether it is a new answer."""
         new = answered != self.answered
         if new:

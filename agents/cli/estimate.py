@@ -38,7 +38,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     """
     _, collection = load_collection(config_file, name)
     refuse_one_report(collection, "a worker, because lines of reports have no tokens")
-    from ldpstream.agents.cli.terminal.labels import Labels
+    from ldpstream.agents.cli.terminal.labels import ShownLabels
     from ldpstream.agents.cli.terminal.plots import print_document
     from ldpstream.agents.cli.terminal.tables import Showing
     from ldpstream.agents.document.build import build_document
@@ -58,7 +58,7 @@ def estimate(config_file: str, name: str, reports: BinaryIO, *, form: Form, **qu
     showing = Showing(
         minimum=collection.minimum,
         together="simultaneous" in asked,
-        labels=Labels.of_domain(collection.spec.domain),
+        labels=ShownLabels.of_domain(collection.spec.domain),
     )
     print_document(document, form, showing)
 

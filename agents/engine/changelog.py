@@ -13,9 +13,9 @@ from typing import Final, Protocol
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from ldpstream.agents.broker.health import note_error
+from ldpstream.agents.broker.health import log_transient_error
 from ldpstream.agents.engine.interval import PARTITIONS, scaled_interval
-from ldpstream.agents.engine.isolation import contained
+from ldpstream.agents.engine.isolation import isolate_errors
 
 log = logging.getLogger(__name__)
 
@@ -87,7 +87,7 @@ class ChangelogReader:
                 for partition in self._replicas.keys() & error.args[0]:
                     self._give_up(partition, "its end went back: it was created again or cut")
             except KafkaError as error:
-                note_error(error)
+                log_transient_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
                 for partition in self._due(found):
@@ -134,7 +134,7 @@ class ChangelogReader:
         self._seen[partition] = position, end
         records = [(record.offset, record.key or b"", record.value) for record in found]
         evaluated, wrong = False, list[str]()
-        with contained(wrong.append):
+        with isolate_errors(wrong.append):
             evaluated = self._replicas[partition].read(records, position=position, end=end)
         if wrong:
             self._give_up(partition, wrong[0])

@@ -19,7 +19,7 @@ from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.facade import Wait
 from ldpstream.agents.engine.flushing import InFlightFlushes, Services
 from ldpstream.agents.engine.intake import BatchQueue, Intake, OwnedPartition
-from ldpstream.agents.engine.isolation import contained
+from ldpstream.agents.engine.isolation import isolate_errors
 from ldpstream.agents.engine.loading import ConflictingWorkers, Loader, waits_for
 from ldpstream.agents.engine.source import Batch, SourceReader
 from ldpstream.agents.engine.waits import WindowWaits
@@ -242,9 +242,9 @@ class Engine:
         seen = SeenHeads.of(self.replicas[:known])
         for held in list(self._held.values()):
             if held.flight is None and held.state.settle() is Settled.LOST:
-                self.lost(held)
+                self.on_ownership_loss(held)
                 continue
-            self.intake.look(held)
+            self.intake.resume_reading(held)
             held.state.clock(
                 replicas=self.replicas,
                 controls=self._controls,
@@ -291,7 +291,7 @@ class Engine:
 
     async def check_topics(self) -> None:
         """Check that source and changelog are still the same topics."""
-        with contained(self.fail):
+        with isolate_errors(self.fail):
             try:
                 await self._flights.check_source()
             except KafkaError as error:
@@ -299,18 +299,18 @@ class Engine:
 
     # --- what happens to held partitions --------------------------------------------------------
 
-    def took(self, held: OwnedPartition) -> None:
+    def schedule_flush(self, held: OwnedPartition) -> None:
         """Schedule a flush of what has been ingested for when it is due."""
         self._flights.soon(held)
 
-    def won(self, outcome: Outcome, seconds: float) -> None:
+    def on_flush_committed(self, outcome: Outcome, seconds: float) -> None:
         """Record a flush that won, what it added, and how many seconds it took."""
         self.news.set()
         name, metrics = self.config.name, self._services.metrics
         metrics.count_commit(name, outcome, accepted=self._accepted)
         metrics.flush_seconds.labels(name).observe(seconds)
 
-    def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
+    def on_ownership_loss(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""
         if refused:
             self._loader.pause(held.partition)

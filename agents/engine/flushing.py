@@ -160,15 +160,15 @@ class InFlightFlushes:
             if settled is Settled.WON:
                 assert held.state.outcome is not None
                 seconds = time.monotonic() - held.flushed
-                self.owner.won(held.state.outcome, seconds)
+                self.owner.on_flush_committed(held.state.outcome, seconds)
                 self.complaints.over(held.partition)
             else:
-                self.owner.lost(held)
+                self.owner.on_ownership_loss(held)
         except KafkaError as error:
             what = f"partition {held.partition}"
             log.debug("collection %s: %s: flush failed: %r", self.title, what, error)
             self.complaints.report_error(held.partition, error, what)
-            self.owner.lost(held, refused=True)
+            self.owner.on_ownership_loss(held, refused=True)
         finally:
             held.flight = None
 

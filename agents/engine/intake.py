@@ -21,7 +21,7 @@ from aiokafka import TopicPartition
 
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.clock import Clock
-from ldpstream.agents.engine.isolation import contained
+from ldpstream.agents.engine.isolation import isolate_errors
 from ldpstream.agents.engine.source import Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.flushes import Outcome
 from ldpstream.agents.state.partition import Partition
@@ -61,13 +61,13 @@ class Owner(Protocol):
     def fail(self, problem: str) -> None:
         """Stop for good: only an operator can fix this problem."""
 
-    def took(self, held: OwnedPartition) -> None:
+    def schedule_flush(self, held: OwnedPartition) -> None:
         """Note that something has been ingested that the next flush may write."""
 
-    def won(self, outcome: Outcome, seconds: float) -> None:
+    def on_flush_committed(self, outcome: Outcome, seconds: float) -> None:
         """Note a flush that won, what it added, and how many seconds it took."""
 
-    def lost(self, held: OwnedPartition, *, refused: bool = False) -> None:
+    def on_ownership_loss(self, held: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""
 
 
@@ -109,7 +109,7 @@ class Intake:
             held.session.end()
             held.session = None
 
-    def look(self, held: OwnedPartition) -> None:
+    def resume_reading(self, held: OwnedPartition) -> None:
         """Send what waits if the partition was full or a batch was lost; at every tick."""
         if held.session is not None:
             held.session.next(lost=self.channel.empty())
@@ -131,7 +131,7 @@ class Intake:
     def _take_first(self, held: OwnedPartition, session: Session) -> None:
         """Take the item that has waited longest in a session, if there is room for it."""
         session.called = False
-        with contained(self.owner.fail):
+        with isolate_errors(self.owner.fail):
             if session.waiting and not held.state.full:
                 self._take(held, session, session.take())
                 session.next()
@@ -160,7 +160,7 @@ class Intake:
             state.ingest(fresh.records, now_ms=now_ms, arrived=arrived)
         state.read_to(batch.stop, end=batch.end, asked_ms=batch.asked_ms)
         if state.next > following:
-            self.owner.took(held)
+            self.owner.schedule_flush(held)
 
     def _outside(self, held: OwnedPartition, outside: Outside) -> None:
         """Continue where the source now begins, or stop if it ends before the requested offset."""

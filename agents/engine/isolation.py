@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 @contextmanager
-def contained(failed: Callable[[str], None]) -> Iterator[None]:
+def isolate_errors(failed: Callable[[str], None]) -> Iterator[None]:
     """Call `failed` with the error if the block raises one, and continue after it.
 
     An error that tells operators what has happened to a topic is passed on with its own text. Use
@@ -32,5 +32,5 @@ def contained(failed: Callable[[str], None]) -> Iterator[None]:
 
 async def run_isolated(run: Callable[[], Awaitable[None]], failed: Callable[[str], None]) -> None:
     """Await what `run` returns: nothing may silently depend on a task that has failed."""
-    with contained(failed):
+    with isolate_errors(failed):
         await run()

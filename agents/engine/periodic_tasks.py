@@ -23,7 +23,7 @@ from ldpstream.agents.engine.clock import WorkerClock
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import FlushPace
 from ldpstream.agents.engine.interval import scaled_interval
-from ldpstream.agents.engine.isolation import contained, run_isolated
+from ldpstream.agents.engine.isolation import isolate_errors, run_isolated
 from ldpstream.agents.state.encoding import encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Key
 from ldpstream.agents.state.replica import DEAD_LIMIT
@@ -84,7 +84,7 @@ async def keep_ticking(engines: Sequence[Engine], pace: FlushPace) -> None:
         deciding = False
         with pace.round(time.monotonic()):
             for engine in engines:
-                with contained(engine.fail):
+                with isolate_errors(engine.fail):
                     deciding |= engine.tick()
                 await asyncio.sleep(0)
         held = sum(len(engine.loaded_partitions) for engine in engines)
@@ -111,7 +111,7 @@ async def keep_checking_settings(
     """Look now and then for settings of topics that lose or stop something, until cancelled."""
     while True:
         for engine in engines:
-            with contained(engine.fail):
+            with isolate_errors(engine.fail):
                 topics = engine.config.topics.names()
                 problems = await wrong_settings(
                     admin, engine.config, topics, batch_bytes=batch_bytes
@@ -185,7 +185,7 @@ class OffsetCommitter:
         """Commit what has been won since the last commit, and what could not be committed then."""
         won: dict[TopicPartition, int] = {}
         for engine in self._engines:
-            with contained(engine.fail):
+            with isolate_errors(engine.fail):
                 won |= self._decided_offsets(engine)
         new = dict(won.items() - self._committed.items())
         if new and await self._group.commit(new):

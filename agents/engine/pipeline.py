@@ -32,7 +32,7 @@ from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.engine.intake import BatchQueue
 from ldpstream.agents.engine.interval import scaled_interval
-from ldpstream.agents.engine.isolation import contained, run_isolated
+from ldpstream.agents.engine.isolation import isolate_errors, run_isolated
 from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.periodic_tasks import (
     CLOCK_SECONDS,
@@ -169,7 +169,7 @@ class Pipeline:
         self._group.silence({p for p in owned if p.topic in sources})
         for engine in self._all:
             source = engine.config.topics.source
-            with contained(engine.fail):
+            with isolate_errors(engine.fail):
                 engine.assign(p.partition for p in owned if p.topic == source)
         self.assigned_once.set()
 
@@ -311,5 +311,5 @@ class Pipeline:
                 bad.add(record.topic)
                 continue
             for one in (engine, *engine.accepted):
-                with contained(one.fail):
+                with isolate_errors(one.fail):
                     one.apply_control(order)

@@ -16,7 +16,7 @@ from typing import Final
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 
-from ldpstream.agents.broker.health import note_error
+from ldpstream.agents.broker.health import log_transient_error
 from ldpstream.agents.broker.polls import Answers, steady_ms
 from ldpstream.agents.engine.interval import PARTITIONS, scaled_interval
 from ldpstream.agents.state.arrival import UNDATED, Dates
@@ -202,7 +202,7 @@ class SourceReader:
             try:
                 behind = await self.poll()
             except KafkaError as error:
-                note_error(error)
+                log_transient_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
             read = len(self._sessions)
             if read > PARTITIONS and not behind:
@@ -230,7 +230,8 @@ class SourceReader:
         for partition, session in list(self._sessions.items()):
             if partition in waiting or self._sessions.get(partition) is not session:
                 continue
-            new = session.answers.look(self._consumer.last_poll_timestamp(partition), now_ms)
+            answered_ms = self._consumer.last_poll_timestamp(partition)
+            new = session.answers.record_answer(answered_ms, now_ms)
             if new or partition in found:
                 batch = await self._batch(session, found.get(partition, ()))
                 # A probe that has to wait is outdated when it is taken.

@@ -25,7 +25,7 @@ from ldpstream.agents.document.answers import (
 )
 from ldpstream.agents.document.model import Window
 from ldpstream.agents.engine.facade import Described, WorkerCollection, WorkerPipeline
-from ldpstream.agents.engine.isolation import contained
+from ldpstream.agents.engine.isolation import isolate_errors
 from ldpstream.agents.state.listing import WindowInfo, open_windows
 from ldpstream.agents.state.records import REASONS
 from ldpstream.agents.state.replica import Replica
@@ -69,7 +69,7 @@ def describe_collection(served: Described) -> Collection:
 
 def _is_ready(served: Described) -> bool:
     """Return whether a collection can be queried; no if working that out fails."""
-    with contained(lambda _: None):
+    with isolate_errors(lambda _: None):
         return served.ready
     return False
 
@@ -229,7 +229,7 @@ def _states(name: str, served: WorkerCollection) -> Iterator[tuple[str, WorkerCo
 def _reasons(name: str, served: WorkerCollection) -> list[str]:
     """Return why a collection is not ready; an error in working that out is its own reason."""
     reasons: list[str] = []
-    with contained(lambda why: reasons.append(f"{name}: {why}")):
+    with isolate_errors(lambda why: reasons.append(f"{name}: {why}")):
         said = f"{name} has stopped" if served.stopped else name
         reasons += [f"{said}: {problem}" for problem in served.problems]
         if not served.ready and not served.problems:

@@ -32,24 +32,8 @@ NAMES = {
     "mechanisms/wire/hold.py": "`hold` is a key of a collection",
     "mechanisms/wire/hold.py:Hold": "`hold` is a key of a collection",
     "mechanisms/wire/hold.py:read_hold": "`hold` is a key of a collection",
-    # Not yet renamed.
-    "agents/broker/health.py:note_error": "a reader of the source logs by it",
-    "agents/broker/polls.py:look": "a reader of the source calls it",
-    "agents/engine/engine.py:lost": "what an owner of partitions is told",
-    "agents/engine/engine.py:took": "what an owner of partitions is told",
-    "agents/engine/engine.py:won": "what an owner of partitions is told",
-    "agents/engine/intake.py:look": "what an engine does at every tick",
-    "agents/engine/intake.py:lost": "what an owner of partitions is told",
-    "agents/engine/intake.py:took": "what an owner of partitions is told",
-    "agents/engine/intake.py:won": "what an owner of partitions is told",
-    "agents/engine/isolation.py:contained": "the intake contains errors by it",
 }
 """Names that have one of the words, and why."""
-CLASSES = {
-    # Not yet renamed.
-    "Labels": "of a domain, and as people read them",
-}
-"""Names of more than one class, and why."""
 
 
 class Definition(NamedTuple):
@@ -104,7 +88,7 @@ def test_no_public_name_has_one_of_the_words(texts: dict[str, str]):
 
 
 def test_no_two_classes_share_a_name(texts: dict[str, str]):
-    assert repeated(texts) == CLASSES.keys()
+    assert repeated(texts) == set()
 
 
 def test_planted_names_are_found():

@@ -148,7 +148,7 @@ class Broker:
             self.intake.count(self.channel.items.pop(0))
 
     def look(self) -> None:
-        self.intake.look(self.held)
+        self.intake.resume_reading(self.held)
 
     def wait(self) -> None:
         self.now += self.rng.choice([0.1, 0.6, 2.0])

@@ -21,7 +21,7 @@ from ldpstream.agents.cli.plans.request import PlanRequest, PriorError
 from ldpstream.agents.cli.plans.tables import show_attributes, show_plan
 from ldpstream.agents.cli.terminal.common import print_data
 from ldpstream.agents.cli.terminal.errors import Refused
-from ldpstream.agents.cli.terminal.labels import Labels
+from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.tables import table_console
 from ldpstream.estimators.design.cone import DesignError
 from ldpstream.estimators.design.realise import write_channel
@@ -89,7 +89,7 @@ def run_plan(
     if as_json:
         print_data(document.to_json())
         return
-    ends, weighted = Labels.of_domain(domain).ends[None], domain.estimated is not domain
+    ends, weighted = ShownLabels.of_domain(domain).ends[None], domain.estimated is not domain
     show_plan(document, table_console(), ends=ends, weighted=weighted)
     if document.life is not None:
         show_life(document.life, request.respondents, table_console())

@@ -1,4 +1,4 @@
-"""Labels as people read them: bins with the ends that they have."""
+"""ShownLabels as people read them: bins with the ends that they have."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ Ends = Sequence[float]
 
 
 @dataclass(frozen=True)
-class Labels:
+class ShownLabels:
     """Which labels of a collection are bins, by attribute; of no attribute under None."""
 
     ends: Mapping[str | None, Ends] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Labels:
         return label_text(label, self.ends.get(attribute, ()))
 
 
-PLAIN: Final = Labels()
+PLAIN: Final = ShownLabels()
 """Where nothing is known of the domain: bins are lists."""
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ldpstream.agents.cli.terminal.common import print_data
-from ldpstream.agents.cli.terminal.labels import Labels
+from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.options import Form
 from ldpstream.agents.cli.terminal.tables import (
     FittingTable,
@@ -161,7 +161,7 @@ def sparkline(values: Sequence[float | None], marks: Marks) -> str:
 
 
 def _courses(
-    documents: Sequence[EstimateDocument], labels: Labels
+    documents: Sequence[EstimateDocument], labels: ShownLabels
 ) -> list[tuple[str, list[Point]]]:
     """Return what is drawn over time: every named query, or else the newest top values."""
     found: dict[str, dict[int, Point]] = {}

@@ -10,7 +10,7 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.cli.terminal.labels import PLAIN, Labels, label_text
+from ldpstream.agents.cli.terminal.labels import PLAIN, ShownLabels, label_text
 from ldpstream.agents.document.answers import CollectionStatus
 from ldpstream.agents.document.entries import (
     Areas,
@@ -81,7 +81,7 @@ class Showing:
 
     minimum: int
     together: bool
-    labels: Labels = PLAIN
+    labels: ShownLabels = PLAIN
 
 
 def table_console() -> Console:
@@ -134,7 +134,7 @@ def _with_priors(one: MmseEstimate) -> str:
     return f"with the priors, {label_text(one.value)}: {said}"
 
 
-def _show_queries(document: EstimateDocument, console: Console, labels: Labels) -> None:
+def _show_queries(document: EstimateDocument, console: Console, labels: ShownLabels) -> None:
     if document.ranges:
         console.print(_shares("range", [(one.name, one) for one in document.ranges]))
     if document.areas is not None:
@@ -272,7 +272,7 @@ def _shares(heading: str, rows: Sequence[tuple[str, ValueEstimate | RangeEstimat
     return table
 
 
-def _crossed(document: EstimateDocument, labels: Labels) -> Table | None:
+def _crossed(document: EstimateDocument, labels: ShownLabels) -> Table | None:
     """Return the two-way table of a pair of attributes, one down and the other across.
 
     None unless every combination is listed, and few enough values are across.
@@ -320,7 +320,7 @@ def _show_areas(areas: Areas, console: Console) -> None:
     console.print(table)
 
 
-def _quantiles(document: EstimateDocument, labels: Labels) -> Table:
+def _quantiles(document: EstimateDocument, labels: ShownLabels) -> Table:
     table = FittingTable()
     for column in ("share below", "value", "low", "high"):
         table.add_column(column, justify="right")

@@ -11,7 +11,7 @@ import click
 
 from ldpstream.agents.cli.terminal.client import connect
 from ldpstream.agents.cli.terminal.errors import Failed
-from ldpstream.agents.cli.terminal.labels import Labels
+from ldpstream.agents.cli.terminal.labels import ShownLabels
 from ldpstream.agents.cli.terminal.options import Form
 from ldpstream.agents.cli.terminal.plots import show_plots
 from ldpstream.agents.cli.terminal.tables import Showing, show_document, table_console
@@ -73,7 +73,7 @@ async def _print(
         showing = Showing(
             minimum=collection.minimum,
             together="simultaneous" in options,
-            labels=Labels.of_collection(collection),
+            labels=ShownLabels.of_collection(collection),
         )
         if wanted.form == "json":
             await _print_json(documents)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from ldpstream.agents.cli.python.arrays import to_labels, to_times_ms
-from ldpstream.agents.cli.terminal.labels import Labels, label_text
+from ldpstream.agents.cli.terminal.labels import ShownLabels, label_text
 from ldpstream.agents.config import read_config
 from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.columns import label_text as drawn_text
@@ -73,7 +73,7 @@ def test_codes_have_all_their_digits_in_every_form(document: EstimateDocument):
     ],
 )
 def test_labels_in_a_terminal_keep_their_digits(label: Any, text: str):
-    assert label_text(label) == Labels().text(label) == text
+    assert label_text(label) == ShownLabels().text(label) == text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import faust
 import pytest
 from aiokafka import TopicPartition
 
-from ldpstream.agents.engine.isolation import contained
+from ldpstream.agents.engine.isolation import isolate_errors
 from ldpstream.agents.engine.patches.faust_parts import FaustGroup
 from ldpstream.agents.engine.periodic_tasks import OffsetCommitter
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
@@ -92,7 +92,7 @@ async def test_offsets_of_another_topic_of_this_name_are_not_committed(
     progress.assigned = frozenset({TopicPartition("city.reports", 0)})
     engine.assign([0])
     await progress.commit()
-    with contained(engine.fail):
+    with isolate_errors(engine.fail):
         engine.tick()
     assert engine.stopped
     await progress.commit()

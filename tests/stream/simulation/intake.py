@@ -184,7 +184,7 @@ class IntakeWorker(Worker):
     def look(self, p: int) -> None:
         self.follow()
         if p in self.taken:
-            self.intake.look(self.taken[p])
+            self.intake.resume_reading(self.taken[p])
         self.check()
 
     def check(self) -> None:
