@@ -20,7 +20,7 @@ from ldpstream.mechanisms.base.arrays import Floats
 
 _VARIANCE_PART = 0.1
 """The part of the error level that is spent on the variance if that is estimated."""
-_CENTRES = (0.0, 0.5, 1.0)
+_CENTRES: Final = np.array([0.0, 0.5, 1.0])
 _SCALES: Final = 4.0 ** -np.arange(8.0)
 _FINER: Final = np.arange(1.0, 8.0) ** -2
 _PARTS: Final = np.append(1.0, _FINER / _FINER.sum()) / 2.0
@@ -30,15 +30,24 @@ _RATES: Final = 1.25 ** np.arange(-14.0, 32.0)
 _EDGES: Final = np.concatenate([[0.0], np.sqrt(_RATES[1:] * _RATES[:-1]), [np.inf]])
 _MASSES: Final = np.diff(_PARTS @ erf(np.sqrt(_SCALES / 2.0)[:, None] * _EDGES))
 """Their weights with sum 1: the prior of `mixture_half_width` between the neighbours' means."""
+_LOG_MASSES: Final = np.log(_MASSES)[:, None]
 _STEEPEST: Final = 60.0
 """Largest lambda times B."""
+_FAR: Final = 4.0
+"""Terms of lambdas so many times the best one are usually nothing."""
+_MORE: Final = 3.0
+"""How much the largest exponent usually exceeds the logarithm of `2/level`, for its weight."""
+_NOTHING: Final = 45.0
+"""A sum of doubles, its slope too, stays the same with a term of e to minus this times it."""
 _FINE: Final = 256.0
-_STEPS: Final = 6
-_PRECISION: Final = 1e-5
+_LARGEST: Final = -1.2
+"""The logarithm of the largest term at the root, roughly: several terms add up to 1."""
+_STEPS: Final = 8
+_PRECISION: Final = 1e-6
 """Steps get shorter by their square: after one of this size the root is known to ten digits."""
 _GRID: Final = 128.0
 _INTERPOLATION: Final = 1e-9
-_TILTS: Final = 2.0 ** -np.arange(9.0)
+_TILTS: Final = (2.0 ** -np.arange(9.0)).tolist()
 """The a of `mean_ceiling`; the smallest is best if the sum is a million times a report's bound."""
 _STAKES: Final = 2.0 ** -np.arange(1.0, 15.0)
 """The a of `self_normalised`; the smallest is best after some hundred million reports."""
@@ -118,17 +127,10 @@ def sampling_ceiling(sums: Sums, n: int, level: float) -> tuple[Floats, float]:
 
 def _second_moments(sums: Sums, n: int, level: float) -> Floats:
     """Return bounds on `sum_i E (h(y_i) - a)^2` for each a in `_CENTRES`: `(3, q)`."""
-    part = level * _VARIANCE_PART / len(_CENTRES)
-    return np.stack(
-        [
-            mean_ceiling(
-                np.maximum(sums.squares - 2.0 * a * sums.total + a**2 * n, 0.0),
-                np.maximum((sums.least - a) ** 2, (sums.largest - a) ** 2),
-                part,
-            )
-            for a in _CENTRES
-        ]
-    )
+    a = _CENTRES[:, None]
+    total = np.maximum(sums.squares - 2.0 * a * sums.total + a**2 * n, 0.0)
+    largest = np.maximum((sums.least - a) ** 2, (sums.largest - a) ** 2)
+    return mean_ceiling(total, largest, level * _VARIANCE_PART / len(_CENTRES))
 
 
 def _exact(sums: Sums, n: int, level: float, options: Options) -> tuple[Floats, Floats]:
@@ -173,12 +175,19 @@ def tail_half_width(
     rounded up by at most 1/256, which is valid, so that few are different.
     """
     some = variance > 0.0
-    rounded = np.exp(np.ceil(np.log(np.where(some, variance, 1.0)) * _FINE) / _FINE)
-    columns = rounded, np.where(some, off, 1.0), np.where(some, sharpest, 1.0)
-    rows = np.stack(np.broadcast_arrays(*columns)).reshape(len(columns), -1)
+    sides = np.atleast_2d(off)
+    rows = np.ones((2 + len(sides), variance.size))
+    np.log(variance, out=rows[0], where=some)
+    rows[0] *= _FINE
+    np.exp(np.ceil(rows[0]) / _FINE, out=rows[0])
+    np.copyto(rows[1], sharpest, where=some)
+    np.copyto(rows[2:], sides, where=some)
     first, place = distinct_columns(rows)
-    found = tail_mixture(exponent, rows[:, first], n, level)
-    return np.where(some, found[place].reshape(off.shape) / n, 0.0)
+    columns = rows[:, first]
+    given = [columns[[0, side, 1]] for side in range(2, len(rows))]
+    found = tail_mixture(exponent, np.concatenate(given, axis=1), n, level)
+    halves = found.reshape(len(sides), -1)[:, place].reshape(off.shape) / n
+    return np.where(some, halves, 0.0)
 
 
 def tail_mixture(
@@ -195,38 +204,56 @@ def tail_mixture(
     n and whatever larger variance is put in. It stays below `2/level` (Ville), half of the level
     for each side. lambda has the prior of `mixture_half_width`, in 46 places.
     """
+    if rows.shape[1] == 1:
+        # A single row would be summed in another order, and the last bits must not differ.
+        return tail_mixture(exponent, np.repeat(rows, 2, axis=1), n, level)[:1]
     variance, off, sharpest = rows
     target = math.log(2.0 / level)
     # As in `mixture_half_width`, with the level of both sides.
     r = max(math.log1p(-2.0 * math.log(level)) - 2.0 * math.log(level), 0.1)
-    # Rows are summed along their own axis: the same bits for however many queries.
-    rate = np.sqrt(r / sharpest)[:, None] * _RATES
-    rate = np.minimum(rate, (_STEEPEST / off)[:, None])
-    share = (variance / (n * off**2))[:, None]
-    return _solve(np.log(_MASSES) - n * exponent(rate * off[:, None], share), rate, target)
+    unit, steepest, share = np.sqrt(r / sharpest), _STEEPEST / off, variance / (n * off**2)
+    # Rates far above the best one add nothing, and leaving out terms is valid.
+    best = math.sqrt(2.0 * (target + _MORE)) / float((np.sqrt(variance) * unit).min(initial=np.inf))
+    count = int(np.searchsorted(_RATES, _FAR * best)) + 1
+    while True:
+        rate = np.minimum(_RATES[:count, None] * unit, steepest)
+        start = _LOG_MASSES[:count] - n * exponent(rate * off, share)
+        start -= target
+        bound = (-start / rate).min(axis=0)
+        last = (start[-1] + rate[-1] * bound).max(initial=-np.inf)
+        if count == _RATES.size or last < -_NOTHING:
+            return _solve(start, rate, bound)
+        count = _RATES.size
 
 
-def _solve(start: Floats, slope: Floats, target: float) -> Floats:
-    """Return the roots of `log sum_j exp(start_j + slope_j x) = target` for rows j, or a bit more.
+def _solve(start: Floats, slope: Floats, most: Floats) -> Floats:
+    """Return the roots of `log sum_j exp(start_j + slope_j x) = 0`, or a bit more: `(q,)`.
 
-    Each term alone bounds the root. Newton's steps on the convex sum's logarithm stay above it, so
-    that what is found is valid after any number of steps.
+    `start` and `slope` are `(j, q)`; each term alone bounds the root, all of them by `most`.
+    Newton's steps on the convex sum's logarithm end above its root wherever they begin, so that
+    what is found is valid after any number of them. The first step is Halley's, which ends nearer.
     """
-    found: Floats = ((target - start) / slope).min(axis=1)
-    left = np.arange(len(found))
-    for _ in range(_STEPS):
-        terms = start + slope * found[left, None]
-        most = terms.max(axis=1)
-        parts = np.exp(terms - most[:, None])
-        whole = parts.sum(axis=1)
-        step = (most + np.log(whole) - target) * whole / (parts * slope).sum(axis=1)
-        found[left] -= step
+    found: Floats = ((_LARGEST - start) / slope).min(axis=0)
+    further = np.ones(found.size, dtype=np.bool_)
+    for number in range(_STEPS):
+        parts = slope * found
+        parts += start
+        np.exp(parts, out=parts)
+        whole = parts.sum(axis=0)
+        parts *= slope
+        first = parts.sum(axis=0)
+        step = np.log(whole) * whole / first
+        if number == 0:
+            parts *= slope
+            # How much the slope of the logarithm changes within half a step, relative to itself.
+            change = step / 2.0 * (parts.sum(axis=0) / first - first / whole)
+            found = np.minimum(found - step / (1.0 - np.minimum(change, 0.5)), most)
+            continue
         # Whether a row is done depends on it alone: the same bits for however many queries.
-        further = step > _PRECISION * found[left]
+        np.copyto(found, np.minimum(found - step, most), where=further)
+        further &= np.abs(step) > _PRECISION * found
         if not further.any():
             break
-        if not further.all():
-            left, start, slope = left[further], start[further], slope[further]
     return found
 
 
@@ -236,7 +263,11 @@ def bennett_exponent(s: Floats, q: Floats) -> Floats:
     Bennett 1962: of all such reports with variance `q B^2`, the one with two values has the largest
     `E exp(lambda X)`, `s = lambda B`. Concave in q: Hoeffding 1963, Theorem 3.
     """
-    found = np.log1p((q * np.expm1(s) + np.expm1(-s * q)) / (1.0 + q))
+    found = np.expm1(s)
+    found *= q
+    found += np.expm1(-q * s)
+    found /= 1.0 + q
+    np.log1p(found, out=found)
     small = s * (1.0 + q) < 1e-3
     if small.any():
         # The first terms cancel. What remains follows from the cumulants.
@@ -309,8 +340,9 @@ def _mixture_square(ratio: Floats, target: float) -> Floats:
 def _solve_mixture(ratio: Floats, target: float) -> Floats:
     """Return the same as `_mixture_square`, solved for each variance."""
     unit = _SCALES[:, None]
-    start = np.log(_PARTS)[:, None] - np.log1p(ratio / unit) / 2.0
-    return _solve(start.T, (0.5 / (ratio + unit)).T, target)
+    start = np.log(_PARTS)[:, None] - np.log1p(ratio / unit) / 2.0 - target
+    slope = 0.5 / (ratio + unit)
+    return _solve(start, slope, (-start / slope).min(axis=0))
 
 
 def mean_ceiling(total: Floats, largest: Floats, level: float) -> Floats:
@@ -322,12 +354,13 @@ def mean_ceiling(total: Floats, largest: Floats, level: float) -> Floats:
     stays below `1/level` (Ville). Nine values of a get a ninth of the level each, and the least
     bound is returned.
     """
-    scale = math.log(_TILTS.size / level)
+    scale = math.log(len(_TILTS) / level)
     found = np.full(total.shape, np.inf)
     bound, part = np.empty_like(found), np.empty_like(found)
-    for tilt in _TILTS.tolist():
-        np.multiply(total, tilt / -math.expm1(-tilt), out=bound)
-        np.multiply(largest, scale / -math.expm1(-tilt), out=part)
+    for tilt in _TILTS:
+        room = -math.expm1(-tilt)
+        np.multiply(total, tilt / room, out=bound)
+        np.multiply(largest, scale / room, out=part)
         np.minimum(found, np.add(bound, part, out=bound), out=found)
     return found
 

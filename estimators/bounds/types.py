@@ -160,7 +160,7 @@ class Distinct:
 
 
 def distinct_columns(rows: Floats) -> tuple[Integers, Integers]:
-    """Return where each different column of `(m, q)` first stands, and which each column equals.
+    """Return where each different column of `(m, q)` stands, and which of them each column equals.
 
     Values with equal sums have equal bounds, which are then computed once.
     """
@@ -168,9 +168,10 @@ def distinct_columns(rows: Floats) -> tuple[Integers, Integers]:
     varied = (rows != rows[:, :1]).any(axis=1)
     varied[0] |= not varied.any()
     rows = rows[varied]
-    order = np.lexsort(rows)
+    order = np.argsort(rows[0]) if len(rows) == 1 else np.lexsort(rows)
+    ascending = rows[:, order]
     starts = np.ones(order.size, dtype=np.bool_)
-    starts[1:] = (np.diff(rows[:, order]) != 0.0).any(axis=0)
+    starts[1:] = (ascending[:, 1:] != ascending[:, :-1]).any(axis=0)
     place = np.empty_like(order)
     place[order] = np.cumsum(starts) - 1
     return order[starts], place

@@ -1,6 +1,7 @@
 """Confidence sequences against their formulas, and over all paths of bits, exactly."""
 
 import math
+from collections.abc import Callable
 from decimal import Decimal, localcontext
 
 import numpy as np
@@ -9,6 +10,8 @@ from benchmarks.accuracy.dirichlet import dirichlet_bounds
 from scipy.stats import norm
 
 from ldpstream.estimators.bounds.anytime import (
+    _LOG_MASSES,
+    _RATES,
     _mixture_square,
     _solve_mixture,
     bennett_exponent,
@@ -73,6 +76,37 @@ def test_the_mixture_of_bennetts_bounds_is_as_computed_apart(
     # What is published rounds the variance up: it is no narrower, and by 0.4% at most.
     rounded = tail_half_width(bennett_exponent, *given, n, 0.05)[0] * n
     assert total * (1.0 - 1e-12) <= rounded <= total * 1.004
+
+
+@pytest.mark.parametrize("exponent", [bennett_exponent, bernstein_exponent])
+@pytest.mark.parametrize("seed", range(20))
+def test_the_mixture_of_tails_is_solved_from_above_whatever_terms_are_left_out(
+    exponent: Callable[[np.ndarray, np.ndarray], np.ndarray], seed: int
+):
+    """Against bisection of the sum of all terms; and each row alone has the same bits."""
+    rng = np.random.default_rng(seed)
+    n, level = int(np.exp(rng.uniform(0.0, 14.0))), float(rng.choice([0.3, 0.05, 1e-9]))
+    off = np.exp(rng.uniform(-3.0, 5.0, 30))
+    share, sharpest = np.exp(rng.uniform(-12.0, 3.0, 30)), np.exp(rng.uniform(0.0, 14.0, 30))
+    rows = np.stack([n * share * off**2, off, sharpest * off**2])
+    found = tail_mixture(exponent, rows, n, level)
+    unit = math.log1p(-2.0 * math.log(level)) - 2.0 * math.log(level)
+    rate = np.minimum(np.sqrt(unit / rows[2]) * _RATES[:, None], 60.0 / off)
+    start = _LOG_MASSES - n * exponent(rate * off, share)
+    low, high = np.zeros(30), found * 2.0
+    for _ in range(80):
+        middle = (low + high) / 2.0
+        below = np.logaddexp.reduce(start + rate * middle) < math.log(2.0 / level)
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    assert (found >= low * (1.0 - 1e-13)).all()
+    np.testing.assert_allclose(found, low, rtol=1e-9)
+    for some in (slice(0, 1), slice(5, 7), slice(10, 30)):
+        assert np.array_equal(tail_mixture(exponent, rows[:, some], n, level), found[some])
+
+
+def test_no_queries_have_no_widths():
+    nothing = np.zeros(0)
+    assert tail_half_width(bennett_exponent, nothing, nothing, nothing, 5, 0.05).shape == (0,)
 
 
 def test_bennetts_exponent_is_that_of_two_values():
