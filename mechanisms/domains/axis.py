@@ -41,6 +41,10 @@ _NARROWEST: Final = 2.0**-960
 """Steps below this would be compared with too few digits."""
 _USUAL: Final = 12
 _HALF: Final = 0.5
+_ROUGH: Final = 2.0**-6
+"""Of float32 that are placed so roughly, few are in doubt between two edges."""
+_TOGETHER: Final = 1 << 15
+"""So many numbers are placed at once; the memory of more takes longer to get than to fill."""
 _HALF_FLOATS: Final = 1 << 16
 """So many different float16 there are."""
 _PLAIN: Final[frozenset[type]] = frozenset({float, np.float64, int})
@@ -153,6 +157,15 @@ class Numbers:
     def doubles(self) -> Floats:
         """The doubles whose shortest decimals are those of the floats, float64 `(n,)`."""
         return shortest_doubles(self.floats)
+
+    def take(self, places: Indices) -> "Numbers":
+        """Return the numbers at these places, in that order."""
+        written = {
+            at: self.written[place]
+            for at, place in enumerate(places.tolist() if self.written else ())
+            if place in self.written
+        }
+        return Numbers(self.floats[places], written)
 
     def at(self, place: int) -> Fraction:
         """Return one number exactly."""
@@ -350,6 +363,20 @@ class Axis:
 
     def nearest(self, numbers: Numbers) -> Indices:
         """Return the edge that is nearest to each number inside, the upper one in the middle."""
+        if len(numbers) <= _FEW:
+            return self._exactly_nearest(numbers)
+        found: Indices = np.empty(len(numbers), dtype=np.int64)
+        for start in range(0, len(numbers), _TOGETHER):
+            some = slice(start, start + _TOGETHER)
+            position, error = self.positions(Numbers(numbers.floats[some]), rough=_ROUGH)
+            found[some] = edge = np.rint(position)
+            position -= edge
+            doubtful = start + np.flatnonzero(np.abs(position) >= _HALF - error)
+            if doubtful.size:
+                found[doubtful] = self._exactly_nearest(numbers.take(doubtful))
+        return found
+
+    def _exactly_nearest(self, numbers: Numbers) -> Indices:
         return (self._halves.floors(numbers) + 1) // 2
 
     @cached_property

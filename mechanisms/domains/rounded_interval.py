@@ -116,7 +116,10 @@ class RoundedInterval(Domain):
         return self._join([round_at_random(entropy, column, axis) for axis, column in pairs])
 
     def _join(self, columns: Sequence[Indices]) -> Indices:
-        return np.ravel_multi_index(tuple(columns), self.shape).astype(np.int64)
+        first, *others = columns
+        for extent, column in zip(self.shape[1:], others, strict=True):
+            first = first * extent + column
+        return first
 
 
 def round_at_random(entropy: Entropy, numbers: Numbers, axis: Axis) -> Indices:

@@ -237,6 +237,32 @@ def test_floats_are_in_the_bins_of_their_decimals(
         ]
 
 
+@pytest.mark.parametrize(("bounds", "bins"), AXES)
+def test_numbers_in_the_middle_between_edges_are_nearest_to_the_upper_one(
+    bounds: tuple[float, float], bins: int
+):
+    axis, halves = Axis(*bounds, bins), Axis(*bounds, 2 * bins)
+    doubles = near_edges(halves, np.random.default_rng(bins), np.float64).tolist()
+    # Also more digits than a double has, among doubles and in more than one portion.
+    below = [
+        Decimal(repr(one)) - Decimal(repr(axis.high - axis.low)) * Decimal("1e-21")
+        for one in doubles[:40]
+    ]
+    numbers = Numbers.of_labels([*doubles, *below])
+    inside = axis.holds(numbers)
+    points = [one for one, is_in in zip([*doubles, *below], inside, strict=True) if is_in]
+    exact = [Fraction(repr(one) if isinstance(one, float) else one) for one in points]
+    start, end = Fraction(repr(bounds[0])), Fraction(repr(bounds[1]))
+    width = (end - start) / bins
+    expected = [math.floor((one - start) / width + Fraction(1, 2)) for one in exact]
+    assert axis.nearest(Numbers.of_labels(points)).tolist() == expected
+    many = np.resize(points[: len(doubles)], 40_000)
+    assert (
+        axis.nearest(Numbers.of_labels(many)).tolist()
+        == np.resize(expected[: len(doubles)], 40_000).tolist()
+    )
+
+
 @given(
     st.sampled_from([np.float64, np.float32]),
     st.floats(-1e6, 1e6),
