@@ -7,6 +7,8 @@ may be of any script, and `nan` and `1e999` pass for numbers.
 
 import math
 import re
+from collections.abc import Sequence
+from contextlib import suppress
 from fractions import Fraction
 from typing import Final
 
@@ -75,6 +77,17 @@ def parse_real(cell: str) -> float:
         return math.nan
     plain = cell.isascii() and "_" not in cell and cell.strip() == cell.strip(" \t")
     return number if plain and math.isfinite(number) else math.nan
+
+
+def parse_reals(cells: Sequence[str]) -> list[float]:
+    """Return the same as `parse_real` of each cell; most columns are checked as a whole."""
+    joined = "".join(cells)
+    if joined.isascii() and joined.isprintable() and "_" not in joined:
+        with suppress(ValueError):
+            numbers = [*map(float, cells)]
+            if all(map(math.isfinite, numbers)):
+                return numbers
+    return [parse_real(cell) for cell in cells]
 
 
 def read_decimal(text: str) -> Fraction:

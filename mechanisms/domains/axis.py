@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from ldpstream.mechanisms.base.arrays import Bools, Floats, Indices
 from ldpstream.mechanisms.base.checks import real_number
-from ldpstream.mechanisms.base.numbers import parse_real
+from ldpstream.mechanisms.base.numbers import parse_reals
 
 _ROUNDINGS: Final = 2.0**-50
 _WHOLE: Final = 1 << 53
@@ -136,7 +136,7 @@ class Numbers:
     @classmethod
     def of_texts(cls, texts: Sequence[str]) -> "Numbers":
         """Return the numbers that n texts spell."""
-        return cls._of_each(texts, [parse_real(text) for text in texts])
+        return cls._of_each(texts, parse_reals(texts))
 
     @classmethod
     def _of_each(cls, labels: Sequence[Any] | NDArray[Any], read: list[float]) -> "Numbers":

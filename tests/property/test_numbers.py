@@ -16,6 +16,7 @@ from ldpstream.agents.config.serving import is_port
 from ldpstream.mechanisms.base.checks import read_budget
 from ldpstream.mechanisms.base.numbers import (
     parse_real,
+    parse_reals,
     parse_whole,
     read_decimal,
     read_number,
@@ -161,3 +162,29 @@ def test_commands_refuse_what_is_no_number(
     assert result.exit_code == 2, result.output
     assert "Traceback" not in result.output
     assert result.stderr.count("\n") == 1, result.stderr
+
+
+ODD = [
+    "1",
+    "1_0",
+    " 2 ",
+    "\t3",
+    "4\n",
+    "\xa05",
+    "nan",
+    "inf",
+    "1e999",
+    "",
+    "x",
+    "\u0663",
+    "1\x1f",
+    "-0",
+]
+
+
+def test_cells_together_are_the_numbers_of_each():
+    for one in ODD:
+        for other in ODD:
+            each = [repr(parse_real(one)), repr(parse_real(other))]
+            assert [repr(number) for number in parse_reals([one, other])] == each
+    assert parse_reals([]) == []
