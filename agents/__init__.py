@@ -1,1 +1,1 @@
-"""Kafka and Faust: topics, ingest, windows, publishing, metrics, HTTP and the command line."""
+"""The service around Kafka and Faust, what people run, and how it is asked, in eight rooms."""

@@ -1,1 +1,1 @@
-"""The collections of a worker, from messages read to published estimates."""
+"""One worker: its collections, from messages read to published estimates, stores and metrics."""

@@ -1,1 +1,1 @@
-"""The stored state of a partition: its records, their evaluation, and the counts of open panes."""
+"""One partition without I/O or a clock: its records, what they decide, and its state machine."""
