@@ -79,7 +79,7 @@ class ArrivesWhenTaken(Intake):
 class LostForGood(Intake):
     """The intake waits for a batch that the channel has lost."""
 
-    def look(self, held: OwnedPartition) -> None:
+    def resume_reading(self, held: OwnedPartition) -> None:
         if held.session is not None:
             held.session.next()
 
