@@ -138,7 +138,7 @@ def find_areas(basis: Basis) -> Areas:
                 box=_box(domain, values),
                 values=values.size,
                 **row,
-                rest=_rest(found, entry) if divided[entry] else None,
+                rest=_remaining_area(found, entry) if divided[entry] else None,
             )
         )
     return Areas(rule=_RULE, family=found.family, levels=found.levels, entries=areas)
@@ -184,7 +184,7 @@ def _end(label: object, end: int) -> str:
     return str(label[end] if isinstance(label, list | tuple) else label)
 
 
-def _rest(found: NamedAreas, entry: int) -> AreaRest:
+def _remaining_area(found: NamedAreas, entry: int) -> AreaRest:
     columns = (found.rest, found.rest_low, found.rest_high)
     share, low, high = (_number(column[entry]) for column in columns)
     return AreaRest(values=int(found.rest_size[entry]), share=share, low=low, high=high)

@@ -25,7 +25,7 @@ def isolate_errors(failed: Callable[[str], None]) -> Iterator[None]:
         yield
     except (RecordError, SourceChangedError) as error:
         failed(str(error))
-    except Exception as error:  # whatever it is, it must not affect other collections
+    except Exception as error:  # any bug in one collection must not stop the others; it is reported
         log.exception("an internal error")
         failed(f"internal error: {error!r}"[:_MOST_CHARACTERS])
 

@@ -176,7 +176,7 @@ async def answer_request(request: web.Request, handler: Handler) -> web.StreamRe
         answer = _refusal(error)
     except ConnectionError:
         raise  # The client has gone.
-    except Exception:  # an error of ours in one answer must not pass for the worker's
+    except Exception:  # a bug in one answer: its client gets a 500, the log a traceback
         # Its path as declared: the client's own text stays out of the log.
         log.exception("a request failed: %s", "" if operation is None else operation.path)
         if operation is not None and operation.endless:

@@ -206,7 +206,7 @@ class _Records(PartitionRecords):
                     if record.offset >= self.next_fetch_offset:
                         self.next_fetch_offset = record.offset + 1
                         yield record if plain else made(self._tp, record)
-            except Exception as failure:  # parser and codecs have errors of their own
+            except Exception as failure:  # parser and codecs share no class of errors
                 if isinstance(failure, MemoryError):
                     raise
                 first, self.next_fetch_offset = self.next_fetch_offset, batch.next_offset

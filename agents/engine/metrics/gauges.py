@@ -50,7 +50,7 @@ class PipelineCollector(Collector):
             own = _families()
             try:
                 self._add(own, name, served)
-            except Exception:  # what is wrong in one collection must not hide the others
+            except Exception:  # a bug in one collection must not hide the others
                 log.exception("the metrics of collection %s cannot be made", name)
                 own = _families()
                 own["ready"].add_metric([name], 0.0)

@@ -54,7 +54,7 @@ class RocksDatabase:
     def _open(self) -> Rdict:
         try:
             return Rdict(str(self._path), _options())
-        except Exception as error:  # the library raises nothing more specific
+        except Exception as error:  # rocksdict raises plain Exception alone
             said = str(error)
             if "lock" in said.lower():
                 raise StoreError(
@@ -78,7 +78,7 @@ class RocksDatabase:
     def _guarded(self, act: Callable[[], _Result]) -> _Result:
         try:
             return act()
-        except Exception as error:  # the library raises nothing more specific
+        except Exception as error:  # rocksdict raises plain Exception alone
             raise StoreError(
                 f"{self._path}: {error}; it is a copy of the changelogs and can be deleted while "
                 "no worker runs"

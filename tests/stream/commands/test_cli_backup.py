@@ -2,6 +2,7 @@
 
 import gzip
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,10 +21,10 @@ from tests.stream.cli import configured, invoke, refused
 RECORDS = [Record(1, b"\0key", bytes(range(256))), Record(0, b"head", b"")]
 
 
-def described(file: str, **changes: object) -> Description:
+def described(file: str, **changes: Any) -> Description:
     """Return the first line of a back-up of `modes`, of one partition."""
     collection = load_config(file).collections["modes"]
-    known: dict[str, object] = {
+    known: dict[str, Any] = {
         "collection": "modes",
         "time": "2026-01-01T00:00:00Z",
         "workers": 0,
@@ -34,7 +35,7 @@ def described(file: str, **changes: object) -> Description:
         "uncounted": 0,
         "last": [None] * collection.partitions,
     }
-    return Description(**known | changes)  # type: ignore[arg-type]  # fields by name
+    return Description(**known | changes)
 
 
 def restored(file: str, backup: Path, *options: str) -> str:
