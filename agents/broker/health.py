@@ -24,6 +24,8 @@ class BrokerWatch:
         """Whether nothing has been fetched for five seconds."""
         self.problem = NO_ANSWER
         """Why, while it is `silent`."""
+        self.overdue = False
+        """Whether nothing has been fetched since the last look, a second before."""
         self.answers_since = 0.0
         """When it answered again after a silence, on the monotonic clock."""
         self._last: int | None = None
@@ -69,6 +71,7 @@ class BrokerWatch:
         Timestamps are by the wall clock, which may be set, so they are only compared for equality.
         `problem` says why there is no answer, if the broker answers otherwise.
         """
+        self.overdue = stamp is not None and stamp == self._last
         if stamp is None:
             return
         before, silent = self._heard, self.due(stamp, now)

@@ -38,7 +38,7 @@ _MOST_COMMIT_SECONDS: Final = 5.0
 CLOCK_SECONDS: Final = 0.25
 _JOIN_SECONDS: Final = 1.0
 _JOIN_AGAIN_SECONDS: Final = 5.0
-_PASSING_SECONDS: Final = 15.0
+_PASSING_LOOKS: Final = 15
 _ASK_SECONDS: Final = 10.0
 _ASK_SOON_SECONDS: Final = 1.0
 _SWEEP_SECONDS: Final = 5.0
@@ -152,18 +152,18 @@ async def keep_to_clock(
 async def keep_in_group(group: Group, watch: GroupWatch, broker: BrokerWatch) -> None:
     """Have a refused member of the group try again, and say why it is refused, until cancelled.
 
-    What may pass by itself is told once it has lasted, unless the broker does not answer at all.
+    What may pass by itself is told once the broker has answered for some time and still refuses.
+    Looks are counted, not seconds: a process that was suspended has not seen that time pass.
     """
     refused: KafkaError | None = None
-    well = time.monotonic()
+    looks = 0
     while True:
         final = refused is not None and not refused.retriable
         await asyncio.sleep(_JOIN_AGAIN_SECONDS if final else _JOIN_SECONDS)
         refused = await group.refusal()
-        if refused is None or broker.silent:
-            well = time.monotonic()
-        passing = refused is not None and refused.retriable
-        if refused is None or (passing and time.monotonic() - well < _PASSING_SECONDS):
+        looks = 0 if refused is None or broker.overdue or broker.silent else looks + 1
+        passing = refused is not None and refused.retriable and looks < _PASSING_LOOKS
+        if refused is None or passing:
             watch.update("")
         else:
             watch.update(describe_refused_member(refused, group.id, session_ms=group.session_ms))
