@@ -281,9 +281,8 @@ def _gather_pane(
     """Add up a pane; return how many reports partition 0 takes over from the others."""
     chunks: dict[int, list[bytes]] = {}
     for replica in replicas:
-        for name in replica.names(pane):
-            if name.kind == "count":
-                chunks.setdefault(name.chunk, []).append(replica.value(name))
+        for number, value in replica.chunks(pane):
+            chunks.setdefault(number, []).append(value)
     totals = [replica.totals(pane) for replica in replicas]
     return cells.gather(
         pane,

@@ -16,7 +16,7 @@ only a collection with `minimum` has are in `ldpstream.agents.state.disclosure_g
 
 import struct
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,10 +27,7 @@ from ldpstream.agents.state.windows import NEVER, Gap, Kind, Name, WindowIdentit
 
 VERSION: Final = 1
 VERSION_BYTE: Final = bytes((VERSION,))
-_KINDS: Final[tuple[Kind, ...]] = (
-    *("head", "count", "n", "final", "token"),
-    *("part", "release", "open", "late", "reserve"),
-)
+_KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _HEAD_KIND: Final = bytes((_KINDS.index("head"),))
 _STATE: Final = struct.Struct("<B8sqqI")
 _REST: Final = struct.Struct("<BqIQQ")

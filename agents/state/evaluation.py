@@ -17,31 +17,26 @@ the head's waits undecided, and once the head has passed it, it is live or dead 
 Every pane has a total in addition to its chunks. At every head these must agree, all panes must
 agree with the head, the chunks of a release with its sum and, with `one_report`, the tokens of
 every open pane with its number of reports. Anything that does not add up is torn, and the reader
-fails instead of guessing (`LiveCells.check`).
+fails instead of guessing (`PaneSums.check`).
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ldpstream.agents.state.accepted_specs import OtherStates
+from ldpstream.agents.state.cell_kinds import KINDS, PaneSums
 from ldpstream.agents.state.cell_store import CellRecord, CellStore, HeadRecord, KeptValue
 from ldpstream.agents.state.context import Context
-from ldpstream.agents.state.disclosure_groups import DisclosureGroups, released_sum
 from ldpstream.agents.state.encoding import (
     VERSION_BYTE,
     Totals,
-    chunk_sum,
     decode_head,
     decode_key,
-    decode_late,
-    decode_totals,
     head_prefix,
     state_prefix,
 )
 from ldpstream.agents.state.records import HEAD, Head, Key, RecordError
-from ldpstream.agents.state.tokens import token_count
-from ldpstream.agents.state.windows import NEVER, Firsts, Name, PaneIndex, WindowSpec
+from ldpstream.agents.state.windows import NEVER, Firsts, Kind, Name, PaneIndex, WindowSpec
 
 _NOTHING: Final = Totals()
 
@@ -151,7 +146,7 @@ class Evaluation:
                 self._bury(cell.key)
             self._firsts = firsts
         # 3. What is live adds up, or nothing of it is shown.
-        self._live.check(head, one_report=self._one_report)
+        self._live.sums.check(head, one_report=self._one_report)
         if self._store is not None:
             self._commit(self._store, position, dict.fromkeys((*staged, *self._buried)))
         self.head = self._last = head
@@ -234,43 +229,25 @@ class Evaluation:
         """Return the panes in `[first, end)` that may have totals, in order."""
         return [] if self.head is None else self._live.index.between(first, end, "n", "late")
 
-    def names(self, pane: int) -> Collection[Name]:
-        """Return the names of a pane's live cells, finals with their window's first pane."""
-        return self._live.index.names(pane)
-
     def totals(self, pane: int) -> Totals:
         """Return a pane's totals; zeros if it has none."""
-        totals = self._live.totals
+        totals = self._live.sums.totals
         found = totals.get(Name("n", pane)) or totals.get(Name("late", pane))
         return found or _NOTHING
 
-    def chunks(self, pane: int) -> list[tuple[int, bytes]]:
-        """Return the chunks of a pane's statistic, as `(number, value)`."""
-        names = self._live.index.names(pane)
-        return [(name.chunk, self.value(name)) for name in names if name.kind == "count"]
+    def chunks(self, pane: int, kind: Kind = "count") -> list[tuple[int, bytes]]:
+        """Return the chunks of a pane's cells of this kind, as `(number, value)`."""
+        return [(name.chunk, self.value(name)) for name in self._live.index.names(pane, kind)]
 
 
 class LiveCells:
-    """Live cells, by name and, in `index`, by pane; `size_bytes` is the length of their values.
-
-    `totals` has those of each pane under the name of its cell: `n`, or `late` if its counts are
-    handed over.
-    """
+    """Live cells, by name and, in `index`, by pane; `size_bytes` is the length of their values."""
 
     def __init__(self, window: WindowSpec, partition: int) -> None:
         self._partition = partition
         self.by_name: dict[Name, CellRecord] = {}
         self.index = PaneIndex(window)
-        # By attribute of records; other values have one.
-        self.parts: defaultdict[int, DisclosureGroups] = defaultdict(DisclosureGroups)
-        self.totals: dict[Name, Totals] = {}
-        # Panes whose cells have changed since they were last checked.
-        self._touched: set[int] = set()
-        self._sums: dict[int, int] = {}
-        self._tokens: Counter[int] = Counter()
-        self._released: set[int] = set()
-        self._open_sums: Counter[int] = Counter()
-        self._n = 0
+        self.sums = PaneSums(partition)
         self.size_bytes = 0
 
     def firsts(self, head: Head) -> Firsts:
@@ -291,7 +268,7 @@ class LiveCells:
         """Add a cell; its name must not be present."""
         self.by_name[cell.name] = cell
         self.index.add(cell.name)
-        self._weigh(cell, 1)
+        self._merge(cell, 1)
 
     def remove(self, name: Name) -> CellRecord:
         """Remove and return a cell."""
@@ -304,70 +281,9 @@ class LiveCells:
 
     def _drop(self, name: Name) -> CellRecord:
         cell = self.by_name.pop(name)
-        self._weigh(cell, -1)
-        self.totals.pop(name, None)
+        self._merge(cell, -1)
         return cell
 
-    def _weigh(self, cell: CellRecord, sign: int) -> None:
-        """Update the sums that the totals must agree with."""
+    def _merge(self, cell: CellRecord, sign: int) -> None:
         self.size_bytes += sign * cell.size_bytes
-        pane = cell.name.number
-        if cell.name.kind == "count":
-            self._sums[pane] = self._sums.get(pane, 0) + sign * chunk_sum(cell.start)
-            self._touched.add(pane)
-        elif cell.name.kind == "n":
-            totals = decode_totals(cell.start)
-            self.totals[cell.name] = totals
-            self._n += sign * totals.n
-            self._touched.add(pane)
-        elif cell.name.kind == "late":
-            self.totals[cell.name] = Totals(late=decode_late(cell.start))
-        elif cell.name.kind == "token":
-            self._tokens[pane] += sign * token_count(cell.kept_value)
-            self._touched.add(pane)
-        elif cell.name.kind in ("release", "open"):
-            of_chunk = cell.name.kind == "open"
-            found = chunk_sum(cell.start) if of_chunk else -released_sum(cell.start)
-            self._open_sums[pane] += sign * found
-            self._released.add(pane)
-        elif cell.name.kind == "part" and sign > 0:
-            self.parts[cell.name.chunk].load(pane, cell.start)
-        elif cell.name.kind == "part":
-            self.parts[cell.name.chunk].discard(pane + 1)
-
-    def check(self, head: Head, *, one_report: bool) -> None:
-        """Compare every changed pane's chunks with its total, and all panes with the head.
-
-        With `one_report` an open pane has as many tokens as reports.
-
-        Raises:
-            RecordError: naming the partition, if they disagree.
-        """
-        for pane in self._touched:
-            n, _, total = self.totals.get(Name("n", pane), _NOTHING)
-            chunks, tokens = self._sums.get(pane, 0), self._tokens[pane]
-            if chunks != total:
-                raise self._torn(
-                    f"the chunks of pane {pane} add up to {chunks} but its total says {total}"
-                )
-            if one_report and pane >= head.closed and tokens != n:
-                raise self._torn(f"pane {pane} has {tokens} tokens but its total says {n} reports")
-            if not chunks:
-                self._sums.pop(pane, None)
-            if not tokens:
-                del self._tokens[pane]
-        self._touched.clear()
-        for pane in self._released:
-            if self._open_sums[pane]:
-                raise self._torn(
-                    f"the released chunks of pane {pane} do not add up to the sum in its release"
-                )
-            del self._open_sums[pane]
-        self._released.clear()
-        if head.n - head.gone != self._n:
-            raise self._torn(
-                f"its panes hold {self._n} reports but its head says {head.n - head.gone}"
-            )
-
-    def _torn(self, problem: str) -> RecordError:
-        return RecordError(f"changelog of partition {self._partition}: {problem}")
+        KINDS[cell.name.kind].merge(self.sums, cell, sign)

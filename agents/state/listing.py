@@ -14,6 +14,7 @@ from ldpstream.agents.state.windows import (
     NEVER,
     NOTHING_LOST,
     MissingMessages,
+    Name,
     missing_messages,
     windows_with,
 )
@@ -105,12 +106,9 @@ def stored_finals(context: Context, replica: Replica, after: int) -> list[int]:
     if final == NEVER:
         return []
     first = NEVER if after == NEVER else window.first_pane(after + 1)
-    names = (
-        name
-        for pane in replica.panes(first, window.first_pane(final))
-        for name in replica.names(pane)
-    )
-    return [name.number for name in names if name.kind == "final" and name.number > after]
+    panes = replica.panes(first, window.first_pane(final))
+    numbers = (pane // window.hop_panes for pane in panes if pane % window.hop_panes == 0)
+    return [number for number in numbers if Name("final", number) in replica.cells]
 
 
 def told_of(context: Context, replicas: Sequence[Replica], window: WindowInfo) -> Hashable:

@@ -101,7 +101,7 @@ class Replica(Evaluation):
 
         Empty until the end of the log has been reached.
         """
-        return DisclosureGroups() if self.head is None else self._live.parts[attribute]
+        return DisclosureGroups() if self.head is None else self._live.sums.parts[attribute]
 
     def released(self, first: int, end: int) -> list[tuple[int, ReleasedPane]]:
         """Return the releases of panes in `[first, end)`, as `(pane, release)` in order."""
@@ -114,14 +114,11 @@ class Replica(Evaluation):
 
     def released_chunks(self, pane: int) -> list[tuple[int, bytes]]:
         """Return the chunks of a release's statistic, as `(number, value)`."""
-        names = (name for name in self._live.index.names(pane, "open") if name.kind == "open")
-        return [(name.chunk, self.value(name)) for name in names]
+        return self.chunks(pane, "open")
 
     def reserve(self, pane: int) -> Rows:
         """Return the reports in this partition's reserve of a pane, in the order of counting."""
-        names = (n for n in self._live.index.names(pane, "reserve") if n.kind == "reserve")
-        stored = {name.chunk: self.value(name) for name in names}
-        return decode_reserve(self._context.spec.mechanism, stored)
+        return decode_reserve(self._context.spec.mechanism, dict(self.chunks(pane, "reserve")))
 
     @property
     def dead_records(self) -> int:

@@ -138,21 +138,23 @@ class _Pane:
 
 
 class Tokens:
-    """The tokens counted in a partition's open panes.
+    """The tokens counted in a partition's open panes, stored in chunks of `chunk` tokens."""
 
-    `stored` has their chunks by pane and number, each of `chunk` tokens except a pane's last.
-
-    Raises:
-        RecordError: for chunks that no owner can have written.
-    """
-
-    def __init__(self, stored: Mapping[int, Mapping[int, bytes]], chunk: int) -> None:
+    def __init__(self, chunk: int) -> None:
         self._chunk = chunk
-        self._panes = {pane: _Pane(chunks, chunk) for pane, chunks in stored.items()}
-        self._fullest = self._find_fullest()
+        self._panes: dict[int, _Pane] = {}
+        # Panes with chunks to be written, and the number of tokens that no pane exceeds.
+        self._changed: set[int] = set()
+        self._fullest = 0
 
-    def _find_fullest(self) -> int:
-        return max((held.count for held in self._panes.values()), default=0)
+    def load(self, pane: int, stored: Mapping[int, bytes]) -> None:
+        """Load a pane's tokens from its chunks by number, all but the last of them full.
+
+        Raises:
+            RecordError: for chunks that no owner can have written.
+        """
+        loaded = self._panes[pane] = _Pane(stored, self._chunk)
+        self._fullest = max(self._fullest, loaded.count)
 
     def repeated(self, panes: NDArray[np.int64], tokens: Numbers) -> NDArray[np.bool_]:
         """Return, bool `(n,)`, which of n tokens have been counted in their panes, `(n,)`."""
@@ -194,6 +196,7 @@ class Tokens:
         if held is None:
             held = self._panes[pane] = _Pane({}, self._chunk)
         touched = held.add(tokens)
+        self._changed.add(pane)
         self._fullest = max(self._fullest, held.count)
         return touched
 
@@ -201,15 +204,13 @@ class Tokens:
         """Return the stored value of a chunk."""
         return self._panes[pane].value(number)
 
-    def flushed(self, panes: set[int]) -> None:
-        """Note that the touched chunks of these panes have been written."""
-        for pane in panes & self._panes.keys():
-            self._panes[pane].flushed()
+    def drop(self, pane: int) -> None:
+        """Drop a pane, if it is held."""
+        self._panes.pop(pane, None)
 
-    def drop_below(self, closed: int) -> None:
-        """Drop all panes below this one."""
-        gone = [pane for pane in self._panes if pane < closed]
-        for pane in gone:
-            del self._panes[pane]
-        if gone:
-            self._fullest = self._find_fullest()
+    def flushed(self) -> None:
+        """Note that all chunks have been written, and the panes that closed were dropped."""
+        for pane in self._changed & self._panes.keys():
+            self._panes[pane].flushed()
+        self._changed.clear()
+        self._fullest = max((held.count for held in self._panes.values()), default=0)

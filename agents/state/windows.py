@@ -20,7 +20,7 @@ before the first remaining record could have been in. A head keeps such *gaps* a
 panes, and every document about an affected pane reports them.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heappop, heappush
@@ -316,6 +316,7 @@ def missing_messages(
 
 
 Kind = Literal["head", "count", "n", "final", "token", "part", "release", "open", "late", "reserve"]
+"""What kinds of records there are; the place of each is its number in a key."""
 
 
 class Name(NamedTuple):
@@ -344,15 +345,13 @@ class Firsts(NamedTuple):
     late: int = NEVER
 
 
-_KEPT: Final = 0
-_LIFETIMES: Final[dict[Kind, int]] = {
+_LIFETIMES: Final[Mapping[Kind, int]] = {
+    **dict.fromkeys(("head", "count", "n", "final", "part"), 0),
     "token": 1,
-    "release": 2,
-    "open": 2,
-    "reserve": 2,
+    **dict.fromkeys(("release", "open", "reserve"), 2),
     "late": 3,
 }
-"""The place in `Firsts` of each kind's lifetime; that of all other kinds is `kept`."""
+"""The place in `Firsts` of each kind's lifetime."""
 _FEW_NAMES: Final = 8
 """Up to this many names of a pane are a tuple: most panes have two or three."""
 
@@ -370,10 +369,14 @@ class PaneIndex:
         self._names: tuple[dict[int, tuple[Name, ...] | dict[Name, None]], ...] = ({}, {}, {}, {})
         self._order: tuple[list[int], ...] = ([], [], [], [])
 
+    def _place(self, name: Name) -> tuple[int, int]:
+        """Return the lifetime and the pane of a name."""
+        pane = name.number * self._hop_panes if name.kind == "final" else name.number
+        return _LIFETIMES[name.kind], pane
+
     def add(self, name: Name) -> None:
         """Add a name; adding it again changes nothing."""
-        lifetime = _LIFETIMES.get(name.kind, _KEPT)
-        pane = name.number * self._hop_panes if name.kind == "final" else name.number
+        lifetime, pane = self._place(name)
         panes = self._names[lifetime]
         names = panes.get(pane)
         if names is None:
@@ -387,31 +390,32 @@ class PaneIndex:
 
     def discard(self, name: Name) -> None:
         """Remove a name if present."""
-        panes = self._names[_LIFETIMES.get(name.kind, _KEPT)]
-        pane = name.number * self._hop_panes if name.kind == "final" else name.number
+        lifetime, pane = self._place(name)
+        panes = self._names[lifetime]
         names = panes.get(pane, ())
         if isinstance(names, dict):
             names.pop(name, None)
         elif name in names:
             panes[pane] = tuple(other for other in names if other != name)
 
-    def names(self, pane: int, kind: Kind = "n") -> Collection[Name]:
-        """Return the names of a pane that leave when those of this kind do."""
-        return self._names[_LIFETIMES.get(kind, _KEPT)].get(pane, ())
+    def names(self, pane: int, kind: Kind) -> list[Name]:
+        """Return the names of one kind that a pane has; finals belong to their first pane."""
+        names = self._names[_LIFETIMES[kind]].get(pane, ())
+        return [name for name in names if name.kind == kind]
 
     def between(self, first: int, end: int, *kinds: Kind) -> list[int]:
         """Return the panes in `[first, end)` that may have names of these kinds, in order."""
         found: set[int] = set()
-        for kind in kinds:
-            panes = self._names[_LIFETIMES.get(kind, _KEPT)]
+        for lifetime in {_LIFETIMES[kind] for kind in kinds}:
+            panes = self._names[lifetime]
             few = end - first < len(panes)
             found |= panes.keys() & range(first, end) if few else panes.keys()
         return sorted(pane for pane in found if first <= pane < end)
 
     def holds(self, name: Name, firsts: Firsts) -> bool:
         """Return whether a cell has not left the state."""
-        pane = name.number * self._hop_panes if name.kind == "final" else name.number
-        return pane >= firsts[_LIFETIMES.get(name.kind, _KEPT)]
+        lifetime, pane = self._place(name)
+        return pane >= firsts[lifetime]
 
     def pop_gone(self, firsts: Firsts) -> list[Name]:
         """Remove and return the names that have left."""

@@ -5,10 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ldpstream.agents.state import owner_cells as owned
+from ldpstream.agents.state import counts
+from ldpstream.agents.state.counts import Counts
 from ldpstream.agents.state.encoding import decode_chunk, encode_chunk, encode_few
 from ldpstream.agents.state.flushes import COPIES_BYTES, COPIES_LIMIT
-from ldpstream.agents.state.owner_cells import CELLS_LIMIT, Counts
+from ldpstream.agents.state.owner_cells import CELLS_LIMIT
 from ldpstream.agents.state.windows import WindowSpec
 from tests.soak import chosen
 from tests.stream.harness import Cluster, frame, make_context, make_spec
@@ -29,8 +30,8 @@ def test_every_form_of_a_chunk_is_stored_alike(
     held, wanted = Counts(SIZE, CHUNK), np.zeros((4, SIZE), dtype=np.int64)
     touched = set()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(owned, "FEW_ENTRIES", few)
-        patch.setattr(owned, "ARRAY_BYTES", arrays * CHUNK * 8)
+        patch.setattr(counts, "FEW_ENTRIES", few)
+        patch.setattr(counts, "ARRAY_BYTES", arrays * CHUNK * 8)
         for pane, place, count, alone in added:
             if alone:
                 chunks = held.add_few(pane, [(place, count)])

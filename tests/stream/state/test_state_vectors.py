@@ -15,6 +15,7 @@ import pytest
 
 from ldpstream.agents.engine.stores.rocks import RocksDatabase
 from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
+from ldpstream.agents.state.cell_kinds import KINDS
 from ldpstream.agents.state.disclosure_groups import (
     decode_part,
     decode_release,
@@ -120,6 +121,10 @@ def test_the_vectors_hold_every_kind_of_record():
     assert {record["is"][0][0] for record in RECORDS} == set(get_args(Kind))
     codes = {bytes.fromhex(r["value"])[1] for r in RECORDS if r["is"][0][0] == "count"}
     assert {0x10, 0} <= codes
+
+
+def test_every_kind_of_cell_is_merged_loaded_encoded_and_dropped():
+    assert {"head", *KINDS} == set(get_args(Kind))
 
 
 def test_the_partitions_gather_and_hand_over_panes():

@@ -160,7 +160,7 @@ def test_looking_up_panes_does_not_scan_all_tokens_for_each():
             looked += max(map(np.size, plain))
             return getattr(ufunc, method)(*plain, **options)
 
-    tokens, numbers = Tokens({}, 16), np.arange(n, dtype=np.uint64)
+    tokens, numbers = Tokens(16), np.arange(n, dtype=np.uint64)
     for pane in range(0, n, 2):
         tokens.add(pane, numbers[pane : pane + 1])
     panes = np.arange(n)[::-1].view(Counted)
@@ -175,7 +175,7 @@ def test_chunks_that_no_owner_could_have_written_are_refused(lengths: dict[int, 
         for number, length in lengths.items()
     }
     with pytest.raises(RecordError, match="have a gap, or one is too long"):
-        Tokens({7: stored}, 16)
+        Tokens(16).load(7, stored)
 
 
 def test_a_crowded_window_is_closed_by_the_next_one():
