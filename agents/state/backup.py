@@ -63,4 +63,4 @@ def at_beginning(head: Head, *, epoch: int, source: bytes) -> Head:
     # From the first offset on, the collection's own state decides as before.
     cutover = NEVER if head.cutover == NEVER else 0
     moved = replace(head, epoch=epoch, seq=head.seq + 1, source=source, cutover=cutover)
-    return replace(moved, next=0, end=0, frames=0, idle=False)
+    return replace(moved, next=0, end=0, idle=False)

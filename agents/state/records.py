@@ -55,7 +55,6 @@ class Head:
       published; finals wait for `partitions` partitions; future parts begin at the pane `grouped`
       or above.
     - `source`: the id of the source topic, 16 bytes; empty if the broker has none.
-    - `frames`: the offset at which to continue reading the frames topic; it decides nothing.
     - `lineage` (rule 3): for each epoch with live cells, the last seq that this epoch won.
     - `cutover`: from this source offset on, messages that are not frames of this state's spec are
       left to the state of another spec; NEVER if all are decided here.
@@ -80,7 +79,6 @@ class Head:
     published: int = NEVER
     partitions: int = 0
     source: bytes = b""
-    frames: int = 0
     lineage: Mapping[int, int] = field(default_factory=dict)
     cutover: int = NEVER
     grouped: int = NEVER

@@ -110,7 +110,6 @@ _HEADS = (
         clock=NEVER,
         rejected=dict.fromkeys(REASONS, 3),
         source=ID,
-        frames=7,
         cutover=4,
         lineage={5: 9},
     ),

@@ -1,6 +1,7 @@
 """Keys and values of the changelog: they are read as written, and anything else is refused."""
 
 from collections.abc import Callable
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ldpstream.agents.state.encoding import (
+    HEAD_FIELDS,
     Totals,
     chunk_sum,
     decode_chunk,
@@ -48,7 +50,7 @@ HEADS = st.builds(
     source=st.sampled_from([b"", bytes(range(16))]),
     **dict.fromkeys(("clock", "closed", "expired", "final", "published"), REACHED),
     **dict.fromkeys(("cutover", "grouped", "gathered"), REACHED),
-    **dict.fromkeys(("next", "n", "late", "lost", "gone", "partitions", "frames", "end"), COUNT),
+    **dict.fromkeys(("next", "n", "late", "lost", "gone", "partitions", "end"), COUNT),
     gaps=st.lists(st.builds(Gap, REACHED, REACHED, COUNT), max_size=3).map(tuple),
 )
 
@@ -120,6 +122,17 @@ def test_values_of_another_version_are_refused_by_name(
     for broken in (b"\x09" + value[1:], b""):
         with pytest.raises(RecordError, match="version"):
             read(broken)
+
+
+def test_every_field_of_a_head_is_stored():
+    assert {"epoch", "seq", *HEAD_FIELDS} == {field.name for field in fields(Head)}
+
+
+def test_the_reserved_bytes_of_a_head_are_zero_and_not_read():
+    value, at = encode_head(Head(partitions=2, end=3)), 18 + 5 * 8
+    assert value[at : at + 16] == bytes(8) + (3).to_bytes(8, "little")
+    later = value[:at] + b"\x07" * 8 + value[at + 8 :]
+    assert decode_head(Key(HEAD, 0, 0), later) == Head(partitions=2, end=3)
 
 
 @pytest.mark.parametrize("cut", [1, 8, 16, 24, 36, 40, 64, 100])
