@@ -204,7 +204,7 @@ def _server() -> str:
 def serve(listening: int, ends: int) -> None:
     """Fork a process for every order, until the other end of `ends` is closed."""
     from ldpstream.agents.cli.main import COMMANDS, find_command
-    from ldpstream.agents.web.openapi import describe_api
+    from ldpstream.agents.web.operations import describe_api
 
     for name in _IMPORTED:
         importlib.import_module(name)

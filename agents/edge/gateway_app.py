@@ -19,9 +19,12 @@ from ldpstream.agents.edge.gateway_topics import NewestRounds
 from ldpstream.agents.edge.upload_check import UploadRefusedError
 from ldpstream.agents.edge.uploads import FULL, Accepted, Uploads
 from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
-from ldpstream.agents.web.probes import answer_health, answer_metrics, answer_readiness
 from ldpstream.agents.web.request_bodies import BodyRefusedError, NoRoomError, TooLargeError
-from ldpstream.agents.web.requests import Access, AnswerError
+from ldpstream.agents.web.requests import (
+    Access,
+    AnswerError,
+    answer_metrics,
+)
 
 MEDIA_TYPE: Final = "application/vnd.ldpstream.frame"
 
@@ -86,7 +89,7 @@ def build_gateway(served: GatewayServices) -> web.Application:
     app.router.add_post(_UPLOADS, _upload)
     app.router.add_route("OPTIONS", _UPLOADS, _preflight)
     app.router.add_get("/v1/collections/{name}/spec", _spec)
-    app.router.add_get("/healthz", answer_health)
+    app.router.add_get("/healthz", _health)
     app.router.add_get("/readyz", _readiness)
     app.router.add_get("/metrics", _metrics)
     return app
@@ -187,13 +190,18 @@ async def _spec(request: web.Request) -> web.Response:
     return _json(document)
 
 
+async def _health(_: web.Request) -> web.Response:
+    return _json({"status": "ok"})
+
+
 async def _readiness(request: web.Request) -> web.Response:
     served = request.app[SERVED]
     reasons = ["this gateway is shutting down"] if served.closing else served.problems
     access = served.metrics_access
     # Probes need only the status; the reasons name topics.
     explain = access is not None and access.allows(request)
-    return answer_readiness(reasons, explain=explain)
+    answer = {"ready": not reasons, "reasons": [*reasons] if explain else []}
+    return web.json_response(answer, status=503 if reasons else 200)
 
 
 async def _metrics(request: web.Request) -> web.Response:

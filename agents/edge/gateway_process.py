@@ -31,7 +31,7 @@ from ldpstream.agents.engine.process import (
     until_signalled,
 )
 from ldpstream.agents.web.addresses import is_loopback
-from ldpstream.agents.web.connection import Bounds
+from ldpstream.agents.web.connection_limits import Bounds
 from ldpstream.agents.web.listener import listen
 from ldpstream.agents.web.requests import Access, TokenError
 from ldpstream.agents.web.server import server_tls

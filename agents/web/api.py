@@ -30,13 +30,13 @@ from ldpstream.agents.web.certificates import CERTIFICATES
 from ldpstream.agents.web.computation import EncodedAnswer
 from ldpstream.agents.web.declaration import CONTENT_TYPES, WINDOWS_DEFAULT, WINDOWS_LIMIT
 from ldpstream.agents.web.estimates import kept_windows, known_tags, tagged
-from ldpstream.agents.web.probes import answer_metrics
 from ldpstream.agents.web.requests import (
     ACCESS,
     METRICS,
     PIPELINE,
     SHARDS,
     AnswerError,
+    answer_metrics,
     named_collection,
     read_time,
     readable_collection,

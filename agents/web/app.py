@@ -13,10 +13,9 @@ from ldpstream.agents.web.api import DESCRIBING
 from ldpstream.agents.web.certificates import CERTIFICATES, Certificates
 from ldpstream.agents.web.computation import QUEUES, ComputeQueues
 from ldpstream.agents.web.declaration import Handler, Operation
-from ldpstream.agents.web.feed import FEEDS, Feeds
+from ldpstream.agents.web.events import FEEDS, Feeds
 from ldpstream.agents.web.forwarder import add_forwarding
-from ldpstream.agents.web.openapi import describe_api
-from ldpstream.agents.web.operations import OPERATIONS
+from ldpstream.agents.web.operations import OPERATIONS, describe_api
 from ldpstream.agents.web.page import Asset, load_assets
 from ldpstream.agents.web.request_bodies import BODIES, Bodies
 from ldpstream.agents.web.requests import (

@@ -3,24 +3,213 @@
 `event: final` carries a window's stored final, as in the estimates topic; its id is the window's
 start in epoch milliseconds, and a reader that sends it as `Last-Event-ID` gets all finals since.
 `event: provisional` carries the newest document of an open window, and has no id.
+
+There is no queue per reader. Each reads finals from the state, from its own position, and of an
+open window only the newest document is kept, made once for all readers and at most every
+`publish.every`. So a slow reader costs no memory: it skips outdated documents, but never a final.
 """
 
 import asyncio
+import time
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.state.windows import NEVER
-from ldpstream.agents.web.feed import FEEDS, Feed, Feeds, TooManyReadersError
+from ldpstream.agents.document.build import build_document
+from ldpstream.agents.engine.facade import WorkerCollection
+from ldpstream.agents.engine.publisher import PROVISIONAL_WINDOWS
+from ldpstream.agents.state.cell_store import StoreError
+from ldpstream.agents.state.encoding import decode_final
+from ldpstream.agents.state.listing import WindowInfo, stored_finals, told_of, windows
+from ldpstream.agents.state.records import Head, RecordError
+from ldpstream.agents.state.replica import BehindError
+from ldpstream.agents.state.view import Snapshot, add_up, answer
+from ldpstream.agents.state.windows import NEVER, Name
+from ldpstream.agents.web.computation import ComputeQueues
 from ldpstream.agents.web.requests import METRICS, AnswerError, read_time, readable_collection
 from ldpstream.mechanisms.base.numbers import read_whole
 from ldpstream.mechanisms.base.times import EARLIEST_MS, LATEST_MS
 
+READERS_LIMIT: Final = 64
+"""The most readers of events, over all collections."""
+_TICK_SECONDS: Final = 0.2
 HEARTBEAT_SECONDS: Final = 15.0
 SLOW_SECONDS: Final = 10.0
 """A reader that stalls for this long is dropped; it may reconnect with its last id."""
 _RETRY_MS: Final = 2_000
 _ID: Final = "Last-Event-ID"
+
+
+class TooManyReadersError(RuntimeError):
+    """The limit of readers of events is reached."""
+
+
+@dataclass(frozen=True)
+class Provisional:
+    """The newest document of an open window; `turn` grows with every document made."""
+
+    turn: int
+    window: int
+    document: bytes
+
+
+class Feed:
+    """The changes of one collection; looks for them only while somebody reads."""
+
+    def __init__(self, served: WorkerCollection, queues: ComputeQueues) -> None:
+        self.served = served
+        self.changed = asyncio.Event()
+        self._queues = queues
+        self._provisional: dict[int, Provisional] = {}
+        self._made_of: dict[int, Hashable] = {}
+        self._heads: list[Head | None] = []
+        self._failed = False
+        self._due: float = 0.0
+        self._turn = 0
+
+    @property
+    def broken(self) -> bool:
+        """Whether the state cannot be read (any longer), so that events would mislead."""
+        replicas = self.served.replicas
+        return self._failed or any(t.head is None or t.broken is not None for t in replicas)
+
+    @property
+    def final(self) -> int:
+        """The number of the first window that is not final."""
+        head = self.served.replicas[0].head
+        return NEVER if head is None else head.final
+
+    def finals(self, after: int) -> list[int]:
+        """Return the windows above `after` that have a stored final, in order."""
+        return stored_finals(self.served.context, self.served.replicas[0], after)
+
+    def content(self, window: int) -> bytes | None:
+        """Return a stored final; None once it has expired."""
+        replica, name = self.served.replicas[0], Name("final", window)
+        return decode_final(replica.value(name)) if name in replica.cells else None
+
+    def provisional(self, after: int) -> list[Provisional]:
+        """Return the documents of open windows made after a turn, in order."""
+        found = (one for one in self._provisional.values() if one.turn > after)
+        return sorted((one for one in found if one.window >= self.final), key=lambda one: one.turn)
+
+    def wake(self) -> None:
+        """Wake all readers of the stream."""
+        self.changed.set()
+        self.changed = asyncio.Event()
+
+    async def run(self) -> None:
+        """Look for changes until cancelled."""
+        while True:
+            try:
+                await self._look()
+            except (AnswerError, BehindError):
+                # Too many requests are waiting, or the state is being read: try again next tick.
+                self._heads = []
+            except (RecordError, StoreError):
+                # A reader that reconnects learns from the API what is wrong.
+                self._failed = True
+            if self.broken:
+                self.wake()
+            await asyncio.sleep(_TICK_SECONDS)
+
+    async def _look(self) -> None:
+        heads = [replica.head for replica in self.served.replicas]
+        if self.broken:
+            return
+        # Commit records are replaced, never changed: comparing identities shows whether any is new.
+        if len(heads) == len(self._heads) and all(
+            new is old for new, old in zip(heads, self._heads, strict=True)
+        ):
+            return
+        if time.monotonic() >= self._due:
+            made = self._turn
+            await self._build()
+            self._heads = heads
+            if self._turn > made:
+                self._due = time.monotonic() + self.served.config.publish_every_seconds
+        self.wake()
+
+    async def _build(self) -> None:
+        served = self.served
+        if served.config.publish_every_ms is None:
+            return
+        found = [w for w in windows(served.context, served.replicas) if not w.final and w.n]
+        newest = {w.number: w for w in found}
+        newest = dict(list(newest.items())[-PROVISIONAL_WINDOWS:])
+        for gone in self._provisional.keys() - newest.keys():
+            del self._provisional[gone], self._made_of[gone]
+        for number, window in newest.items():
+            seen = told_of(served.context, served.replicas, window)
+            if self._made_of.get(number) != seen:
+                span = window.start_ms, window.end_ms
+                try:
+                    taken = answer(served.context, served.replicas, *span, final=False)
+                except BehindError:
+                    continue
+                document = await self._document(window, taken)
+                self._turn += 1
+                self._provisional[number] = Provisional(self._turn, number, document)
+                self._made_of[number] = seen
+
+    async def _document(self, window: WindowInfo, taken: Snapshot) -> bytes:
+        served = self.served
+        span = window.start_ms, window.end_ms
+
+        def make() -> bytes:
+            totals = add_up(served.context, taken)
+            return build_document(served.config, totals, window=span, final=False).to_json()
+
+        cost_bytes = await self._queues.published_bytes(served.config)
+        async with self._queues.turn(cost_bytes, cost_bytes):
+            return await asyncio.to_thread(make)
+
+
+class Feeds:
+    """The feeds of all collections, each running while it has readers."""
+
+    def __init__(self, queues: ComputeQueues) -> None:
+        self.closed = False
+        self._queues = queues
+        self._feeds: dict[str, Feed] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.readers: dict[str, int] = {}
+        """The number of readers by fingerprint of the spec; missing where it is 0."""
+
+    @contextmanager
+    def reading(self, served: WorkerCollection) -> Iterator[Feed]:
+        """Give a collection's feed during a block.
+
+        Raises:
+            TooManyReadersError: where there are `READERS_LIMIT` readers already.
+        """
+        if self.closed or sum(self.readers.values()) >= READERS_LIMIT:
+            raise TooManyReadersError(f"expected at most {READERS_LIMIT} readers of events")
+        name = served.config.spec.fingerprint.hex()
+        if name not in self.readers:
+            feed = Feed(served, self._queues)
+            self._feeds[name] = feed
+            self._tasks[name] = asyncio.create_task(feed.run())
+        self.readers[name] = self.readers.get(name, 0) + 1
+        try:
+            yield self._feeds[name]
+        finally:
+            self.readers[name] -= 1
+            if not self.readers[name]:
+                self._tasks.pop(name).cancel()
+                del self.readers[name], self._feeds[name]
+
+    def close(self) -> None:
+        """End all reading: every reader sees `closed` and returns."""
+        self.closed = True
+        for feed in self._feeds.values():
+            feed.wake()
+
+
+FEEDS: Final = web.AppKey("feeds", Feeds)
 
 
 async def events(request: web.Request) -> web.StreamResponse:

@@ -11,8 +11,7 @@ from typing import Final
 
 from aiohttp import web
 
-from ldpstream.agents.web.connection import end_transport
-from ldpstream.agents.web.connection_limits import PEER
+from ldpstream.agents.web.connection_limits import PEER, end_transport
 
 _CHUNK_BYTES: Final = 64 << 10
 

@@ -2,6 +2,7 @@
 
 Those with the token may read; without one, on loopback, only requests under local host names. What
 many handlers read of a request is read here: its collection, times, and the format of its answer.
+Worker and gateway answer `/metrics` alike.
 """
 
 import hmac
@@ -20,6 +21,7 @@ from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
 from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.metrics.exposition import ProcessMetrics
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.web.addresses import Network, is_own_name, is_trusted
@@ -38,6 +40,8 @@ from ldpstream.mechanisms.base.times import parse_time
 
 BODY_BYTES: Final = 4 << 20
 """The most bytes of a body."""
+_COMPRESSED_ELSEWHERE_BYTES: Final = 16 << 10
+"""Longer answers are compressed in another thread than that of the event loop."""
 _TOKEN_LENGTH: Final = 16
 """Least length of a token, so that it cannot be guessed."""
 _TOKEN: Final = re.compile(r"[!-~]+")
@@ -316,6 +320,23 @@ def _problem(status: int, text: str, *, headers: dict[str, str] | None = None) -
         headers=headers,
         content_type="application/json",
     )
+
+
+def answer_metrics(request: web.Request, metrics: ProcessMetrics) -> web.Response:
+    """Answer metrics, in the format and compression that the request's headers ask for.
+
+    Parameters `name[]` limit the answer to these names, as Prometheus' own clients do.
+    """
+    body, content_type = metrics.exposition(
+        accept=request.headers.get("Accept", ""), names=request.query.getall("name[]", [])
+    )
+    answer = web.Response(
+        body=body,
+        headers={"Content-Type": content_type, "Vary": "Accept, Accept-Encoding"},
+        zlib_executor_size=_COMPRESSED_ELSEWHERE_BYTES,
+    )
+    answer.enable_compression()
+    return answer
 
 
 async def add_headers(request: web.Request, response: web.StreamResponse) -> None:

@@ -15,7 +15,7 @@ from ldpstream.agents.engine.metrics import Metrics
 from ldpstream.agents.engine.process import HttpUnavailableError
 from ldpstream.agents.web.addresses import Network, is_loopback
 from ldpstream.agents.web.app import build_http
-from ldpstream.agents.web.connection import Bounds
+from ldpstream.agents.web.connection_limits import Bounds
 from ldpstream.agents.web.listener import listen
 from ldpstream.agents.web.requests import Access, TokenError
 

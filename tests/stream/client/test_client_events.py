@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestServer
 from ldpstream.agents.client import Client, Event, UnavailableError, connect
 from ldpstream.agents.document.client import session
 from ldpstream.agents.document.client.transport import EVENT_BYTES, EventReader
-from ldpstream.agents.web import build_http, events, feed
+from ldpstream.agents.web import build_http, events
 from tests.ports import free_ports
 from tests.stream.asking import three_collections
 from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, visits
@@ -18,7 +18,7 @@ from tests.stream.serving import MINUTE_MS, START_MS, Pipeline, visits
 
 @pytest.fixture
 def pipeline(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    monkeypatch.setattr(feed, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(events, "_TICK_SECONDS", 0.01)
     monkeypatch.setattr(session, "_AGAIN_SECONDS", 0.02)
     return three_collections()
 

@@ -25,7 +25,7 @@ from ldpstream.agents.config.query.options import (
 from ldpstream.agents.config.tables import CollectionTable, PublishTable
 from ldpstream.agents.document.answers import Collection
 from ldpstream.agents.web import build_http
-from ldpstream.agents.web.openapi import describe_api
+from ldpstream.agents.web.operations import describe_api
 from tests.stream.asking import ask, post
 from tests.stream.serving import AGES, START_MS, serve_collections
 

@@ -18,7 +18,7 @@ from ldpstream.agents.state.context import WindowTotals
 from ldpstream.agents.state.view import answer
 from ldpstream.agents.web.computation import ComputeQueues
 from ldpstream.agents.web.description import describe_collection
-from ldpstream.agents.web.feed import Feed
+from ldpstream.agents.web.events import Feed
 from tests.seeded import SeededEntropy
 from tests.stream.cli import configured, configured_modes, invoke
 from tests.stream.simulation import curious

@@ -10,8 +10,8 @@ import pytest
 from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 
-from ldpstream.agents.web import build_http, events, feed
-from ldpstream.agents.web.feed import FEEDS
+from ldpstream.agents.web import build_http, events
+from ldpstream.agents.web.events import FEEDS
 from tests.pages import agrees, shown_alone
 from tests.replicas import stored_final
 from tests.stream.asking import Client, ask
@@ -31,7 +31,7 @@ class Event(NamedTuple):
 
 @pytest.fixture
 def pipeline(monkeypatch: pytest.MonkeyPatch) -> Pipeline:
-    monkeypatch.setattr(feed, "_TICK_SECONDS", 0.01)
+    monkeypatch.setattr(events, "_TICK_SECONDS", 0.01)
     return serve_collections({"city": QUICK})
 
 
@@ -172,7 +172,7 @@ async def test_silence_is_broken_by_heartbeats(
 async def test_readers_are_limited_and_leave_nothing_behind(
     client: Client, pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(feed, "READERS_LIMIT", 2)
+    monkeypatch.setattr(events, "READERS_LIMIT", 2)
     assert isinstance(client.server, TestServer)
     feeds = client.server.app[FEEDS]
     async with client.get(PATH), client.get(PATH):
@@ -193,7 +193,7 @@ async def test_a_reader_that_does_not_read_is_dropped(
 ) -> None:
     monkeypatch.setattr(events, "SLOW_SECONDS", 0.2)
     huge = b'{"padding": "%s"}' % (b"x" * 16_000_000)
-    monkeypatch.setattr(feed.Feed, "content", lambda self, window: huge)
+    monkeypatch.setattr(events.Feed, "content", lambda self, window: huge)
     count(pipeline, 0)
     close(pipeline, 1)
     app = build_http(pipeline)

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from ldpstream.agents.web import acceptor as entrance
-from ldpstream.agents.web.connection import Bounds
+from ldpstream.agents.web import listener
+from ldpstream.agents.web.connection_limits import Bounds
 from ldpstream.agents.web.listener import listen
 from tests.certificates import make_certificates, skip_without_openssl
 from tests.processes import PATIENCE_SECONDS
@@ -25,7 +25,7 @@ async def test_connections_that_never_spoke_tls_are_freed_without_the_collector(
 ) -> None:
     """Half of them are closed because others take their place, half by a timeout."""
     skip_without_openssl()
-    monkeypatch.setattr(entrance, "HEADER_SECONDS", 0.5)
+    monkeypatch.setattr(listener, "HEADER_SECONDS", 0.5)
     both = make_certificates(tmp_path).broker
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     context.load_cert_chain(both)

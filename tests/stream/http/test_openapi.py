@@ -8,7 +8,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from jsonschema import Draft202012Validator
 
 from ldpstream.agents.web import build_http
-from ldpstream.agents.web.openapi import describe_api
+from ldpstream.agents.web.operations import describe_api
 from tests.stream.serving import CITY, RIDES, START_MS, serve_collections, visits
 
 DESCRIPTION = describe_api()
