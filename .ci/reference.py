@@ -20,9 +20,9 @@ from prometheus_client.registry import Collector
 from ldpstream import __version__
 from ldpstream.agents.cli.keys import page
 from ldpstream.agents.cli.main import COMMANDS, find_command
+from ldpstream.agents.edge.gateway_app import GatewayMetrics
+from ldpstream.agents.engine.gauges import PipelineCollector
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
-from ldpstream.agents.engine.metrics.gauges import PipelineCollector
 from ldpstream.mechanisms.base.canonical import Json
 
 COLUMNS: Final = 100

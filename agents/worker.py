@@ -18,11 +18,10 @@ from typing import Any, Final
 import faust
 from aiokafka import TopicPartition
 
-from ldpstream.agents.broker.addresses import telling_addresses
 from ldpstream.agents.broker.connections import wait_for_broker
 from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.patches.static_membership import DisplacedError
-from ldpstream.agents.broker.shards import Shards
+from ldpstream.agents.broker.shards import Shards, telling_addresses
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig
 from ldpstream.agents.config.collection import nominal_warnings

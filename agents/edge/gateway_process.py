@@ -15,12 +15,11 @@ from ldpstream.agents.broker.producer import NoIdempotenceError
 from ldpstream.agents.broker.refusals import no_idempotence, not_permitted
 from ldpstream.agents.config import CollectionConfig, Config, GatewayConfig
 from ldpstream.agents.config.secret import Secret, SecretError
-from ldpstream.agents.edge.gateway_app import GatewayServices, build_gateway
+from ldpstream.agents.edge.gateway_app import GatewayMetrics, GatewayServices, build_gateway
 from ldpstream.agents.edge.gateway_topics import NewestRounds, SourceTopics
 from ldpstream.agents.edge.sender import Sender
 from ldpstream.agents.edge.upload_keys import UploadKeys, UploadKeysError
 from ldpstream.agents.edge.uploads import FRAME_BYTES, Uploads
-from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
 from ldpstream.agents.engine.process import (
     HttpUnavailableError,
     StoppedError,

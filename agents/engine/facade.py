@@ -12,7 +12,7 @@ from typing import Protocol
 from ldpstream.agents.broker.health import BrokerWatch
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.clock import WorkerClock
-from ldpstream.agents.engine.stores.choice import Replicated
+from ldpstream.agents.engine.stores import Replicated
 from ldpstream.mechanisms.base.times import format_time
 
 

@@ -48,7 +48,7 @@ from ldpstream.agents.engine.periodic_tasks import (
 )
 from ldpstream.agents.engine.publisher import Publisher
 from ldpstream.agents.engine.source import SourceReader
-from ldpstream.agents.engine.stores.choice import Stores
+from ldpstream.agents.engine.stores import Stores
 from ldpstream.agents.engine.windowed_table import WindowedTable
 from ldpstream.agents.state.close_orders import ControlError, decode_control
 from ldpstream.agents.state.skew import skew_limit_ms

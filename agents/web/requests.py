@@ -20,8 +20,7 @@ from multidict import MultiMapping
 from ldpstream.agents.broker.shards import Shards
 from ldpstream.agents.document.answers import Problem
 from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
-from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.engine.metrics.exposition import ProcessMetrics
+from ldpstream.agents.engine.metrics import Metrics, ProcessMetrics
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.web.addresses import Network, is_own_name, is_trusted

@@ -37,7 +37,7 @@ from tests.brokers import KINDS, broker
 from tests.processes import Worker
 
 from ldpstream.agents.config import CollectionConfig, load_config
-from ldpstream.agents.engine.metrics.counters import RESULTS
+from ldpstream.agents.engine.metrics import RESULTS
 
 HERE = Path(__file__).resolve().parents[2]
 _COLLECTION = """mechanism = "block-hadamard"

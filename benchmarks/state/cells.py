@@ -24,8 +24,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from ldpstream.agents.engine.stores.rocks import RocksDatabase
-from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
+from ldpstream.agents.engine.rocks_store import RocksDatabase, RocksStore, StoredReplica
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.encoding import (
     Totals,

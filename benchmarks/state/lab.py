@@ -21,7 +21,7 @@ from ldpstream.agents.broker.topics import declare_topics
 from ldpstream.agents.config import load_config
 from ldpstream.agents.document.build import final_content
 from ldpstream.agents.engine.changelog import ChangelogReader
-from ldpstream.agents.engine.stores.choice import Stores
+from ldpstream.agents.engine.stores import Stores
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.flushes import Settled
 from ldpstream.agents.state.partition import Partition

@@ -15,11 +15,10 @@ from aiokafka.errors import KafkaTimeoutError
 
 from ldpstream.agents.config import Config, read_config
 from ldpstream.agents.device import Sender
-from ldpstream.agents.edge.gateway_app import MEDIA_TYPE, GatewayServices
+from ldpstream.agents.edge.gateway_app import MEDIA_TYPE, GatewayMetrics, GatewayServices
 from ldpstream.agents.edge.gateway_process import taking_uploads
 from ldpstream.agents.edge.upload_keys import UploadKeys
 from ldpstream.agents.edge.uploads import Uploads
-from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
 from ldpstream.agents.web.requests import Access
 from ldpstream.mechanisms import CollectionSpec, decode_frame
 

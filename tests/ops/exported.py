@@ -4,9 +4,9 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from ldpstream.agents.edge.gateway_app import GatewayMetrics
+from ldpstream.agents.engine.gauges import PipelineCollector
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.engine.metrics.gateway import GatewayMetrics
-from ldpstream.agents.engine.metrics.gauges import PipelineCollector
 from tests.stream.serving import RIDES, serve_collections
 
 _SUFFIXES = {"counter": ["_total"], "histogram": ["_bucket", "_sum", "_count"]}

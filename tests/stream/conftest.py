@@ -7,7 +7,7 @@ import pytest
 from aiohttp.test_utils import TestClient, TestServer
 
 from ldpstream.agents import client as api
-from ldpstream.agents.engine.stores.rocks import RocksDatabase
+from ldpstream.agents.engine.rocks_store import RocksDatabase
 from ldpstream.agents.web import build_http, certificates
 from tests.processes import PATIENCE_SECONDS
 from tests.stream.asking import Client, three_collections

@@ -9,13 +9,12 @@ import numpy as np
 from aiokafka import TopicPartition
 
 from ldpstream.agents.broker.identity import TopicIdentity
-from ldpstream.agents.broker.polls import Answers
 from ldpstream.agents.broker.producer import LastingProducer
 from ldpstream.agents.config import CollectionConfig
 from ldpstream.agents.engine.engine import Engine
 from ldpstream.agents.engine.flushing import Services
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.engine.source import Batch, Outside, Session, SourceReader
+from ldpstream.agents.engine.source import Answers, Batch, Outside, Session, SourceReader
 from ldpstream.agents.state.context import Context, WindowTotals
 from tests.stream.owning import Times
 from tests.stream.serving import read_city

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ldpstream.agents.broker.polls import steady_ms
 from ldpstream.agents.engine.intake import OwnedPartition
+from ldpstream.agents.engine.source import steady_ms
 from ldpstream.agents.state.flushes import Outcome
 
 

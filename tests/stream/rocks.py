@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from ldpstream.agents.config import Config, load_config
-from ldpstream.agents.engine.stores.rocks import RocksDatabase
-from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
+from ldpstream.agents.engine.rocks_store import RocksDatabase, RocksStore, StoredReplica
 from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.replica import Replica
 from ldpstream.agents.state.windows import WindowSpec

@@ -15,7 +15,6 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError, KafkaTimeoutError
 
-from ldpstream.agents.broker.addresses import missing_on_addresses
 from ldpstream.agents.broker.clients import max_batch_bytes, replication_factor
 from ldpstream.agents.broker.groups import (
     FAUST_PROTOCOL,
@@ -27,6 +26,7 @@ from ldpstream.agents.broker.metadata import count_brokers, describe
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.permissions import missing_on_group, missing_on_topics
 from ldpstream.agents.broker.refusals import NO_COORDINATOR, explain
+from ldpstream.agents.broker.shards import missing_on_addresses
 from ldpstream.agents.broker.topic_settings import (
     broker_settings,
     dates_arrivals,
@@ -42,7 +42,7 @@ from ldpstream.agents.config import CollectionConfig, Config, KafkaConfig, Worke
 from ldpstream.agents.config.client_options import ClientOptionError, group_times
 from ldpstream.agents.edge.gateway_process import check_gateway
 from ldpstream.agents.engine.loading import differences
-from ldpstream.agents.engine.stores.choice import why_no_store
+from ldpstream.agents.engine.stores import why_no_store
 from ldpstream.agents.state.encoding import split_state
 from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.windows import WindowIdentity

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.broker.addresses import declare_addresses
+from ldpstream.agents.broker.shards import declare_addresses
 from ldpstream.agents.broker.topics import declare_topics
 from tests.broker.pages.acls import grant
 from tests.broker.pages.listeners import STRANGER, Secured

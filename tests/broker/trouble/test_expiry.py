@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ldpstream.agents.engine.stores.rocks import RocksDatabase
+from ldpstream.agents.engine.rocks_store import RocksDatabase
 from tests.broker.conftest import on_kafka
 from tests.brokers import Broker
 from tests.lab import COMPACTED, START_MS, Lab

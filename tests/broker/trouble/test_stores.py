@@ -9,7 +9,7 @@ from aiokafka import TopicPartition
 from ldpstream.agents.broker.metadata import describe
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.engine.changelog import ChangelogReader
-from ldpstream.agents.engine.stores.choice import Stores
+from ldpstream.agents.engine.stores import Stores
 from ldpstream.agents.state.context import Context
 from ldpstream.agents.state.replica import Replica
 from tests.broker.asking import until_counted

@@ -17,7 +17,7 @@ from ldpstream.agents.document.build import build_document
 from ldpstream.agents.document.columns import label_text as drawn_text
 from ldpstream.agents.document.flat import document_csv
 from ldpstream.agents.document.model import EstimateDocument
-from ldpstream.agents.engine.metrics.queries import query_gauges
+from ldpstream.agents.engine.gauges import query_gauges
 from ldpstream.agents.state.context import WindowTotals
 from ldpstream.mechanisms import ValueOutsideDomainError
 from ldpstream.mechanisms.domains.parse import Labels as Named

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ldpstream.agents.broker import addresses
+from ldpstream.agents.broker import shards as addresses
 from ldpstream.agents.broker.shards import MISSED_RENEWALS, Shards
 from ldpstream.agents.config import Config, ConfigError, Shard, read_config
 from ldpstream.agents.config.worker import is_group

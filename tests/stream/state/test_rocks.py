@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-import ldpstream.agents.engine.stores.rocks_store as rocks_store
-from ldpstream.agents.engine.stores.rocks import RocksDatabase
-from ldpstream.agents.engine.stores.rocks_store import RocksStore
+import ldpstream.agents.engine.rocks_store as rocks_store
+from ldpstream.agents.engine.rocks_store import RocksDatabase, RocksStore
 from ldpstream.agents.state.replica import Replica
 from tests.soak import CHECK, seeds
 from tests.stream.harness import HOUR_MS, frame

@@ -8,14 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
-import ldpstream.agents.engine.stores.rocks_store as rocks_store
-from ldpstream.agents.engine.stores.choice import Stores, why_no_store
-from ldpstream.agents.engine.stores.rocks import RocksDatabase
-from ldpstream.agents.engine.stores.rocks_store import (
+import ldpstream.agents.engine.rocks_store as rocks_store
+from ldpstream.agents.engine.rocks_store import (
+    RocksDatabase,
     RocksStore,
     StoredReplica,
     drop_unused_replicas,
 )
+from ldpstream.agents.engine.stores import Stores, why_no_store
 from ldpstream.agents.state.cell_store import StoreError
 from ldpstream.agents.state.encoding import state_prefix
 from ldpstream.agents.state.replica import Replica
@@ -136,7 +136,7 @@ def test_a_store_that_does_not_add_up_is_not_used(
 def test_two_workers_on_one_folder_are_refused(database: RocksDatabase, tmp_path: Path):
     code = (
         "import sys; from pathlib import Path; "
-        "from ldpstream.agents.engine.stores.rocks import RocksDatabase; "
+        "from ldpstream.agents.engine.rocks_store import RocksDatabase; "
         "RocksDatabase(Path(sys.argv[1]))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "rocks")]
@@ -151,7 +151,7 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path):
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("ldpstream.agents.engine.stores.choice.find_spec", lambda _: None)
+    monkeypatch.setattr("ldpstream.agents.engine.stores.find_spec", lambda _: None)
     worker = rocks_config(tmp_path).worker
     assert "pip install 'ldpstream[rocksdb]'" in (why_no_store(worker) or "")
     with pytest.raises(StoreError, match="pip install"):

@@ -13,8 +13,7 @@ from typing import Any, get_args
 
 import pytest
 
-from ldpstream.agents.engine.stores.rocks import RocksDatabase
-from ldpstream.agents.engine.stores.rocks_store import RocksStore, StoredReplica
+from ldpstream.agents.engine.rocks_store import RocksDatabase, RocksStore, StoredReplica
 from ldpstream.agents.state.cell_kinds import KINDS
 from ldpstream.agents.state.disclosure_groups import (
     decode_part,

@@ -15,7 +15,7 @@ from ldpstream.agents.state.records import RecordError
 from ldpstream.agents.state.replica import Replica
 
 if TYPE_CHECKING:
-    from ldpstream.agents.engine.stores.rocks import RocksDatabase
+    from ldpstream.agents.engine.rocks_store import RocksDatabase
 
 _FOLDER: Final = "rocksdb"
 _MISSING: Final = (
@@ -74,8 +74,8 @@ class Stores:
         if why := why_no_store(self._worker):
             raise StoreError(why)
         # Imported here, because the package is an extra.
-        from ldpstream.agents.engine.stores.rocks import RocksDatabase
-        from ldpstream.agents.engine.stores.rocks_store import (
+        from ldpstream.agents.engine.rocks_store import (
+            RocksDatabase,
             RocksStore,
             StoredReplica,
             drop_unused_replicas,

@@ -1,20 +1,30 @@
-"""The gauges of a pipeline, read from its current state at every scrape."""
+"""The gauges of a pipeline, read from its current state at every scrape.
+
+Queries of an estimate document are gauges by name: `range:NAME`, `quantile:P`, `linear:NAME`,
+`mmse:LABEL` if priors are known, and `top:RANK` for the list of values. The leading values change,
+so one series for every value that ever led would be unbounded. If the list has exactly the labels
+that the configuration names, it is `value:LABEL`.
+"""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
+from pydantic import JsonValue
 
 from ldpstream.agents.document.entries import Calibration
 from ldpstream.agents.document.model import EstimateDocument
 from ldpstream.agents.engine.facade import WorkerCollection, WorkerPipeline
-from ldpstream.agents.engine.metrics.queries import query_gauges
 from ldpstream.agents.state.encoding import decode_final
 from ldpstream.agents.state.listing import open_windows, stored_finals
 from ldpstream.agents.state.records import Head
 from ldpstream.agents.state.windows import NEVER, Name
+from ldpstream.mechanisms.base.checks import number_text
 from ldpstream.mechanisms.base.times import parse_time
+from ldpstream.mechanisms.domains.attributes import Attributes
+from ldpstream.mechanisms.domains.parse import Domain, Labels
 
 _BY_PARTITION = ("collection", "partition")
 _BY_QUERY = ("collection", "query")
@@ -279,3 +289,61 @@ class NewestFinals:
         else:
             self._known[name] = number, document
         return document
+
+
+@dataclass(frozen=True)
+class QueryGauge:
+    """One query: its estimate and bounds, each None if undefined.
+
+    Shares are between 0 and 1 up to noise; a quantile is in the unit of the values, a mean in that
+    of its weights.
+    """
+
+    query: str
+    value: float | None
+    low: float | None
+    high: float | None
+
+
+def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGauge]:
+    """Yield the queries of a document over a domain; none if it is withheld.
+
+    For records: those of each attribute, as `ATTRIBUTE.QUERY`.
+    """
+    if isinstance(domain, Attributes):
+        for about in document.attributes:
+            own = domain.domains[domain.names.index(about.attribute or "")].estimated
+            for gauge in query_gauges(about, own):
+                yield replace(gauge, query=f"{about.attribute}.{gauge.query}")
+        return
+    named = isinstance(domain, Labels) and len(document.distribution) == domain.size
+    for rank, entry in enumerate(document.distribution, start=1):
+        query = f"value:{entry.value}" if named else f"top:{rank}"
+        yield QueryGauge(query, entry.share, entry.low, entry.high)
+    if document.mmse is not None:
+        one = document.mmse
+        yield QueryGauge(f"mmse:{one.value}", one.share, one.low, one.high)
+    for part in document.ranges:
+        yield QueryGauge(f"range:{part.name}", part.share, part.low, part.high)
+    for asked in document.linear:
+        yield QueryGauge(f"linear:{asked.name}", asked.mean, asked.low, asked.high)
+    for quantile in document.quantiles:
+        yield QueryGauge(
+            f"quantile:{number_text(quantile.p)}",
+            _position(quantile.value, 0.5),
+            _position(quantile.low, 0.0),
+            _position(quantile.high, 1.0),
+        )
+
+
+def _position(label: JsonValue, part: float) -> float | None:
+    """Return a label as a number: for a bin `[low, high]` the point after this part of it."""
+    if isinstance(label, bool):
+        return None
+    if isinstance(label, int | float):
+        return float(label)
+    if isinstance(label, list) and len(label) == 2:
+        low, high = label
+        if isinstance(low, int | float) and isinstance(high, int | float):
+            return low + part * (high - low)
+    return None

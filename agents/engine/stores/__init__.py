@@ -1,1 +1,0 @@
-"""Stores for the values of a worker's state: memory, or RocksDB."""
