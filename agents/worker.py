@@ -10,31 +10,29 @@ import asyncio
 import gc
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import partial
 from typing import Any, Final
 
 import faust
 from aiokafka import TopicPartition
+from faust.types.auth import CredentialsT
 
+from ldpstream.agents.broker.clients import tls_context
 from ldpstream.agents.broker.connections import wait_for_broker
 from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.patches.static_membership import DisplacedError
 from ldpstream.agents.broker.shards import Shards, telling_addresses
 from ldpstream.agents.broker.topics import TopicError
-from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig
+from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig, client_options
 from ldpstream.agents.config.collection import nominal_warnings
 from ldpstream.agents.engine.engine import Engine
-from ldpstream.agents.engine.faust_settings import faust_settings
 from ldpstream.agents.engine.metrics import Metrics
+from ldpstream.agents.engine.patches.batch_channel import BatchChannel, add_agent
+from ldpstream.agents.engine.patches.consumer_group import FaustGroup
 from ldpstream.agents.engine.patches.even_assignor import EvenAssignor
-from ldpstream.agents.engine.patches.faust_parts import (
-    BatchChannel,
-    FaustGroup,
-    WorkerApp,
-)
-from ldpstream.agents.engine.patches.unscanned_agents import add_agent
+from ldpstream.agents.engine.patches.worker_app import WorkerApp
 from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.engine.process import (
     StoppedError,
@@ -50,6 +48,7 @@ from ldpstream.agents.web import check_serving, serve
 
 __all__ = ["attach", "faust_settings", "run_worker", "work"]
 
+_FAUST_PORT: Final = 6065
 _READY_STEP_SECONDS: Final = 0.02
 _STOP_SECONDS: Final = 6.0
 # Longer than the default session and a few rebalances.
@@ -312,3 +311,66 @@ async def _announce(pipeline: Pipeline, url: str, announce: Callable[[str], None
     while not pipeline.ready:  # noqa: ASYNC110 (a look at several objects, and only at the start)
         await asyncio.sleep(_READY_STEP_SECONDS)
     announce(url)
+
+
+def faust_settings(
+    bootstrap: str, options: Mapping[str, Any], *, instance: str | None = None
+) -> dict[str, Any]:
+    """Return settings with which a `faust.App` connects to the same brokers in the same way.
+
+    Faust's own page is served only on this machine, at port 6065, because 6066 is ldpstream's;
+    Faust's options `--web-bind` and `--web-port` change that.
+
+    `instance` is the app's name in its group, the same after a restart. With one, the session is
+    longer, and its partitions wait for it.
+
+    Raises:
+        ClientOptionError: for an unknown option, or timeouts that contradict each other.
+    """
+    options = client_options.settled(options)
+    times = client_options.group_times(options, static=instance is not None)
+    settings: dict[str, Any] = {
+        # Faust's own web server has no access rules, and listens on all addresses by default.
+        "web_bind": "127.0.0.1",
+        "web_port": _FAUST_PORT,
+        "broker": [f"kafka://{host.strip()}" for host in bootstrap.split(",")],
+        "broker_credentials": _credentials(options),
+        "broker_session_timeout": times.session_ms / 1000,
+        "broker_heartbeat_interval": times.heartbeat_ms / 1000,
+        "broker_request_timeout": times.request_ms / 1000,
+        "consumer_metadata_max_age_ms": client_options.METADATA_MS,
+    }
+    if instance is not None:
+        settings["consumer_group_instance_id"] = instance
+    for option, setting, scale in (
+        ("max_poll_interval_ms", "broker_max_poll_interval", 1000),
+        ("rebalance_timeout_ms", "broker_rebalance_timeout", 1000),
+        ("max_partition_fetch_bytes", "consumer_max_fetch_size", 1),
+        ("metadata_max_age_ms", "consumer_metadata_max_age_ms", 1),
+        ("client_id", "broker_client_id", None),
+    ):
+        if option in options:
+            value = options[option]
+            settings[setting] = value if scale is None else value / scale
+    return settings
+
+
+def _credentials(options: Mapping[str, Any]) -> CredentialsT | None:
+    kind, context = client_options.protocol(options), tls_context(options)
+    if kind == "PLAINTEXT":
+        return None
+    if kind == "SSL":
+        return faust.SSLCredentials(context)
+    if client_options.mechanism(options) == "GSSAPI":
+        return faust.GSSAPICredentials(
+            kerberos_service_name=options.get("sasl_kerberos_service_name", "kafka"),
+            kerberos_domain_name=options.get("sasl_kerberos_domain_name"),
+            ssl_context=context,
+            mechanism=client_options.mechanism(options),
+        )
+    return faust.SASLCredentials(
+        username=options.get("sasl_plain_username"),
+        password=options.get("sasl_plain_password"),
+        ssl_context=context,
+        mechanism=client_options.mechanism(options),
+    )

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ldpstream.agents.engine.testing.owner import SeededEntropy
+from ldpstream.agents.engine.testing import SeededEntropy
 from ldpstream.mechanisms.exact.entropy import Entropy, Words
 
 __all__ = ["CountedEntropy", "SeededEntropy", "assert_alike"]

@@ -215,7 +215,7 @@ SCENES = (
         "rolling restart of 3 instances",
         _three_instances,
         _roll_instances,
-        needs="ldpstream.agents.engine.patches.quiet_client:keep_place",
+        needs="ldpstream.agents.engine.patches.worker_app:keep_place",
     ),
     Scene(
         "2 to 4 shards",

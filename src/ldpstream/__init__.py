@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ldpstream.agents.config.query.queries import BoxRequest, LinearRequest
     from ldpstream.agents.document.model import EstimateDocument
     from ldpstream.agents.document.sinks import store_documents
-    from ldpstream.agents.engine.testing.driver import Driver
+    from ldpstream.agents.engine.testing import Driver
     from ldpstream.mechanisms.channels.certificate import Certificate
 
 __version__ = "0.1.0"
@@ -67,7 +67,7 @@ _HOMES = {
     "ldpstream.agents.cli.python.display": "plot to_frame",
     "ldpstream.agents.config.query.options": "EstimateRequest",
     "ldpstream.agents.config.query.queries": "BoxRequest LinearRequest",
-    "ldpstream.agents.engine.testing.driver": "Driver",
+    "ldpstream.agents.engine.testing": "Driver",
     "ldpstream.mechanisms.channels.certificate": "Certificate",
 }
 

@@ -11,8 +11,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from ldpstream.agents.cli.demonstration.truth import SentReports
-from ldpstream.agents.cli.demonstration.visits import COLLECTION, EPSILON, PLACES, demo_tables
+from ldpstream.agents.cli.demonstration.visits import (
+    COLLECTION,
+    EPSILON,
+    PLACES,
+    SentReports,
+    demo_tables,
+)
 from ldpstream.agents.device import Sender
 from ldpstream.mechanisms.domains.attributes import Attributes
 from ldpstream.mechanisms.exact.entropy import SystemEntropy

@@ -19,8 +19,14 @@ from ldpstream.agents.broker.refusals import BrokerUnavailableError
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.cli.demonstration.devices import Crowd, make_mistakes, report_crowd
 from ldpstream.agents.cli.demonstration.summary import WINDOWS_CHECKED, DemoSummary, print_summary
-from ldpstream.agents.cli.demonstration.truth import SentReports, compare
-from ldpstream.agents.cli.demonstration.visits import COLLECTION, PLACES, WINDOW_MS, demo_config
+from ldpstream.agents.cli.demonstration.visits import (
+    COLLECTION,
+    PLACES,
+    WINDOW_MS,
+    SentReports,
+    compare,
+    demo_config,
+)
 from ldpstream.agents.cli.terminal import broker
 from ldpstream.agents.cli.terminal.client import connect
 from ldpstream.agents.cli.terminal.errors import Failed

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from ldpstream.agents.cli.demonstration.truth import SentReports, TruthComparison, compare
+from ldpstream.agents.cli.demonstration.visits import SentReports, TruthComparison, compare
 from ldpstream.agents.cli.terminal.tables import percent, reasons_text
 from ldpstream.agents.document.answers import CollectionStatus, WindowState
 from ldpstream.agents.document.model import EstimateDocument

@@ -8,7 +8,7 @@ from aiokafka import AIOKafkaConsumer
 
 from ldpstream.agents.broker.groups import count_members
 from ldpstream.agents.broker.patches.joining_members import is_joining
-from ldpstream.agents.engine.patches.faust_parts import _commit
+from ldpstream.agents.engine.patches.consumer_group import _commit
 from tests.broker.conftest import on_kafka
 from tests.lab import Lab
 from tests.processes import PATIENCE_SECONDS, eventually

@@ -10,8 +10,8 @@ from aiokafka import TopicPartition
 from faust.transport.drivers.aiokafka import Consumer
 
 from ldpstream.agents.broker.embedded import embedded_broker
-from ldpstream.agents.engine.faust_settings import faust_settings
-from ldpstream.agents.engine.patches.faust_parts import WorkerApp
+from ldpstream.agents.engine.patches.worker_app import WorkerApp
+from ldpstream.agents.worker import faust_settings
 from tests.broker.asking import counted
 from tests.broker.conftest import on_kafka, on_one_broker
 from tests.brokers import Broker, KafkaServer, skip_without_kafka
@@ -259,7 +259,7 @@ async def test_broker_goes_away_and_comes_back(server: KafkaServer, tmp_path: Pa
 _WITHOUT_PARTITIONS = """
 import asyncio
 from ldpstream.agents.cli.main import main
-from ldpstream.agents.engine.patches.faust_parts import WorkerApp
+from ldpstream.agents.engine.patches.worker_app import WorkerApp
 
 async def assigned_nothing(_):
     print("ready to wait", flush=True)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ldpstream.agents.cli.python.arrays import to_labels, to_times_ms
+from ldpstream.agents.cli.python.reports import to_labels, to_times_ms
 from ldpstream.agents.cli.terminal.labels import ShownLabels, label_text
 from ldpstream.agents.config import read_config
 from ldpstream.agents.document.build import build_document

@@ -9,12 +9,14 @@ import pytest
 from rich.console import Console
 
 from ldpstream.agents.cli.demonstration.summary import DemoSummary, print_summary
-from ldpstream.agents.cli.demonstration.truth import SentReports, TruthComparison, compare
 from ldpstream.agents.cli.demonstration.visits import (
     BLOCKS,
     COLLECTION,
     PLACES,
     WINDOW_MS,
+    SentReports,
+    TruthComparison,
+    compare,
     demo_config,
 )
 from ldpstream.agents.document.answers import CollectionStatus, PartitionStatus, WindowState

@@ -7,7 +7,7 @@ from aiokafka.cluster import ClusterMetadata
 from aiokafka.protocol.metadata import MetadataResponse_v0
 
 from ldpstream.agents.engine.patches.even_assignor import EvenAssignor
-from ldpstream.agents.engine.patches.faust_parts import WorkerApp
+from ldpstream.agents.engine.patches.worker_app import WorkerApp
 
 
 def _assigned(app: WorkerApp, cluster: ClusterMetadata) -> dict[str, list[int]]:

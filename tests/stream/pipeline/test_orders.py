@@ -10,13 +10,13 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from ldpstream.agents.config import read_config
-from ldpstream.agents.engine.faust_settings import faust_settings
 from ldpstream.agents.engine.intake import BatchQueue
 from ldpstream.agents.engine.metrics import Metrics
-from ldpstream.agents.engine.patches.faust_parts import FaustGroup
+from ldpstream.agents.engine.patches.consumer_group import FaustGroup
 from ldpstream.agents.engine.periodic_tasks import Group
 from ldpstream.agents.engine.pipeline import Pipeline
 from ldpstream.agents.state.close_orders import Control, encode_control
+from ldpstream.agents.worker import faust_settings
 from tests.processes import eventually
 from tests.stream.serving import CITY, RIDES
 

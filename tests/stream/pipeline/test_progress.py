@@ -10,7 +10,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from ldpstream.agents.engine.isolation import isolate_errors
-from ldpstream.agents.engine.patches.faust_parts import FaustGroup
+from ldpstream.agents.engine.patches.consumer_group import FaustGroup
 from ldpstream.agents.engine.periodic_tasks import OffsetCommitter
 from ldpstream.agents.state.encoding import encode_head, encode_key, state_prefix
 from ldpstream.agents.state.records import HEAD, Head, Key

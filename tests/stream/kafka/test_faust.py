@@ -13,9 +13,10 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread
 from faust.types import TP
 
-from ldpstream.agents.engine.patches.faust_parts import BatchChannel, FaustGroup
-from ldpstream.agents.engine.patches.quiet_client import QuietThread
+from ldpstream.agents.engine.patches.batch_channel import BatchChannel
+from ldpstream.agents.engine.patches.consumer_group import FaustGroup
 from ldpstream.agents.engine.patches.silent_partitions import silence
+from ldpstream.agents.engine.patches.worker_app import QuietThread
 from ldpstream.agents.engine.source import Batch
 
 
@@ -45,7 +46,7 @@ async def test_a_commit_that_is_not_answered_is_given_up(monkeypatch: pytest.Mon
         calls.add(call := asyncio.create_task(function(*arguments)))
         return await asyncio.shield(call)
 
-    monkeypatch.setattr("ldpstream.agents.engine.patches.faust_parts._CALL_SECONDS", 0.01)
+    monkeypatch.setattr("ldpstream.agents.engine.patches.consumer_group._CALL_SECONDS", 0.01)
     coordinator = SimpleNamespace(_rejoin_needed_fut=asyncio.Future())
     consumer = SimpleNamespace(assignment=lambda: {ours}, commit=commit, _coordinator=coordinator)
     own = SimpleNamespace(_thread=SimpleNamespace(_consumer=consumer, call_thread=call_thread))

@@ -1,16 +1,18 @@
-"""Faust's client for a worker, which waits for a broker and leaves reporting errors to the worker.
+"""The Faust app of a worker, whose client waits for a broker and reports no errors by itself.
 
-Faust's own ends the app if the broker is away at its start, prints a traceback when it crashes,
-and looks for stalled partitions, although this one never fetches its assigned ones.
+Faust's own client ends the app if the broker is away at its start, prints a traceback when it
+crashes, and looks for stalled partitions, although this one never fetches its assigned ones.
 
-Seen in Faust 0.15. It is the transport of `WorkerApp`; a user's app keeps Faust's own.
+Seen in Faust 0.15. A user's app keeps Faust's own client.
 """
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import suppress
 from typing import Any, Final
 
+import faust
 from aiokafka.errors import KafkaConnectionError
 from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
 
@@ -79,3 +81,16 @@ class QuietTransport(Transport):
     """Makes the client."""
 
     Consumer = QuietConsumer
+
+
+class WorkerApp(faust.App):
+    """A Faust app that leaves reporting errors to the worker."""
+
+    partitions: Counter[str]
+    """The least numbers of partitions, so that a leader can assign even without the broker."""
+
+    def _create_directories(self) -> None:
+        """Create none: without tables nothing is kept on disk."""
+
+    def _new_transport(self) -> Transport:
+        return QuietTransport(self.conf.broker_consumer, self)

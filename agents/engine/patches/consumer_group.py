@@ -1,12 +1,13 @@
-"""What the pipeline uses of Faust: a channel of batches, the consumer group, and a worker's app.
+"""The consumer group of a Faust app, as a pipeline uses it.
 
 Faust commits what was acknowledged, which is not durable yet, and its own method to commit given
 offsets ends the worker when the broker is away. So `FaustGroup` commits by the client itself.
+
+Seen in Faust 0.15. Nothing is installed: the methods call into the thread of the app's client.
 """
 
 import asyncio
 import logging
-from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import suppress
@@ -15,41 +16,19 @@ from typing import Any, Final, cast
 import faust
 from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import IllegalStateError, KafkaError
-from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer, Transport
+from faust.transport.drivers.aiokafka import AIOKafkaConsumerThread, Consumer
 
 from ldpstream.agents.broker.patches.joining_members import is_joining
 from ldpstream.agents.broker.patches.refused_members import coordinator_of, refused_member
 from ldpstream.agents.broker.patches.static_membership import give_up_place
-from ldpstream.agents.engine.patches.quiet_client import QuietTransport
 from ldpstream.agents.engine.patches.silent_partitions import silence
-from ldpstream.agents.engine.source import Batch
+from ldpstream.agents.engine.patches.worker_app import WorkerApp
 
 _CALL_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.1
 _TRIES: Final = 100
 
 log = logging.getLogger(__name__)
-
-
-class BatchChannel(faust.Channel[Batch]):
-    """Carries the batches of one collection to its agent; unbounded: the sender keeps it short."""
-
-    @property
-    def queue(self) -> Any:
-        """The queue, created on first use and shared with the channel's readers."""
-        if self._root is not None:
-            return self._root.queue
-        if self._queue is None:
-            self._queue = self.app.FlowControlQueue(maxsize=0)
-        return self._queue
-
-    def send_batch(self, batch: Batch) -> None:
-        """Append a batch, at once: Faust's own `send` has to be awaited."""
-        self.queue.put_nowait(batch)
-
-    def empty(self) -> bool:
-        """Return whether it holds no batch."""
-        return bool(self.queue.empty())
 
 
 class FaustGroup:
@@ -72,7 +51,8 @@ class FaustGroup:
     async def commit(self, offsets: Mapping[TopicPartition, int]) -> bool:
         """Commit next offsets to show the group's progress; return whether that succeeded.
 
-        All or none. Only Faust reads them back, to decide where its stream would begin.
+        Commits every offset or, on any error, none. Only Faust reads them back, to decide where its
+        stream would begin.
         """
         try:
             ours = offsets.keys() <= self._assigned()
@@ -173,16 +153,3 @@ async def _commit(consumer: AIOKafkaConsumer, offsets: Mapping[TopicPartition, i
     async with asyncio.timeout(_CALL_SECONDS):
         await consumer.commit(dict(offsets))
     return True
-
-
-class WorkerApp(faust.App):
-    """A Faust app that leaves reporting errors to the worker."""
-
-    partitions: Counter[str]
-    """The least numbers of partitions, so that a leader can assign even without the broker."""
-
-    def _create_directories(self) -> None:
-        """Create none: without tables nothing is kept on disk."""
-
-    def _new_transport(self) -> Transport:
-        return QuietTransport(self.conf.broker_consumer, self)

@@ -1,1 +1,0 @@
-"""For users' tests: a collection's pipeline in process, without a broker."""
