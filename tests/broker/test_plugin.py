@@ -62,6 +62,9 @@ async def test_an_app_whose_own_agent_has_crashed_counts_on_and_ends_when_told(
                 await producer.send_and_wait(orders, b'"water"', partition=0)
                 await asyncio.sleep(0.2)
             await producer.send_and_wait(orders, b'"spoilt"', partition=0)
+            while "milk" not in orders_of(port):
+                await producer.send_and_wait(orders, b'"milk"', partition=0)
+                await asyncio.sleep(0.2)
             value = lab.frame(30, first_ms=START_MS, last_ms=START_MS)
             await producer.send_and_wait(lab.collection.topics.source, value, partition=2)
         await lab.close(START_MS + WINDOW_MS)
