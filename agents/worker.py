@@ -287,8 +287,8 @@ async def _run(
         await pipeline.stop()
     if failed:
         reason = app.crash_reason
-        said = str(reason) if isinstance(reason, DisplacedError) else repr(reason)
-        log.error("the worker failed: %s", said)
+        message = str(reason) if isinstance(reason, DisplacedError) else repr(reason)
+        log.error("the worker failed: %s", message)
     return int(failed)
 
 

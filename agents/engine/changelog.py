@@ -81,7 +81,7 @@ class ChangelogReader:
                 if self._restarted:
                     await self._consumer.seek_to_beginning(*self._restarted)
                     self._restarted = []
-                found = await self._consumer.getmany(timeout_ms=_POLL_MS)
+                fetched = await self._consumer.getmany(timeout_ms=_POLL_MS)
             except OffsetOutOfRangeError as error:
                 # A fetch may have been in flight when a partition was given up.
                 for partition in self._replicas.keys() & error.args[0]:
@@ -90,8 +90,8 @@ class ChangelogReader:
                 log_transient_error(error)
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
-                for partition in self._due(found):
-                    await self._feed(partition, found.get(partition, []))
+                for partition in self._due(fetched):
+                    await self._feed(partition, fetched.get(partition, []))
             if len(self._replicas) > PARTITIONS:
                 # Every answer costs something for each partition, even if it is empty.
                 pause = scaled_interval(
@@ -99,40 +99,40 @@ class ChangelogReader:
                 )
                 await asyncio.sleep(max(0.0, began + pause - time.monotonic()))
 
-    def _due(self, found: Collection[TopicPartition]) -> list[TopicPartition]:
+    def _due(self, fetched: Collection[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions to evaluate: those that were read and, now and then, all of them.
 
         An end can move without a record. Evaluating thousands of partitions after every fetch would
         take longer than reading what it returned.
         """
         now = time.monotonic()
-        known = len(self._replicas) > PARTITIONS and len(self._seen) >= len(self._replicas)
+        evaluated = len(self._replicas) > PARTITIONS and len(self._seen) >= len(self._replicas)
         every_seconds = scaled_interval(
-            _LOOK_SECONDS, len(self._replicas) if known else 1, most=_MOST_SECONDS
+            _LOOK_SECONDS, len(self._replicas) if evaluated else 1, most=_MOST_SECONDS
         )
-        if (found or known) and now - self._looked < every_seconds:
-            return [partition for partition in found if partition in self._replicas]
+        if (fetched or evaluated) and now - self._looked < every_seconds:
+            return [partition for partition in fetched if partition in self._replicas]
         self._looked = now
         return list(self._replicas)
 
     async def _feed(
-        self, partition: TopicPartition, found: Sequence[ConsumerRecord[bytes, bytes]]
+        self, partition: TopicPartition, fetched: Sequence[ConsumerRecord[bytes, bytes]]
     ) -> None:
         end = self._consumer.highwater(partition)
         if end is None:
             return
         position = await self._consumer.position(partition)
         before = self._seen.get(partition, (0, 0))[1]
-        if self._went_back(partition, end=end, known=max(before, position)):
+        if self._went_back(partition, end=end, reached=max(before, position)):
             self._give_up(partition, f"its end went back from {before} to {end}")
             return
         if end < self._resumed.get(partition, 0):
             return  # It is not confirmed yet that the log reaches the stored offset.
         end = max(end, before)
-        if not found and self._seen.get(partition) == (position, end):
+        if not fetched and self._seen.get(partition) == (position, end):
             return
         self._seen[partition] = position, end
-        records = [(record.offset, record.key or b"", record.value) for record in found]
+        records = [(record.offset, record.key or b"", record.value) for record in fetched]
         evaluated, wrong = False, list[str]()
         with isolate_errors(wrong.append):
             evaluated = self._replicas[partition].read(records, position=position, end=end)
@@ -142,14 +142,14 @@ class ChangelogReader:
             self._resumed.pop(partition, None)
             self._on_read(partition)
 
-    def _went_back(self, partition: TopicPartition, *, end: int, known: int) -> bool:
+    def _went_back(self, partition: TopicPartition, *, end: int, reached: int) -> bool:
         """Distinguish a log that was cut from one whose new leader does not know its end yet.
 
         What was read had been committed, so a new leader has it; its high watermark catches up once
         its followers have fetched. A leader that lacks it refuses the fetch as out of range.
         """
         fetched_ms = self._consumer.last_poll_timestamp(partition)
-        if end >= known or fetched_ms is None:
+        if end >= reached or fetched_ms is None:
             self._short_since_ms.pop(partition, None)
             return False
         # Timed by the fetches themselves, because without answers nothing is learnt.

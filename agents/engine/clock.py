@@ -60,7 +60,7 @@ class WorkerClock:
         self._wall_ms = wall_ms
         self.seconds = seconds
         self._ahead_ms = wall_ms() - self.steady_ms()
-        self._checked = self._asked = -float("inf")
+        self._answered_at = self._requested_at = -float("inf")
 
     def steady_ms(self) -> int:
         """Return the monotonic time in ms, which setting the wall clock does not affect."""
@@ -83,9 +83,9 @@ class WorkerClock:
     def due(self, every_seconds: float) -> bool:
         """Return whether to ask the broker: no request and no timestamp for this long."""
         now = self.seconds()
-        if now - max(self._checked, self._asked) < every_seconds:
+        if now - max(self._answered_at, self._requested_at) < every_seconds:
             return False
-        self._asked = now
+        self._requested_at = now
         return True
 
     def sent(self) -> int:
@@ -98,7 +98,7 @@ class WorkerClock:
         if now_ms < sent_ms:
             return  # The clock was set back in between.
         self.skew = Skew.bounded(sent_ms=sent_ms, acknowledged_ms=now_ms, appended_ms=appended_ms)
-        self._checked = self.seconds()
+        self._answered_at = self.seconds()
         if self.wrong:
             if not was_wrong:
                 log.error("%s", self.problem)

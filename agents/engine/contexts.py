@@ -39,7 +39,7 @@ def make_context(
         spec=collection.spec,
         window=collection.window,
         make_final=final_content(collection),
-        accept=tuple(one.spec for one in collection.accept),
+        accept=tuple(earlier.spec for earlier in collection.accept),
         accepted=accepted,
         copy_rejected=collection.rejected == "copy",
         finals_a_step=finals_a_step(collection.spec.mechanism.statistic_size),

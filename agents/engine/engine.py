@@ -69,7 +69,7 @@ class Engine:
         self.settings: tuple[str, ...] = ()
         self._slow = ""
         self._services = services
-        self._held: dict[int, OwnedPartition] = {}
+        self._loaded: dict[int, OwnedPartition] = {}
         self.news = asyncio.Event()
         self.intake = Intake(config, reader, channel, self, services.clock)
         self.end_offsets: Mapping[int, int] = self.intake.end_offsets
@@ -77,7 +77,7 @@ class Engine:
         self.complaints = Complaints(f"collection {self.title}")
         self._flights = InFlightFlushes(self.title, config, services, self, self.complaints)
         self._controls: list[Control] = []
-        self._rivals = ConflictingWorkers(config)
+        self._conflicting_workers = ConflictingWorkers(config)
         self._waits = WindowWaits(self.title, context)
 
     # --- what others read ------------------------------------------------------------------------
@@ -90,7 +90,7 @@ class Engine:
     @property
     def settled(self) -> bool:
         """Whether every owned partition has been loaded."""
-        return self.ready and self.owned <= self._held.keys()
+        return self.ready and self.owned <= self._loaded.keys()
 
     @property
     def stopped(self) -> bool:
@@ -100,41 +100,46 @@ class Engine:
     @property
     def problems(self) -> Sequence[str]:
         """The problems that keep it from working, one sentence each."""
-        missing = self.owned - self._held.keys()
+        missing = self.owned - self._loaded.keys()
         waits = [waits_for(e.title, e.replicas, missing) for e in self.accepted if e.stopped]
         waits += [self._loader.problem(missing), self._loader.added]
         services = self._services
-        found = (services.clock.problem, services.group.problem, self._rivals.problem, *waits)
+        sources = (
+            services.clock.problem,
+            services.group.problem,
+            self._conflicting_workers.problem,
+            *waits,
+        )
         refused = (*self.settings, *self.complaints.problems, self._slow)
-        return tuple(filter(None, (self._problem, *self._notes, *refused, *found)))
+        return tuple(filter(None, (self._problem, *self._notes, *refused, *sources)))
 
     @property
     def notices(self) -> Sequence[str]:
         """What waits for the restart of other workers; this one is ready."""
-        notice = "" if self._problem else self._loader.notice(self.owned - self._held.keys())
+        notice = "" if self._problem else self._loader.notice(self.owned - self._loaded.keys())
         return (notice,) if notice else ()
 
     @property
     def waits(self) -> Sequence[Wait]:
         """The partitions that open windows wait for; where all stand still, `problems` say why."""
         still = self._problem or self._services.clock.problem or self._loader.added
-        return () if still else self._waits.found
+        return () if still else self._waits.waits
 
     @property
     def partial(self) -> bool:
         """Whether a worker with other windows counts part of the reports."""
-        return bool(self._rivals.problem)
+        return bool(self._conflicting_workers.problem)
 
     @property
     def first(self) -> Partition | None:
         """Partition 0's state, if this worker holds it: its owner publishes."""
-        held = self._held.get(0)
-        return None if held is None else held.state
+        publisher = self._loaded.get(0)
+        return None if publisher is None else publisher.state
 
     @property
     def loaded_partitions(self) -> frozenset[int]:
         """The partitions that this worker owns and has loaded."""
-        return frozenset(self._held)
+        return frozenset(self._loaded)
 
     # --- events ---------------------------------------------------------------------------------
 
@@ -151,8 +156,8 @@ class Engine:
         self.accepted = tuple(engines)
         states = (self, *self.accepted)
         for engine in states:
-            others = [one.replicas for one in states if one is not engine]
-            engine._loader.others = others  # noqa: SLF001 (our own kind)
+            other_states = [other.replicas for other in states if other is not engine]
+            engine._loader.other_states = other_states  # noqa: SLF001 (our own kind)
 
     def assign(self, partitions: Iterable[int]) -> None:
         """Take over partitions; they are loaded at the next tick, from their replicas.
@@ -162,11 +167,11 @@ class Engine:
         """
         assigned = frozenset(partitions)
         self._loader.assigned = max(self._loader.assigned, max(assigned, default=-1) + 1)
-        left = self.owned - assigned
+        revoked = self.owned - assigned
         self.owned = frozenset(p for p in assigned if p < len(self.replicas))
         # The owner of partition 0 publishes.
         published = [] if 0 in assigned else [(self.config.topics.estimates, f) for f in (0, 1)]
-        for key in (*left, *published):
+        for key in (*revoked, *published):
             self.complaints.over(key)
 
     async def revoke(self) -> None:
@@ -176,8 +181,8 @@ class Engine:
 
     async def put_down(self) -> None:
         """Flush as much as possible in a few seconds, then unload all partitions."""
-        await self._flights.drain(self._held.values(), REVOKE_SECONDS)
-        for partition in list(self._held):
+        await self._flights.drain(self._loaded.values(), REVOKE_SECONDS)
+        for partition in list(self._loaded):
             self._drop(partition)
 
     def fail(self, problem: str) -> None:
@@ -191,7 +196,7 @@ class Engine:
         else:
             self._problem = problem
             log.error("collection %s stops: %s", self.title, problem)
-        for partition in list(self._held):
+        for partition in list(self._loaded):
             self._drop(partition)
 
     def report_problem(self, problem: str) -> None:
@@ -214,12 +219,12 @@ class Engine:
         ends = {p: end for p, end in control.ends.items() if p < len(self.replicas)}
         self._controls = merge_oldest([*before, replace(control, ends=ends)])
 
-    def replica_read(self, partition: int) -> None:
+    def replica_read(self, number: int) -> None:
         """Note that a replica has been evaluated: it may show who won a flush."""
         self.news.set()
-        held = self._held.get(partition)
-        if held is not None:
-            held.read.set()
+        partition = self._loaded.get(number)
+        if partition is not None:
+            partition.read.set()
 
     # --- periodic work --------------------------------------------------------------------------
 
@@ -231,31 +236,31 @@ class Engine:
         Raises:
             SourceChangedError: if a state was counted from another topic of this name.
         """
-        self._rivals.update(self.replicas, time.monotonic())
+        self._conflicting_workers.update(self.replicas, time.monotonic())
         if self._problem or self._services.clock.problem:
             return False
         before = self._decided
         self._load()
         self._look_at_flushes()
         # No record is read during a tick, so the heads are the same for all partitions.
-        known = self._loader.known_partitions()
-        seen = SeenHeads.of(self.replicas[:known])
-        for held in list(self._held.values()):
-            if held.flight is None and held.state.settle() is Settled.LOST:
-                self.on_ownership_loss(held)
+        known_partitions = self._loader.known_partitions()
+        heads = SeenHeads.of(self.replicas[:known_partitions])
+        for partition in list(self._loaded.values()):
+            if partition.flight is None and partition.state.settle() is Settled.LOST:
+                self.on_ownership_loss(partition)
                 continue
-            self.intake.resume_reading(held)
-            held.state.clock(
+            self.intake.resume_reading(partition)
+            partition.state.clock(
                 replicas=self.replicas,
                 controls=self._controls,
-                known_partitions=known,
+                known_partitions=known_partitions,
                 now_ms=self._services.clock.steady_ms(),
-                seen=seen,
+                seen=heads,
             )
-            self._flights.start(held)
+            self._flights.start(partition)
         self._waits.update(
             self.replicas,
-            {partition: held.state for partition, held in self._held.items()},
+            {number: partition.state for number, partition in self._loaded.items()},
             self.owned,
             clock=self._services.clock,
         )
@@ -264,30 +269,34 @@ class Engine:
     def _look_at_flushes(self) -> None:
         """Note flushes that the client sends again and again, without ever reporting an error."""
         broker, before = self._services.broker, time.monotonic() - _SLOW_SECONDS
-        slow = [p for p, held in self._held.items() if held.flight and held.flushed < before]
+        slow = [
+            p
+            for p, partition in self._loaded.items()
+            if partition.flight and partition.flushed < before
+        ]
         if broker.silent or broker.answers_since > before:
             slow = []
-        said = ""
+        warning = ""
         if slow:
-            said = (
+            warning = (
                 f"{len(slow)} of its partitions, {min(slow)} the first, wait for the broker to "
                 "store what they have counted: are as many replicas in sync as min.insync.replicas "
                 f"of {self.config.topics.changelog} asks for?"
             )
             if not self._slow:
-                log.warning("collection %s: %s", self.title, said)
-        self._slow = said
+                log.warning("collection %s: %s", self.title, warning)
+        self._slow = warning
 
     @property
     def _decided(self) -> int:
         return NEVER if self.first is None else self.first.work.final
 
     def _load(self) -> None:
-        for partition in self._loader.worth_trying(self.owned - self._held.keys()):
-            state = self._loader.load(partition)
+        for number in self._loader.worth_trying(self.owned - self._loaded.keys()):
+            state = self._loader.load(number)
             if state is not None:
-                held = self._held[partition] = OwnedPartition(state)
-                self.intake.begin(held)
+                partition = self._loaded[number] = OwnedPartition(state)
+                self.intake.begin(partition)
 
     async def check_topics(self) -> None:
         """Check that source and changelog are still the same topics."""
@@ -299,9 +308,9 @@ class Engine:
 
     # --- what happens to held partitions --------------------------------------------------------
 
-    def schedule_flush(self, held: OwnedPartition) -> None:
+    def schedule_flush(self, partition: OwnedPartition) -> None:
         """Schedule a flush of what has been ingested for when it is due."""
-        self._flights.soon(held)
+        self._flights.soon(partition)
 
     def on_flush_committed(self, outcome: Outcome, seconds: float) -> None:
         """Record a flush that won, what it added, and how many seconds it took."""
@@ -310,19 +319,19 @@ class Engine:
         metrics.count_commit(name, outcome, accepted=self._accepted)
         metrics.flush_seconds.labels(name).observe(seconds)
 
-    def on_ownership_loss(self, held: OwnedPartition, *, refused: bool = False) -> None:
+    def on_ownership_loss(self, partition: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""
         if refused:
-            self._loader.pause(held.partition)
-        if self._held.get(held.partition) is held:
-            log.debug("collection %s: partition %d is loaded again", self.title, held.partition)
-            self._drop(held.partition)
+            self._loader.pause(partition.number)
+        if self._loaded.get(partition.number) is partition:
+            log.debug("collection %s: partition %d is loaded again", self.title, partition.number)
+            self._drop(partition.number)
 
-    def _drop(self, partition: int) -> None:
-        held = self._held.pop(partition)
-        held.leaving = True
-        if held.flight is not None and held.flight is not asyncio.current_task():
-            held.flight.cancel()
-        if held.timer is not None:
-            held.timer.cancel()
-        self.intake.end(held)
+    def _drop(self, number: int) -> None:
+        partition = self._loaded.pop(number)
+        partition.leaving = True
+        if partition.flight is not None and partition.flight is not asyncio.current_task():
+            partition.flight.cancel()
+        if partition.timer is not None:
+            partition.timer.cancel()
+        self.intake.end(partition)

@@ -95,34 +95,36 @@ class InFlightFlushes:
     def _every_seconds(self) -> float:
         return min(FLUSH_SECONDS, self.config.publish_every_seconds)
 
-    def start(self, held: OwnedPartition) -> None:
+    def start(self, partition: OwnedPartition) -> None:
         """Flush a partition that is due or full, if it has something new and no flush in flight."""
-        due = time.monotonic() - held.flushed >= self._every_seconds and self.services.pace.open
-        if due or held.state.full:
-            self._start(held)
+        due = (
+            time.monotonic() - partition.flushed >= self._every_seconds and self.services.pace.open
+        )
+        if due or partition.state.full:
+            self._start(partition)
 
-    def _start(self, held: OwnedPartition) -> None:
-        if held.flight is not None or held.leaving:
+    def _start(self, partition: OwnedPartition) -> None:
+        if partition.flight is not None or partition.leaving:
             return
-        flush = held.state.flush()
+        flush = partition.state.flush()
         if flush is not None:
-            held.flushed = time.monotonic()
-            self.services.pace.started(held.flushed)
+            partition.flushed = time.monotonic()
+            self.services.pace.started(partition.flushed)
             # Any other error than the broker's stops the collection, which must not seem alive.
-            flying = run_isolated(partial(self._fly, held, flush), self.owner.fail)
-            held.flight = asyncio.create_task(flying)
+            flying = run_isolated(partial(self._fly, partition, flush), self.owner.fail)
+            partition.flight = asyncio.create_task(flying)
 
-    def soon(self, held: OwnedPartition) -> None:
+    def soon(self, partition: OwnedPartition) -> None:
         """Schedule a flush of a partition with something new for when it is due."""
-        wait = held.flushed + self._every_seconds - time.monotonic()
-        if wait <= 0 or held.state.full:
-            self.start(held)
-        elif held.timer is None:
-            held.timer = asyncio.get_running_loop().call_later(wait, self._due, held)
+        wait = partition.flushed + self._every_seconds - time.monotonic()
+        if wait <= 0 or partition.state.full:
+            self.start(partition)
+        elif partition.timer is None:
+            partition.timer = asyncio.get_running_loop().call_later(wait, self._due, partition)
 
-    def _due(self, held: OwnedPartition) -> None:
-        held.timer = None
-        self.start(held)
+    def _due(self, partition: OwnedPartition) -> None:
+        partition.timer = None
+        self.start(partition)
 
     async def drain(self, partitions: Collection[OwnedPartition], seconds: float) -> None:
         """Flush what has been ingested by now, within this many seconds.
@@ -131,46 +133,48 @@ class InFlightFlushes:
         would never end, and the last flush would be cut off between its copies and its head.
         `partitions` may shrink meanwhile.
         """
-        flushing = [asyncio.create_task(self._flush_all(held, partitions)) for held in partitions]
+        flushing = [
+            asyncio.create_task(self._flush_all(partition, partitions)) for partition in partitions
+        ]
         if flushing:
             _, late = await asyncio.wait(flushing, timeout=seconds)
-            for one in late:
-                one.cancel()
+            for flush in late:
+                flush.cancel()
 
     async def _flush_all(
-        self, held: OwnedPartition, partitions: Collection[OwnedPartition]
+        self, partition: OwnedPartition, partitions: Collection[OwnedPartition]
     ) -> None:
-        if held.flight is not None:
+        if partition.flight is not None:
             # The flush in flight started before the newest data arrived.
-            await asyncio.wait([held.flight])
-        if any(one is held for one in partitions):
-            self._start(held)
-            held.leaving = True
-        if held.flight is not None:
-            await asyncio.wait([held.flight])
+            await asyncio.wait([partition.flight])
+        if any(other is partition for other in partitions):
+            self._start(partition)
+            partition.leaving = True
+        if partition.flight is not None:
+            await asyncio.wait([partition.flight])
 
-    async def _fly(self, held: OwnedPartition, flush: Flush) -> None:
+    async def _fly(self, partition: OwnedPartition, flush: Flush) -> None:
         """Send one flush to the broker and wait for its outcome."""
         try:
-            with span("flush", self.title, partition=held.partition):
-                await self.carry(held.partition, flush)
-                while (settled := held.state.settle()) is Settled.WAITING:
-                    held.read.clear()
-                    await held.read.wait()
+            with span("flush", self.title, partition=partition.number):
+                await self.carry(partition.number, flush)
+                while (settled := partition.state.settle()) is Settled.WAITING:
+                    partition.read.clear()
+                    await partition.read.wait()
             if settled is Settled.WON:
-                assert held.state.outcome is not None
-                seconds = time.monotonic() - held.flushed
-                self.owner.on_flush_committed(held.state.outcome, seconds)
-                self.complaints.over(held.partition)
+                assert partition.state.outcome is not None
+                seconds = time.monotonic() - partition.flushed
+                self.owner.on_flush_committed(partition.state.outcome, seconds)
+                self.complaints.over(partition.number)
             else:
-                self.owner.on_ownership_loss(held)
+                self.owner.on_ownership_loss(partition)
         except KafkaError as error:
-            what = f"partition {held.partition}"
+            what = f"partition {partition.number}"
             log.debug("collection %s: %s: flush failed: %r", self.title, what, error)
-            self.complaints.report_error(held.partition, error, what)
-            self.owner.on_ownership_loss(held, refused=True)
+            self.complaints.report_error(partition.number, error, what)
+            self.owner.on_ownership_loss(partition, refused=True)
         finally:
-            held.flight = None
+            partition.flight = None
 
     async def carry(self, partition: int, flush: Flush) -> None:
         """Write a flush.

@@ -56,34 +56,34 @@ class PipelineCollector(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """Return all gauges with their current values."""
         families = _families()
-        for name, served in self._pipeline.collections.items():
-            own = _families()
+        for name, collection in self._pipeline.collections.items():
+            collected = _families()
             try:
-                self._add(own, name, served)
+                self._add(collected, name, collection)
             except Exception:  # a bug in one collection must not hide the others
                 log.exception("the metrics of collection %s cannot be made", name)
-                own = _families()
-                own["ready"].add_metric([name], 0.0)
-                own["problems"].add_metric([name], 1.0)
-            for family, added in own.items():
+                collected = _families()
+                collected["ready"].add_metric([name], 0.0)
+                collected["problems"].add_metric([name], 1.0)
+            for family, added in collected.items():
                 families[family].samples += added.samples
         if self._pipeline.clock.skew is not None:
             families["clock_skew_seconds"].add_metric([], self._pipeline.clock.skew.least_ms / 1000)
         yield from families.values()
 
     def _add(
-        self, families: Mapping[str, GaugeMetricFamily], name: str, served: WorkerCollection
+        self, families: Mapping[str, GaugeMetricFamily], name: str, collection: WorkerCollection
     ) -> None:
-        _add_collection(families, name, served)
-        for accepted in served.accepted:
+        _add_collection(families, name, collection)
+        for accepted in collection.accepted:
             _add_accepted(families, name, accepted)
-        if 0 not in served.owned:
+        if 0 not in collection.owned:
             return
-        newest, final = self._documents.get(name), self._finals.of(served)
+        newest, final = self._documents.get(name), self._finals.of(collection)
         if newest is not None:
-            _add_document(families, served, newest)
+            _add_document(families, collection, newest)
         if final is not None:
-            _add_document(families, served, final, prefix="final_")
+            _add_document(families, collection, final, prefix="final_")
         tested = final or newest
         if tested is not None and tested.calibration is not None:
             _add_calibration(families, name, tested.calibration)
@@ -170,25 +170,25 @@ def _families() -> dict[str, GaugeMetricFamily]:
 
 
 def _add_collection(
-    families: Mapping[str, GaugeMetricFamily], name: str, served: WorkerCollection
+    families: Mapping[str, GaugeMetricFamily], name: str, collection: WorkerCollection
 ) -> None:
-    families["ready"].add_metric([name], float(served.ready))
-    families["problems"].add_metric([name], float(len(served.problems)))
-    states = (served, *served.accepted)
-    stopped = any(one.stopped for one in states)
+    families["ready"].add_metric([name], float(collection.ready))
+    families["problems"].add_metric([name], float(len(collection.problems)))
+    states = (collection, *collection.accepted)
+    stopped = any(state.stopped for state in states)
     families["collection_stopped"].add_metric([name], float(stopped))
-    window = served.config.window
+    window = collection.config.window
     families["window_seconds"].add_metric([name], (window.size_ms + window.grace_ms) / 1000)
-    waits = dict.fromkeys(range(len(served.replicas)), 0.0)
-    for wait in (wait for one in states for wait in one.waits):
+    waits = dict.fromkeys(range(len(collection.replicas)), 0.0)
+    for wait in (wait for state in states for wait in state.waits):
         waits[wait.partition] = max(wait.seconds, waits[wait.partition])
-    for partition, replica in enumerate(served.replicas):
+    for partition, replica in enumerate(collection.replicas):
         labels = [name, str(partition)]
         families["wait_seconds"].add_metric(labels, waits[partition])
-        families["owned"].add_metric(labels, float(partition in served.owned))
+        families["owned"].add_metric(labels, float(partition in collection.owned))
         if replica.head is None:
             continue
-        _add_lag(families["lag_records"], labels, served, partition, replica.head)
+        _add_lag(families["lag_records"], labels, collection, partition, replica.head)
         if replica.head.clock != NEVER:
             families["watermark_seconds"].add_metric(labels, replica.head.clock / 1000)
         families["idle"].add_metric(labels, float(replica.head.idle))
@@ -202,30 +202,30 @@ def _add_collection(
 def _add_lag(
     family: GaugeMetricFamily,
     labels: Sequence[str],
-    served: WorkerCollection,
+    collection: WorkerCollection,
     partition: int,
     head: Head,
 ) -> None:
-    end = served.end_offsets.get(partition)
+    end = collection.end_offsets.get(partition)
     # Only the owner follows a partition's end offset.
-    if end is not None and partition in served.owned:
+    if end is not None and partition in collection.owned:
         family.add_metric(labels, float(max(0, end - head.next)))
 
 
 def _add_accepted(
-    families: Mapping[str, GaugeMetricFamily], name: str, served: WorkerCollection
+    families: Mapping[str, GaugeMetricFamily], name: str, collection: WorkerCollection
 ) -> None:
-    spec = [name, served.config.spec.fingerprint.hex()]
-    families["accepted_ready"].add_metric(spec, float(served.ready))
-    families["accepted_problems"].add_metric(spec, float(len(served.problems)))
-    not_published = open_windows(served.context, served.replicas)
+    spec = [name, collection.config.spec.fingerprint.hex()]
+    families["accepted_ready"].add_metric(spec, float(collection.ready))
+    families["accepted_problems"].add_metric(spec, float(len(collection.problems)))
+    not_published = open_windows(collection.context, collection.replicas)
     if not_published is not None:
         families["accepted_open_windows"].add_metric(spec, float(not_published))
-    for partition, replica in enumerate(served.replicas):
+    for partition, replica in enumerate(collection.replicas):
         labels = [*spec, str(partition)]
         if replica.head is None:
             continue
-        _add_lag(families["accepted_lag_records"], labels, served, partition, replica.head)
+        _add_lag(families["accepted_lag_records"], labels, collection, partition, replica.head)
         if replica.head.clock != NEVER:
             seconds = replica.head.clock / 1000
             families["accepted_watermark_seconds"].add_metric(labels, seconds)
@@ -241,17 +241,17 @@ def _add_calibration(
 
 def _add_document(
     families: Mapping[str, GaugeMetricFamily],
-    served: WorkerCollection,
+    collection: WorkerCollection,
     document: EstimateDocument,
     *,
     prefix: str = "",
 ) -> None:
-    name = served.config.name
+    name = collection.config.name
     families[f"{prefix}window_reports"].add_metric([name], float(document.n))
     if document.window is not None:
         end_ms = parse_time(document.window.end)
         families[f"{prefix}window_end_seconds"].add_metric([name], end_ms / 1000)
-    for gauge in query_gauges(document, served.config.spec.domain.estimated):
+    for gauge in query_gauges(document, collection.config.spec.domain.estimated):
         numbers = {
             "estimate": gauge.value,
             "estimate_low": gauge.low,
@@ -271,17 +271,17 @@ class NewestFinals:
     def __init__(self) -> None:
         self._known: dict[str, tuple[int, EstimateDocument]] = {}
 
-    def of(self, served: WorkerCollection) -> EstimateDocument | None:
+    def of(self, collection: WorkerCollection) -> EstimateDocument | None:
         """Return the newest final; None before there is one, or once it has expired."""
-        if not served.replicas or served.replicas[0].head is None:
+        if not collection.replicas or collection.replicas[0].head is None:
             return None
-        replica, name = served.replicas[0], served.config.name
+        replica, name = collection.replicas[0], collection.config.name
         number, document = self._known.get(name, (NEVER, None))
         if Name("final", number) not in replica.cells:
             number, document = NEVER, None
-        found = stored_finals(served.context, replica, number)
-        if found:
-            number = found[-1]
+        newer = stored_finals(collection.context, replica, number)
+        if newer:
+            number = newer[-1]
             content = decode_final(replica.value(Name("final", number)))
             document = EstimateDocument.model_validate_json(content)
         if document is None:
@@ -312,8 +312,8 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
     """
     if isinstance(domain, Attributes):
         for about in document.attributes:
-            own = domain.domains[domain.names.index(about.attribute or "")].estimated
-            for gauge in query_gauges(about, own):
+            attribute_domain = domain.domains[domain.names.index(about.attribute or "")].estimated
+            for gauge in query_gauges(about, attribute_domain):
                 yield replace(gauge, query=f"{about.attribute}.{gauge.query}")
         return
     named = isinstance(domain, Labels) and len(document.distribution) == domain.size
@@ -321,12 +321,12 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
         query = f"value:{entry.value}" if named else f"top:{rank}"
         yield QueryGauge(query, entry.share, entry.low, entry.high)
     if document.mmse is not None:
-        one = document.mmse
-        yield QueryGauge(f"mmse:{one.value}", one.share, one.low, one.high)
-    for part in document.ranges:
-        yield QueryGauge(f"range:{part.name}", part.share, part.low, part.high)
-    for asked in document.linear:
-        yield QueryGauge(f"linear:{asked.name}", asked.mean, asked.low, asked.high)
+        likeliest = document.mmse
+        yield QueryGauge(f"mmse:{likeliest.value}", likeliest.share, likeliest.low, likeliest.high)
+    for bounds in document.ranges:
+        yield QueryGauge(f"range:{bounds.name}", bounds.share, bounds.low, bounds.high)
+    for mean in document.linear:
+        yield QueryGauge(f"linear:{mean.name}", mean.mean, mean.low, mean.high)
     for quantile in document.quantiles:
         yield QueryGauge(
             f"quantile:{number_text(quantile.p)}",
@@ -336,8 +336,8 @@ def query_gauges(document: EstimateDocument, domain: Domain) -> Iterator[QueryGa
         )
 
 
-def _position(label: JsonValue, part: float) -> float | None:
-    """Return a label as a number: for a bin `[low, high]` the point after this part of it."""
+def _position(label: JsonValue, share: float) -> float | None:
+    """Return a label as a number: for a bin `[low, high]` the point after this share of it."""
     if isinstance(label, bool):
         return None
     if isinstance(label, int | float):
@@ -345,5 +345,5 @@ def _position(label: JsonValue, part: float) -> float | None:
     if isinstance(label, list) and len(label) == 2:
         low, high = label
         if isinstance(low, int | float) and isinstance(high, int | float):
-            return low + part * (high - low)
+            return low + share * (high - low)
     return None

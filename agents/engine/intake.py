@@ -50,8 +50,8 @@ class OwnedPartition:
     """Set when its replica has been evaluated."""
 
     @property
-    def partition(self) -> int:
-        """The partition's number."""
+    def number(self) -> int:
+        """Its number in the topic."""
         return self.state.partition
 
 
@@ -61,13 +61,13 @@ class Owner(Protocol):
     def fail(self, problem: str) -> None:
         """Stop for good: only an operator can fix this problem."""
 
-    def schedule_flush(self, held: OwnedPartition) -> None:
+    def schedule_flush(self, partition: OwnedPartition) -> None:
         """Note that something has been ingested that the next flush may write."""
 
     def on_flush_committed(self, outcome: Outcome, seconds: float) -> None:
         """Note a flush that won, what it added, and how many seconds it took."""
 
-    def on_ownership_loss(self, held: OwnedPartition, *, refused: bool = False) -> None:
+    def on_ownership_loss(self, partition: OwnedPartition, *, refused: bool = False) -> None:
         """Drop a partition that another owner has written to, or whose flush was refused."""
 
 
@@ -95,92 +95,92 @@ class Intake:
     _partitions: dict[int, OwnedPartition] = field(default_factory=dict, init=False)
     """The partitions that are read."""
 
-    def begin(self, held: OwnedPartition) -> None:
+    def begin(self, partition: OwnedPartition) -> None:
         """Start reading for a loaded partition."""
-        self._partitions[held.partition] = held
-        self._read(held)
+        self._partitions[partition.number] = partition
+        self._read(partition)
 
-    def end(self, held: OwnedPartition) -> None:
+    def end(self, partition: OwnedPartition) -> None:
         """Stop reading the source of a partition."""
-        if self._partitions.get(held.partition) is held:
-            del self._partitions[held.partition]
-        held.state.interrupted()
-        if held.session is not None:
-            held.session.end()
-            held.session = None
+        if self._partitions.get(partition.number) is partition:
+            del self._partitions[partition.number]
+        partition.state.interrupted()
+        if partition.session is not None:
+            partition.session.end()
+            partition.session = None
 
-    def resume_reading(self, held: OwnedPartition) -> None:
+    def resume_reading(self, partition: OwnedPartition) -> None:
         """Send what waits if the partition was full or a batch was lost; at every tick."""
-        if held.session is not None:
-            held.session.next(lost=self.channel.empty())
+        if partition.session is not None:
+            partition.session.next(resend=self.channel.empty())
 
     def count(self, batch: Batch) -> bool:
         """Count a batch from the channel; return False if no session of this intake waits for it.
 
         Then it has come twice, or its partition is no longer read in the session that sent it.
         """
-        held = self._partitions.get(batch.partition)
-        session = None if held is None else held.session
-        if held is None or session is None:
+        partition = self._partitions.get(batch.partition)
+        session = None if partition is None else partition.session
+        if partition is None or session is None:
             return False
         if not session.waiting or session.waiting[0] is not batch:
             return False
-        self._take_first(held, session)
+        self._take_first(partition, session)
         return True
 
-    def _take_first(self, held: OwnedPartition, session: Session) -> None:
+    def _take_first(self, partition: OwnedPartition, session: Session) -> None:
         """Take the item that has waited longest in a session, if there is room for it."""
         session.called = False
         with isolate_errors(self.owner.fail):
-            if session.waiting and not held.state.full:
-                self._take(held, session, session.take())
+            if session.waiting and not partition.state.full:
+                self._take(partition, session, session.take())
                 session.next()
 
-    def _take(self, held: OwnedPartition, session: Session, item: Batch | Outside) -> None:
+    def _take(self, partition: OwnedPartition, session: Session, item: Batch | Outside) -> None:
         if isinstance(item, Outside):
-            self._outside(held, item)
+            self._outside(partition, item)
             return
-        self.end_offsets[held.partition] = item.end
+        self.end_offsets[partition.number] = item.end
         short_seconds = session.short_for(item, self.clock.seconds())
         if short_seconds > SHORT_SECONDS:
             self._another(f"ends at offset {item.end}, before {item.start}")
         elif short_seconds >= 0:
-            held.state.interrupted()
-        elif item.start > held.state.next:
-            self._read(held)
+            partition.state.interrupted()
+        elif item.start > partition.state.next:
+            self._read(partition)
         else:
-            self._ingest(held, item)
+            self._ingest(partition, item)
 
-    def _ingest(self, held: OwnedPartition, batch: Batch) -> None:
-        state, following = held.state, held.state.next
-        known = bisect_left(batch.records, following, key=itemgetter(0))
-        if known < len(batch.records):
-            fresh, now_ms = batch.rest(known), self.clock.now_ms()
+    def _ingest(self, partition: OwnedPartition, batch: Batch) -> None:
+        state, following = partition.state, partition.state.next
+        first_new = bisect_left(batch.records, following, key=itemgetter(0))
+        if first_new < len(batch.records):
+            fresh, now_ms = batch.rest(first_new), self.clock.now_ms()
             arrived = fresh.dates.arrivals(now_ms=now_ms, ahead_ms=now_ms - self.clock.steady_ms())
             state.ingest(fresh.records, now_ms=now_ms, arrived=arrived)
         state.read_to(batch.stop, end=batch.end, asked_ms=batch.asked_ms)
         if state.next > following:
-            self.owner.schedule_flush(held)
+            self.owner.schedule_flush(partition)
 
-    def _outside(self, held: OwnedPartition, outside: Outside) -> None:
+    def _outside(self, partition: OwnedPartition, outside: Outside) -> None:
         """Continue where the source now begins, or stop if it ends before the requested offset."""
-        following = held.state.next
-        if min(outside.asked, following) >= outside.beginning:
+        following = partition.state.next
+        if min(outside.position, following) >= outside.beginning:
             self._another(f"ends before offset {following}")
         else:
-            self._skip(held, max(outside.beginning, following))
+            self._skip(partition, max(outside.beginning, following))
 
-    def _skip(self, held: OwnedPartition, beginning: int) -> None:
+    def _skip(self, partition: OwnedPartition, beginning: int) -> None:
         """Continue at an offset, because nothing before it is left."""
-        lost = held.state.skip_to(beginning, now_ms=self.clock.now_ms())
-        if lost:
+        missing = partition.state.skip_to(beginning, now_ms=self.clock.now_ms())
+        if missing:
             log.error(
                 "collection %s: the retention of %s[%d] deleted offsets %d to %d before they were "
                 "read",
-                *(self.config.name, self.config.topics.source, held.partition),
-                *(beginning - lost, beginning - 1),
+                *(self.config.name, self.config.topics.source, partition.number),
+                *(beginning - missing, beginning - 1),
             )
-        self._read(held)
+        self._read(partition)
 
     def _another(self, how: str) -> None:
         self.owner.fail(
@@ -188,13 +188,15 @@ class Intake:
             f"again; `ldpstream reset {self.config.name}` starts over with it"
         )
 
-    def _read(self, held: OwnedPartition) -> None:
+    def _read(self, partition: OwnedPartition) -> None:
         """Start a session at the next offset."""
-        held.state.interrupted()
-        source = TopicPartition(self.config.topics.source, held.partition)
-        held.session = self.reader.begin(source, held.state.next, partial(self._send, held))
+        partition.state.interrupted()
+        source = TopicPartition(self.config.topics.source, partition.number)
+        partition.session = self.reader.begin(
+            source, partition.state.next, partial(self._send, partition)
+        )
 
-    def _send(self, held: OwnedPartition, session: Session) -> None:
+    def _send(self, partition: OwnedPartition, session: Session) -> None:
         """Send the first batch of a session to the agent."""
         first = session.waiting[0]
         if isinstance(first, Batch) and first.records:
@@ -202,4 +204,4 @@ class Intake:
         else:
             # Nothing is counted, so the agent has no work: with thousands of idle partitions, each
             # is still probed every second or two.
-            self._take_first(held, session)
+            self._take_first(partition, session)

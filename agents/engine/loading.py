@@ -50,7 +50,7 @@ class Loader:
     context: Context
     replicas: Sequence[Replica]
     identity: TopicIdentity
-    others: Sequence[Sequence[Replica]] = ()
+    other_states: Sequence[Sequence[Replica]] = ()
     """The replicas, by partition, of the collection's other states: first its own state, if this is
     an accepted one."""
     assigned: int = 0
@@ -72,8 +72,8 @@ class Loader:
         Raises:
             SourceChangedError: if its state was counted from another topic of this name.
         """
-        siblings = self._siblings(partition)
-        if siblings is None or time.monotonic() < self._not_before.get(partition, 0.0):
+        other_heads = self._siblings(partition)
+        if other_heads is None or time.monotonic() < self._not_before.get(partition, 0.0):
             return None
         state = Partition.load(
             self.context,
@@ -81,7 +81,7 @@ class Loader:
             self.replicas,
             epoch=secrets.randbelow((1 << 64) - 1) + 1,
             source=self.identity.topic_id(self.config.topics.source),
-            siblings=siblings,
+            siblings=other_heads,
         )
         if state is not None and state.base.source not in {b"", state.work.source}:
             raise SourceChangedError(
@@ -96,13 +96,13 @@ class Loader:
 
     def _siblings(self, partition: int) -> SiblingHeads | None:
         """Return the heads of the other states, or None until all have been read to their end."""
-        heads = [replicas[partition].head for replicas in self.others]
-        found = tuple(head for head in heads if head is not None)
-        if len(found) < len(heads):
+        heads = [replicas[partition].head for replicas in self.other_states]
+        read_heads = tuple(head for head in heads if head is not None)
+        if len(read_heads) < len(heads):
             return None
         if self.context.accepted:
-            return SiblingHeads(found[0], found[1:])
-        return SiblingHeads(None, found)
+            return SiblingHeads(read_heads[0], read_heads[1:])
+        return SiblingHeads(None, read_heads)
 
     def problem(self, unloaded: AbstractSet[int]) -> str:
         """Return why these partitions cannot be loaded, if an operator has to act; else empty."""
@@ -140,16 +140,16 @@ class Loader:
     @property
     def added(self) -> str:
         """What partitions that were added to the source wait for; empty if there are none."""
-        configured, found = self.config.partitions, self._source_partitions
-        if found <= configured:
+        configured, present = self.config.partitions, self._source_partitions
+        if present <= configured:
             return ""
-        one = found == configured + 1
-        new = f"partition {configured} waits" if one else f"{configured} to {found - 1} wait"
+        single = present == configured + 1
+        new = f"partition {configured} waits" if single else f"{configured} to {present - 1} wait"
         return (
-            f"topic {self.config.topics.source} now has {found} partitions, but "
+            f"topic {self.config.topics.source} now has {present} partitions, but "
             f"collection.{self.config.name}.partitions is {configured}: "
-            f"{'' if one else 'partitions '}{new}, and no window closes, until all workers are "
-            f"restarted with {found}"
+            f"{'' if single else 'partitions '}{new}, and no window closes, until all workers are "
+            f"restarted with {present}"
         )
 
     @property
@@ -190,7 +190,7 @@ class ConflictingWorkers:
 
     def __init__(self, config: CollectionConfig) -> None:
         self._config = config
-        self._seen: dict[tuple[int, WindowIdentity], int] = {}
+        self._last_seq: dict[tuple[int, WindowIdentity], int] = {}
         self._moved: dict[WindowIdentity, float] = {}
         self.problem = ""
         """The problem, as text; empty if there is none."""
@@ -199,8 +199,8 @@ class ConflictingWorkers:
         """Look at the replicas; `seconds` is the monotonic clock."""
         for replica in replicas:
             for windows, seq in replica.conflicts.items():
-                if self._seen.get((replica.partition, windows)) != seq:
-                    self._seen[replica.partition, windows] = seq
+                if self._last_seq.get((replica.partition, windows)) != seq:
+                    self._last_seq[replica.partition, windows] = seq
                     if windows not in self._moved:
                         log.error("collection %s: %s", self._config.name, self._describe(windows))
                     self._moved[windows] = seconds

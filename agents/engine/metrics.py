@@ -150,12 +150,12 @@ def _delay_families() -> tuple[HistogramMetricFamily, HistogramMetricFamily]:
 
 
 def _add_histogram(
-    family: HistogramMetricFamily, collection: str, bounds_ms: Sequence[int], found: Buckets
+    family: HistogramMetricFamily, collection: str, bounds_ms: Sequence[int], delays: Buckets
 ) -> None:
     bounds = [*(str(bound / 1000) for bound in bounds_ms), "+Inf"]
-    counts = map(float, accumulate(found.counts.tolist()))
+    counts = map(float, accumulate(delays.counts.tolist()))
     buckets = list(zip(bounds, counts, strict=True))
-    family.add_metric([collection], buckets, sum_value=found.sum_ms / 1000)
+    family.add_metric([collection], buckets, sum_value=delays.sum_ms / 1000)
 
 
 class Metrics(ProcessMetrics):
@@ -237,13 +237,13 @@ class Metrics(ProcessMetrics):
 
     def track(self, pipeline: WorkerPipeline) -> None:
         """Export the gauges of `pipeline`, and its counters from zero; call it only once."""
-        for name, served in pipeline.collections.items():
-            for accepted in served.accepted:
+        for name, state in pipeline.collections.items():
+            for accepted in state.accepted:
                 for result in RESULTS:
                     self._accepted.labels(name, accepted.config.spec.fingerprint.hex(), result)
             for result in RESULTS:
                 self._reports.labels(name, result)
-            specs = (one.spec for one in (served.config, *served.config.accept))
+            specs = (config.spec for config in (state.config, *state.config.accept))
             without = () if any(spec.one_report for spec in specs) else TOKEN_REASONS
             for reason in REASONS:
                 if reason not in without:

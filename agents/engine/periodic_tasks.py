@@ -87,8 +87,8 @@ async def keep_ticking(engines: Sequence[Engine], pace: FlushPace) -> None:
                 with isolate_errors(engine.fail):
                     deciding |= engine.tick()
                 await asyncio.sleep(0)
-        held = sum(len(engine.loaded_partitions) for engine in engines)
-        pause = scaled_interval(TICK_SECONDS, held, most=_MOST_TICK_SECONDS)
+        partitions = sum(len(engine.loaded_partitions) for engine in engines)
+        pause = scaled_interval(TICK_SECONDS, partitions, most=_MOST_TICK_SECONDS)
         await asyncio.sleep(0 if deciding else pause)
 
 
@@ -183,13 +183,13 @@ class OffsetCommitter:
 
     async def commit(self) -> None:
         """Commit what has been won since the last commit, and what could not be committed then."""
-        won: dict[TopicPartition, int] = {}
+        decided: dict[TopicPartition, int] = {}
         for engine in self._engines:
             with isolate_errors(engine.fail):
-                won |= self._decided_offsets(engine)
-        new = dict(won.items() - self._committed.items())
+                decided |= self._decided_offsets(engine)
+        new = dict(decided.items() - self._committed.items())
         if new and await self._group.commit(new):
-            self._committed = won
+            self._committed = decided
 
     def _decided_offsets(self, engine: Engine) -> dict[TopicPartition, int]:
         if not engine.settled:  # An unloaded partition may belong to another topic of this name.

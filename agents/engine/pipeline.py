@@ -82,16 +82,16 @@ def make_ranks(
 
     What is read from a collection goes through its channel, by name.
     """
-    ranks, own = list[Rank](), dict[str, Engine]()
+    ranks, by_name = list[Rank](), dict[str, Engine]()
     for place in range(1 + max((len(c.accept) for c in collections), default=0)):
-        found = [one for c in collections for one in (c, *c.accept)[place : place + 1]]
-        sources = topic_partitions({c.topics.source: c for c in found})
+        configs = [config for c in collections for config in (c, *c.accept)[place : place + 1]]
+        sources = topic_partitions({c.topics.source: c for c in configs})
         reader, engines = SourceReader(sources), list[Engine]()
-        for one in found:
-            context = make_context(one, partitions=len(sources), accepted=place > 0)
-            engine = Engine(one, context, reader, channels[one.name], services)
+        for config in configs:
+            context = make_context(config, partitions=len(sources), accepted=place > 0)
+            engine = Engine(config, context, reader, channels[config.name], services)
             engines.append(engine)
-            if (over := own.setdefault(one.name, engine)) is not engine:
+            if (over := by_name.setdefault(config.name, engine)) is not engine:
                 over.accept((*over.accepted, engine))
         ranks.append(Rank(reader, tuple(engines)))
     return ranks
@@ -117,8 +117,8 @@ class Pipeline:
         self.failed = False
         self.broker_watch = BrokerWatch()
         self._group = group
-        found = [*config.collections.values()]
-        grace_ms = min((c.window.grace_ms for c in found), default=0)
+        collections = [*config.collections.values()]
+        grace_ms = min((c.window.grace_ms for c in collections), default=0)
         self.clock = WorkerClock(skew_limit_ms(grace_ms))
         kafka = config.kafka
         self._services = Services(
@@ -128,9 +128,9 @@ class Pipeline:
             self.clock,
             self.broker_watch,
         )
-        self._ranks = make_ranks(found, channels, self._services)
+        self._ranks = make_ranks(collections, channels, self._services)
         self.collections: dict[str, Engine] = {e.config.name: e for e in self._ranks[0].engines}
-        self._all = [e for own in self.collections.values() for e in (own, *own.accepted)]
+        self._all = [e for engine in self.collections.values() for e in (engine, *engine.accepted)]
         self._progress = OffsetCommitter(group, [*self.collections.values()])
         self._by_control = {e.config.topics.control: e for e in self.collections.values()}
         self._connections = Connections(kafka)
@@ -140,8 +140,8 @@ class Pipeline:
     @property
     def ready(self) -> bool:
         """Whether partitions are assigned, and every collection works or has a known problem."""
-        known = (e.settled or e.problems or e.notices for e in self._all)
-        return self.assigned_once.is_set() and all(known)
+        settled = (e.settled or e.problems or e.notices for e in self._all)
+        return self.assigned_once.is_set() and all(settled)
 
     @property
     def refused(self) -> bool:
@@ -196,8 +196,8 @@ class Pipeline:
     async def _start(self) -> None:
         config, connections, services = self.config, self._connections, self._services
         admin = await connections.admin()
-        found = [*config.collections.values()]
-        await services.identity.open(admin, config.kafka, found, group=config.group)
+        collections = [*config.collections.values()]
+        await services.identity.open(admin, config.kafka, collections, group=config.group)
         await connections.producer(services.producer)
         # Before joining the group: nothing may be decided with a wrong clock.
         await ask_time(self._all[0], services.producer)
@@ -229,15 +229,15 @@ class Pipeline:
         """Watch the answers about the changelogs of collections that have not stopped."""
 
         def topics() -> set[str]:
-            found = self.collections.values()
-            return {engine.config.topics.changelog for engine in found if not engine.stopped}
+            engines = self.collections.values()
+            return {engine.config.topics.changelog for engine in engines if not engine.stopped}
 
         bootstrap, why = self.config.kafka.bootstrap, partial(why_unread, admin)
         await self.broker_watch.run(changelog, bootstrap, topics=topics, why=why)
 
     def _run_rank(self, rank: Rank, changelog: AIOKafkaConsumer, source: AIOKafkaConsumer) -> None:
         resumed = self._stores.open(
-            rank.engines, self._services.identity.topic_id, others=self._all
+            rank.engines, self._services.identity.topic_id, other_collections=self._all
         )
         engines = {engine.config.topics.changelog: engine for engine in rank.engines}
         replicas = {
@@ -310,6 +310,6 @@ class Pipeline:
                 )
                 bad.add(record.topic)
                 continue
-            for one in (engine, *engine.accepted):
-                with isolate_errors(one.fail):
-                    one.apply_control(order)
+            for state in (engine, *engine.accepted):
+                with isolate_errors(state.fail):
+                    state.apply_control(order)

@@ -57,14 +57,14 @@ def run_and_leave(task: Coroutine[Any, Any, int]) -> int:
     loop = asyncio.new_event_loop()
     asyncio.set_event_loop(loop)
     code = loop.run_until_complete(task)
-    left = asyncio.all_tasks(loop)
-    for one in left:
-        one.cancel()
-    if left:
-        _, left = loop.run_until_complete(asyncio.wait(left, timeout=_LEAVE_SECONDS))
+    pending = asyncio.all_tasks(loop)
+    for pending_task in pending:
+        pending_task.cancel()
+    if pending:
+        _, pending = loop.run_until_complete(asyncio.wait(pending, timeout=_LEAVE_SECONDS))
     loop.run_until_complete(loop.shutdown_default_executor())
-    others = [t for t in threading.enumerate() if t is not threading.current_thread()]
-    if left or any(thread.is_alive() and not thread.daemon for thread in others):
+    threads = [t for t in threading.enumerate() if t is not threading.current_thread()]
+    if pending or any(thread.is_alive() and not thread.daemon for thread in threads):
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -87,12 +87,12 @@ class Publisher:
         return news
 
     async def _publish_finals(self, state: Partition) -> None:
-        found = state.publications()
-        if not found:
+        finals = state.publications()
+        if not finals:
             return
-        spans = [(one.window_start_ms, one.window_end_ms) for one in found]
-        contents = [one.content for one in found]
-        with span("final.publish", self._engine.config.name, windows=len(found)):
+        spans = [(final.window_start_ms, final.window_end_ms) for final in finals]
+        contents = [final.content for final in finals]
+        with span("final.publish", self._engine.config.name, windows=len(finals)):
             await asyncio.gather(*map(partial(self._send, final=True), spans, contents))
         self._engine.complaints.over(self._place(final=True))
         # If the state has been dropped meanwhile, marking it does no harm.
@@ -102,37 +102,37 @@ class Publisher:
             ages = self._services.metrics.final_age_seconds.labels(name)
             for _, end_ms in spans:
                 ages.observe((now_ms - end_ms) / 1000)
-        self._estimated(EstimateDocument.model_validate_json(found[-1].content))
+        self._estimated(EstimateDocument.model_validate_json(finals[-1].content))
 
     async def _publish_provisional(self) -> None:
         engine = self._engine
         try:
-            found = windows(engine.context, engine.replicas)
+            listed = windows(engine.context, engine.replicas)
         except BehindError:
             return
         published: dict[int, Hashable] = {}
         sent = False
-        for window in [w for w in found if not w.final and w.n][-PROVISIONAL_WINDOWS:]:
-            seen = told_of(engine.context, engine.replicas, window)
-            if self._published.get(window.start_ms) != seen:
+        for window in [w for w in listed if not w.final and w.n][-PROVISIONAL_WINDOWS:]:
+            progress = told_of(engine.context, engine.replicas, window)
+            if self._published.get(window.start_ms) != progress:
                 span = window.start_ms, window.end_ms
                 try:
-                    taken = answer(engine.context, engine.replicas, *span, final=False)
+                    snapshot = answer(engine.context, engine.replicas, *span, final=False)
                 except BehindError:
                     continue
                 # A large domain takes too long to block the event loop.
-                document = await asyncio.to_thread(self._build, span, taken)
+                document = await asyncio.to_thread(self._build, span, snapshot)
                 await self._send(span, document.to_json(), final=False)
                 self._estimated(document)
                 sent = True
-            published[window.start_ms] = seen
+            published[window.start_ms] = progress
         self._published = published
         if sent:
             engine.complaints.over(self._place(final=False))
 
-    def _build(self, span: tuple[int, int], taken: Snapshot) -> EstimateDocument:
+    def _build(self, span: tuple[int, int], snapshot: Snapshot) -> EstimateDocument:
         engine = self._engine
-        totals = add_up(engine.context, taken)
+        totals = add_up(engine.context, snapshot)
         return build_document(
             engine.config, totals, window=span, final=False, partial=engine.partial
         )

@@ -73,23 +73,23 @@ class RocksDatabase:
         except OSError as error:
             raise StoreError(f"cannot create {path.parent}: {error.strerror}") from error
         self._database = self._open()
-        found = self.get(b"format")
-        if found not in (None, FORMAT):
-            self._destroy(f"it has format {found!r}, and this release writes {FORMAT!r}")
+        stored_format = self.get(b"format")
+        if stored_format not in (None, FORMAT):
+            self._destroy(f"it has format {stored_format!r}, and this release writes {FORMAT!r}")
         self.write_pairs([(b"format", FORMAT)])
 
     def _open(self) -> Rdict:
         try:
             return Rdict(str(self._path), _options())
         except Exception as error:  # rocksdict raises plain Exception alone
-            said = str(error)
-            if "lock" in said.lower():
+            message = str(error)
+            if "lock" in message.lower():
                 raise StoreError(
                     f"{self._path} is in use by another worker: give each its own worker.data"
                 ) from error
-            if not said.startswith(("Corruption", "Invalid argument")):
-                raise StoreError(f"cannot open {self._path}: {said}") from error
-            log.warning("%s is damaged, and rebuilt from the changelogs: %s", self._path, said)
+            if not message.startswith(("Corruption", "Invalid argument")):
+                raise StoreError(f"cannot open {self._path}: {message}") from error
+            log.warning("%s is damaged, and rebuilt from the changelogs: %s", self._path, message)
         self._remove()
         return self._guarded(lambda: Rdict(str(self._path), _options()))
 
@@ -115,9 +115,9 @@ class RocksDatabase:
 
     def get(self, key: bytes) -> bytes | None:
         """Return a value, or None if the key is missing."""
-        found = self._guarded(lambda: self._database.get(key))
-        assert found is None or isinstance(found, bytes)
-        return found
+        value = self._guarded(lambda: self._database.get(key))
+        assert value is None or isinstance(value, bytes)
+        return value
 
     def scan(self, start: bytes) -> Iterator[tuple[bytes, bytes]]:
         """Yield all keys with this prefix, and their values."""
@@ -186,9 +186,9 @@ class StoredReplica:
 
 def drop_unused_replicas(database: RocksDatabase, replicas: Iterable[StoredReplica]) -> None:
     """Drop the data of replicas that this worker no longer has."""
-    wanted = {replica.digest for replica in replicas}
+    digests = {replica.digest for replica in replicas}
     for key, point in list(database.scan(b"p")):
-        if key[1:] not in wanted:
+        if key[1:] not in digests:
             was = json.loads(point)
             log.warning(
                 "the stored state of %s[%d] is dropped: no collection uses its topic, windows and "
@@ -234,17 +234,17 @@ class RocksStore:
             self.clear()
             return None
         prefix = bytes.fromhex(self._replica.state)
-        known: dict[bytes, KeptValue | None] = {}
+        stored_values: dict[bytes, KeptValue | None] = {}
         for key, stored in self._database.scan(b"m" + self._digest):
             record = prefix + key[9:]
             if stored == _DEAD:
                 # Only records of this state are stored, so the prefix is exactly what was cut off.
-                known[record] = None
+                stored_values[record] = None
             else:
                 size = int.from_bytes(stored[:_LENGTH_BYTES], "little")
-                known[record] = KeptValue(stored[_LENGTH_BYTES:], size)
-        self._drop_unknown(known, prefix)
-        return Evaluated(point["position"], _read_winner(point["winner"]), known)
+                stored_values[record] = KeptValue(stored[_LENGTH_BYTES:], size)
+        self._drop_unknown(stored_values, prefix)
+        return Evaluated(point["position"], _read_winner(point["winner"]), stored_values)
 
     def _why_not(self, point: dict[str, Any]) -> str:
         if not self._replica.topic_id:
@@ -255,14 +255,14 @@ class RocksStore:
             return "the stored one is of another partition or specification"
         return ""
 
-    def _drop_unknown(self, known: dict[bytes, KeptValue | None], prefix: bytes) -> None:
+    def _drop_unknown(self, stored_values: dict[bytes, KeptValue | None], prefix: bytes) -> None:
         """Drop values that were written ahead of a batch that never followed."""
         if self._database.get(b"s" + self._digest) is None:
             return
         batch = Batch(raw_mode=True)
         batch.delete(b"s" + self._digest)
         for key, _ in self._database.scan(b"v" + self._digest):
-            if known.get(prefix + key[9:]) is None:
+            if stored_values.get(prefix + key[9:]) is None:
                 batch.delete(key)
         self._database.write(batch)
 

@@ -69,20 +69,20 @@ class Answers:
         self.polled_ms = now_ms
         return new
 
-    def read(self, stop: int, *, end: int, found: Sequence[Any] = ()) -> Dates:
+    def read(self, stop: int, *, end: int, records: Sequence[Any] = ()) -> Dates:
         """Note that an answer covered `[position, stop)`, and that the log then ended at `end`.
 
-        Returns the dates of the records `found` there, as a consumer or a batch returns them: their
+        Returns the dates of the `records` there, as a consumer or a batch returns them: their
         classes have no type in common.
         """
         start, self.position = self.position, stop
         since_ms = None if self.ended is None or self.ended[0] > start else self.ended[1]
         if stop == end and self.asked_ms is not None:
             self.ended = stop, self.asked_ms
-        if not found:
+        if not records:
             return UNDATED
-        times_ms = [record.timestamp for record in found]
-        appended = all(record.timestamp_type == _APPENDED for record in found)
+        times_ms = [record.timestamp for record in records]
+        appended = all(record.timestamp_type == _APPENDED for record in records)
         dates = Dates(times_ms, appended, self.recent, since_ms)
         self.recent = dates.up_to(len(times_ms))
         return dates
@@ -143,12 +143,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class Outside:
-    """The position `asked` is outside the log, whose first offset is `beginning`.
+    """`position` is outside the log, whose first offset is `beginning`.
 
     It ends its session.
     """
 
-    asked: int
+    position: int
     beginning: int
 
 
@@ -180,9 +180,9 @@ class Session:
         self.waiting.extend(items)
         self.next()
 
-    def next(self, *, lost: bool = False) -> None:
-        """Call if something waits and no call is under way, or if that one is `lost`."""
-        if self.waiting and (lost or not self.called):
+    def next(self, *, resend: bool = False) -> None:
+        """Call if something waits and no call is under way, or if that one is `resend`."""
+        if self.waiting and (resend or not self.called):
             self.called = True
             self.call(self)
 
@@ -274,7 +274,7 @@ class SourceReader:
         """
         waiting = {partition for partition, s in self._sessions.items() if s.full}
         try:
-            found = await self._getmany(waiting)
+            fetched = await self._getmany(waiting)
         except OffsetOutOfRangeError as error:
             for partition, offset in error.args[0].items():
                 # A fetch in flight while the partition was given away proves nothing.
@@ -289,16 +289,16 @@ class SourceReader:
                 continue
             answered_ms = self._consumer.last_poll_timestamp(partition)
             new = session.answers.record_answer(answered_ms, now_ms)
-            if new or partition in found:
-                batch = await self._batch(session, found.get(partition, ()))
+            if new or partition in fetched:
+                batch = await self._batch(session, fetched.get(partition, ()))
                 # A probe that has to wait is outdated when it is taken.
                 if batch is not None and (batch.stop > batch.start or not session.waiting):
                     session.give(*batch.slices())
-        if waiting and not found:
+        if waiting and not fetched:
             await self._wait_for_room()
         else:
             await asyncio.sleep(0)
-        return max(map(len, found.values()), default=0) >= _BACKLOG_RECORDS
+        return max(map(len, fetched.values()), default=0) >= _BACKLOG_RECORDS
 
     async def _getmany(
         self, waiting: set[TopicPartition]
@@ -307,10 +307,10 @@ class SourceReader:
         if not waiting:
             return await self._consumer.getmany(timeout_ms=_POLL_MS, max_records=most)
         # Naming the wanted partitions costs time for each one with data, so only do it if needed.
-        wanted = self._sessions.keys() - waiting
-        if not wanted:
+        readable = self._sessions.keys() - waiting
+        if not readable:
             return {}
-        return await self._consumer.getmany(*wanted, timeout_ms=0, max_records=most)
+        return await self._consumer.getmany(*readable, timeout_ms=0, max_records=most)
 
     async def _wait_for_room(self) -> None:
         self.room.clear()
@@ -319,7 +319,7 @@ class SourceReader:
                 await self.room.wait()
 
     async def _batch(
-        self, session: Session, found: Sequence[ConsumerRecord[bytes, bytes]]
+        self, session: Session, records: Sequence[ConsumerRecord[bytes, bytes]]
     ) -> Batch | None:
         """Return what an answer brought for a partition; None if its end is not known."""
         partition = session.partition
@@ -327,21 +327,21 @@ class SourceReader:
         if end is None:
             return None
         start, stop = session.answers.position, await self._consumer.position(partition)
-        dates = session.answers.read(stop, end=end, found=found)
+        dates = session.answers.read(stop, end=end, records=records)
         return Batch(
             partition=partition.partition,
             start=start,
             stop=stop,
             end=end,
             asked_ms=session.answers.asked_ms,
-            records=[(record.offset, record.value) for record in found],
+            records=[(record.offset, record.value) for record in records],
             dates=dates,
         )
 
     async def _outside(self, session: Session) -> None:
-        partition, asked = session.partition, session.answers.position
+        partition, position = session.partition, session.answers.position
         beginnings = await self._consumer.beginning_offsets([partition])
         # If another session has started meanwhile, it gets its own error.
-        if self._sessions.get(partition) is session and session.answers.position == asked:
+        if self._sessions.get(partition) is session and session.answers.position == position:
             self._consumer.pause(partition)
-            session.give(Outside(asked, beginnings[partition]))
+            session.give(Outside(position, beginnings[partition]))

@@ -59,12 +59,12 @@ class Stores:
         collections: Iterable[Replicated],
         topic_id: Callable[[str], bytes],
         *,
-        others: Iterable[Replicated] = (),
+        other_collections: Iterable[Replicated] = (),
     ) -> Mapping[TopicPartition, int]:
         """Give every replica its store; return the offsets from which replicas continue, if not 0.
 
         `topic_id` returns the id of a topic, empty if the broker has none. Stored values of these
-        collections and of `others` are kept; everything else is dropped.
+        collections and of `other_collections` are kept; everything else is dropped.
 
         Raises:
             StoreError: if the store cannot be opened.
@@ -95,8 +95,10 @@ class Stores:
             (collection, replica) for collection in collections for replica in collection.replicas
         ]
         stored = [name(collection, replica) for collection, replica in replicas]
-        kept = [name(other, replica) for other in others for replica in other.replicas]
-        drop_unused_replicas(self._database, [*stored, *kept])
+        retained = [
+            name(other, replica) for other in other_collections for replica in other.replicas
+        ]
+        drop_unused_replicas(self._database, [*stored, *retained])
         offsets = {}
         for (_, replica), what in zip(replicas, stored, strict=True):
             offset = _resume(replica, RocksStore(self._database, what), what.topic)

@@ -147,7 +147,9 @@ class Driver:
         """The documents of final windows, in the order in which they were published."""
         self._entropy = SeededEntropy(seed)
         self._context = make_context(collection, partitions=collection.partitions)
-        self._owners = [DriverPartition(self._context, one) for one in range(collection.partitions)]
+        self._owners = [
+            DriverPartition(self._context, number) for number in range(collection.partitions)
+        ]
         self._replicas = [owner.replica for owner in self._owners]
         self._turn = cycle(range(collection.partitions))
         self._controls: list[Control] = []
@@ -243,11 +245,11 @@ class Driver:
     @property
     def rejected(self) -> dict[str, int]:
         """Rejected messages and reports, by reason; `copies` has them."""
-        found: dict[str, int] = {}
+        reasons: dict[str, int] = {}
         for by_reason in self._heads("rejected"):
             for reason, number in by_reason.items():
-                found[reason] = found.get(reason, 0) + number
-        return found
+                reasons[reason] = reasons.get(reason, 0) + number
+        return reasons
 
     @property
     def copies(self) -> list[Copy]:
@@ -260,7 +262,7 @@ class Driver:
         return WindowedTable(self._context, self._replicas)
 
     def estimate(
-        self, asked: EstimateRequest | None = None, *, start: str | None = None
+        self, request: EstimateRequest | None = None, *, start: str | None = None
     ) -> EstimateDocument:
         """Return a worker's estimates of the window that starts at `start`; by default the newest.
 
@@ -268,19 +270,19 @@ class Driver:
             LookupError: where there is no such window with reports.
             ValueError: for a query that does not fit the collection.
         """
-        found = windows(self._context, self._replicas)
-        wanted = None if start is None else parse_time(start)
-        one = next((w for w in reversed(found) if wanted in {None, w.start_ms}), None)
-        if one is None:
+        listed = windows(self._context, self._replicas)
+        start_ms = None if start is None else parse_time(start)
+        chosen = next((w for w in reversed(listed) if start_ms in {None, w.start_ms}), None)
+        if chosen is None:
             raise LookupError("start: expected a window with reports, got none")
-        span = one.start_ms, one.end_ms
-        taken = answer(self._context, self._replicas, *span, final=one.final)
+        span = chosen.start_ms, chosen.end_ms
+        snapshot = answer(self._context, self._replicas, *span, final=chosen.final)
         options = self.collection.options
-        if asked is not None:
-            options = request_options(options, self.collection.spec, asked)
-        totals = add_up(self._context, taken)
+        if request is not None:
+            options = request_options(options, self.collection.spec, request)
+        totals = add_up(self._context, snapshot)
         return build_document(
-            self.collection, totals, window=span, final=one.final, options=options
+            self.collection, totals, window=span, final=chosen.final, options=options
         )
 
     # --- the machine -----------------------------------------------------------------------------
@@ -296,7 +298,7 @@ class Driver:
             return left_ms
         if not all(self._heads("idle")):
             return self._context.gap_ms
-        if all(one.final for one in windows(self._context, self._replicas)):
+        if all(listed.final for listed in windows(self._context, self._replicas)):
             return left_ms
         return window.start(window.pane(self.now_ms) + 1) - self.now_ms
 

@@ -44,7 +44,7 @@ class WindowWaits:
         self._looked = -_LOOK_SECONDS
         # The window, and since when it has waited for each partition.
         self._since: dict[tuple[int, int], float] = {}
-        self.found: Sequence[Wait] = ()
+        self.waits: Sequence[Wait] = ()
         """What was found at the last look."""
 
     def update(
@@ -62,7 +62,7 @@ class WindowWaits:
         self._looked = seconds
         oldest, window = self._oldest_open(replicas), self._context.window
         if oldest is None:
-            self._since, self.found = {}, ()
+            self._since, self.waits = {}, ()
             return
         end_ms, stop = window.span(oldest)[1], window.panes(oldest).stop
         passed = any(r.head.closed >= stop for r in replicas if r.head)
@@ -84,12 +84,12 @@ class WindowWaits:
                 reasons[0] = _FIRST
         self._since = {(oldest, p): self._since.get((oldest, p), seconds) for p in reasons}
         usual_seconds = (window.idle_ms or 0) / 1000
-        self.found = tuple(
+        self.waits = tuple(
             Wait(p, end_ms, max(0.0, seconds - self._since[oldest, p] - usual_seconds), reason)
             for p, reason in reasons.items()
         )
         self._warned &= reasons.keys()
-        for wait in self.found:
+        for wait in self.waits:
             if wait.seconds >= _WARN_SECONDS and wait.partition not in self._warned:
                 self._warned.add(wait.partition)
                 log.warning("collection %s: %s", self._title, wait)

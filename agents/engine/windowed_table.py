@@ -46,14 +46,14 @@ class _Spans(Mapping[int, WindowTotals]):
         return self._listed()
 
     def _listed(self) -> Mapping[int, int]:
-        found = {
+        panes = {
             pane
             for replica in self.replicas
             for pane in replica.all_panes()
             if replica.totals(pane).n or replica.totals(pane).late
         }
         window = self.context.window
-        return {window.start(pane): window.start(pane + 1) for pane in sorted(found)}
+        return {window.start(pane): window.start(pane + 1) for pane in sorted(panes)}
 
 
 class WindowedTable(_Spans):
@@ -65,7 +65,7 @@ class WindowedTable(_Spans):
     def __repr__(self) -> str:
         try:
             text = self.context.window.format_time
-            counts = ", ".join(f"{text(start)}: {one.n:,}" for start, one in self.items())
+            counts = ", ".join(f"{text(start)}: {window.n:,}" for start, window in self.items())
         except NotReadyError as error:
             counts = str(error)
         return f"<WindowedTable of reports by window: {counts or 'none'}>"

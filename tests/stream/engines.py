@@ -126,7 +126,7 @@ def take(engine: Engine, partition: int, times_ms: Sequence[int]) -> None:
 
 def hand(engine: Engine, partition: int, item: Batch | Outside) -> None:
     """Hand the intake something that was read from a partition."""
-    held = engine._held[partition]
+    held = engine._loaded[partition]
     assert held.session is not None
     held.session.waiting.append(item)
     engine.intake._take_first(held, held.session)

@@ -30,18 +30,20 @@ class EvenAssignor(PartitionAssignor):
     def _perform_assignment(
         self, cluster: ClusterMetadata, member_metadata: MemberMetadataMapping
     ) -> MemberAssignmentMapping:
-        clients = {m: self._get_client_metadata(said) for m, said in member_metadata.items()}
+        clients = {
+            m: self._get_client_metadata(metadata) for m, metadata in member_metadata.items()
+        }
         self._update_member_urls(clients)
-        subscribed = {m: said.subscription for m, said in member_metadata.items()}
+        subscribed = {m: metadata.subscription for m, metadata in member_metadata.items()}
         topics = {topic for every in subscribed.values() for topic in every}
-        owned = {m: said.assignment.active_tps for m, said in clients.items()}
-        known = cast("_HasPartitions", self.app).partitions
-        partitions = {t: max(known[t], len(cluster.partitions_for_topic(t) or ())) for t in topics}
-        found = {}
+        owned = {m: metadata.assignment.active_tps for m, metadata in clients.items()}
+        least = cast("_HasPartitions", self.app).partitions
+        partitions = {t: max(least[t], len(cluster.partitions_for_topic(t) or ())) for t in topics}
+        assignments = {}
         for member, every in assign(owned, subscribed, partitions).items():
             actives: dict[str, list[int]] = {}
             for topic, partition in sorted(every):
                 actives.setdefault(topic, []).append(partition)
-            found[member] = ClientAssignment(actives=actives, standbys={})
+            assignments[member] = ClientAssignment(actives=actives, standbys={})
         # Without tables, nothing asks which member has a key, or which topics go together.
-        return self._protocol_assignments(found, {}, {}, {})
+        return self._protocol_assignments(assignments, {}, {}, {})

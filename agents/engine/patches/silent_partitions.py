@@ -16,7 +16,7 @@ async def silence(consumer: AIOKafkaConsumer, partitions: AbstractSet[TopicParti
     """Silence those of the partitions that are assigned; call it in the consumer's thread."""
     fetcher = consumer._fetcher  # noqa: SLF001 (aiokafka has no way to drop what it fetched)
     # The consumer's own objects: it refuses Faust's equal ones, and `&` may return either.
-    for partition in [own for own in consumer.assignment() if own in partitions]:
+    for partition in [assigned for assigned in consumer.assignment() if assigned in partitions]:
         consumer.pause(partition)
         subscription = consumer._subscription.subscription  # noqa: SLF001 (what Faust looks at)
         state = subscription.assignment.state_value(partition)

@@ -86,11 +86,11 @@ async def test_one_call_is_pending_at_a_time_and_a_lost_one_is_repeated() -> Non
     read.calls.clear()
     one.next()
     assert read.calls == []
-    one.next(lost=True)
+    one.next(resend=True)
     while one.waiting:
         read.take(one)
     assert read.offsets(ONE) == list(range(1_500))
-    one.next(lost=True)
+    one.next(resend=True)
     assert read.calls == []
 
 

@@ -185,7 +185,7 @@ async def test_a_flush_that_the_client_sends_for_ever_is_a_problem_unless_nobody
 ) -> None:
     """An idempotent producer sends again for ever what too few replicas store."""
     engine = begun(make_engine())
-    (held,) = engine._held.values()
+    (held,) = engine._loaded.values()
     held.flight = asyncio.create_task(asyncio.Event().wait())
     held.flushed = time.monotonic()
     engine.tick()
