@@ -15,11 +15,8 @@ only a collection with `minimum` has are in `ldpstream.agents.state.disclosure_g
 """
 
 import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
-from itertools import starmap
-from typing import Any, Final, NamedTuple, get_args
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +31,20 @@ _KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _HEAD_KIND: Final = bytes((_KINDS.index("head"),))
 _STATE: Final = struct.Struct("<B8sqqI")
 _REST: Final = struct.Struct("<BqIQQ")
+HEAD_COUNTS: Final = ("next", "n", "late", "lost", "partitions", "end")
+"""The offsets and counts of a head; those of rejected reports follow, in the order of `REASONS`."""
+HEAD_MOMENTS: Final = (
+    *("clock", "closed", "gone", "expired", "final", "published"),
+    *("cutover", "grouped", "gathered"),
+)
+"""Its other numbers, which may be negative."""
+# Eight bytes before `end` are reserved: zeros, and not read.
+_HEAD: Final = struct.Struct(f"<BB16s5q8x{1 + len(REASONS) + len(HEAD_MOMENTS)}q")
+_GAP: Final = struct.Struct("<3q")
 _ENTRIES: Final = struct.Struct("<I")
 _MOST: Final = -NEVER
 """Largest number in a head, so that sums and differences of two stay within an int64."""
+_ENTRY: Final = struct.Struct("<QQ")
 _TYPES: Final = tuple(np.dtype(code) for code in ("<i1", "<i2", "<i4", "<i8"))
 _LETTERS: Final = "bhiq"
 _LIMITS: Final = (1 << 7, 1 << 15, 1 << 31, 1 << 63)
@@ -117,93 +125,20 @@ def split_state(key: bytes) -> tuple[bytes, bytes, WindowIdentity]:
     return key[:end], fingerprint, windows
 
 
-@dataclass(frozen=True)
-class _Fixed:
-    """A field of fixed length: its value as numbers of a layout, and the value of such numbers."""
-
-    layout: struct.Struct
-    numbers: Callable[[Any], Iterable[Any]]
-    value: Callable[..., Any]
-
-    def encode(self, value: Any) -> bytes:
-        return self.layout.pack(*self.numbers(value))
-
-    def decode(self, data: bytes, at: int) -> tuple[Any, int]:
-        return self.value(*self.layout.unpack_from(data, at)), at + self.layout.size
-
-
-@dataclass(frozen=True)
-class _Listed:
-    """A field of several entries of one layout, which follow their number."""
-
-    layout: struct.Struct
-    entries: Callable[[Any], Iterable[tuple[int, ...]]]
-    value: Callable[[Sequence[Any]], Any]
-
-    def encode(self, value: Any) -> bytes:
-        entries = [self.layout.pack(*entry) for entry in self.entries(value)]
-        return _ENTRIES.pack(len(entries)) + b"".join(entries)
-
-    def decode(self, data: bytes, at: int) -> tuple[Any, int]:
-        (count,) = _ENTRIES.unpack_from(data, at)
-        start = at + _ENTRIES.size
-        end = start + count * self.layout.size
-        entries = [*self.layout.iter_unpack(data[start:end])]
-        if len(entries) != count:
-            raise RecordError("changelog head has the wrong length")
-        return self.value(entries), end
-
-
-def _number(number: int, *, least: int = -_MOST) -> int:
-    if not least <= number <= _MOST:
-        raise RecordError("changelog head has numbers out of range")
-    return number
-
-
-def _rejected(*numbers: int) -> dict[str, int]:
-    counts = [_number(number, least=0) for number in numbers]
-    return {reason: count for reason, count in zip(REASONS, counts, strict=True) if count}
-
-
-def _lineage(entries: Sequence[tuple[int, int]]) -> dict[int, int]:
-    lineage = dict(entries)
-    if len(lineage) != len(entries):
-        raise RecordError("changelog head has a torn lineage")
-    return lineage
-
-
-def _alone(value: Any) -> tuple[Any]:
-    return (value,)
-
-
-_COUNT: Final = _Fixed(struct.Struct("<q"), _alone, partial(_number, least=0))
-_MOMENT: Final = _Fixed(struct.Struct("<q"), _alone, _number)
-"""A number that may be negative."""
-HEAD_FIELDS: Final[Mapping[str, _Fixed | _Listed]] = {
-    "idle": _Fixed(struct.Struct("<B"), _alone, bool),
-    "source": _Fixed(struct.Struct("<16s"), _alone, lambda source: source.strip(b"\0") and source),
-    **dict.fromkeys(("next", "n", "late", "lost", "partitions"), _COUNT),
-    # Eight bytes before it are reserved: zeros, and not read.
-    "end": _Fixed(struct.Struct("<8xq"), _alone, partial(_number, least=0)),
-    "rejected": _Fixed(
-        struct.Struct(f"<{len(REASONS)}q"),
-        lambda rejected: [rejected.get(reason, 0) for reason in REASONS],
-        _rejected,
-    ),
-    **dict.fromkeys(("clock", "closed", "gone", "expired", "final", "published"), _MOMENT),
-    **dict.fromkeys(("cutover", "grouped", "gathered"), _MOMENT),
-    "gaps": _Listed(
-        struct.Struct("<3q"), lambda gaps: gaps, lambda entries: tuple(starmap(Gap, entries))
-    ),
-    "lineage": _Listed(struct.Struct("<QQ"), lambda lineage: sorted(lineage.items()), _lineage),
-}
-"""The fields of a head in the order of its bytes, all but the two that are in its key."""
-
-
 def encode_head(head: Head) -> bytes:
     """Return the head's value; epoch and seq are in its key."""
-    fields = (field.encode(getattr(head, name)) for name, field in HEAD_FIELDS.items())
-    return b"".join((VERSION_BYTE, *fields))
+    fixed = _HEAD.pack(
+        VERSION,
+        head.idle,
+        head.source,
+        *(getattr(head, name) for name in HEAD_COUNTS),
+        *(head.rejected.get(reason, 0) for reason in REASONS),
+        *(getattr(head, name) for name in HEAD_MOMENTS),
+    )
+    gaps = (_GAP.pack(*gap) for gap in head.gaps)
+    lineage = (_ENTRY.pack(epoch, seq) for epoch, seq in sorted(head.lineage.items()))
+    listed = (_ENTRIES.pack(len(head.gaps)), *gaps, _ENTRIES.pack(len(head.lineage)), *lineage)
+    return b"".join((fixed, *listed))
 
 
 def decode_head(key: Key, data: bytes) -> Head:
@@ -214,15 +149,35 @@ def decode_head(key: Key, data: bytes) -> Head:
     """
     if data[:1] != VERSION_BYTE:
         raise other_version(data, "head")
-    values, at = dict[str, Any](), 1
     try:
-        for name, field in HEAD_FIELDS.items():
-            values[name], at = field.decode(data, at)
+        _, idle, source, *numbers = _HEAD.unpack_from(data)
+        (listed,) = _ENTRIES.unpack_from(data, _HEAD.size)
+        lists = _HEAD.size + _ENTRIES.size
+        gaps_end = lists + _GAP.size * listed
+        gaps = tuple(Gap(*gap) for gap in _GAP.iter_unpack(data[lists:gaps_end]))
+        (entries,) = _ENTRIES.unpack_from(data, gaps_end)
+        lineage = dict(_ENTRY.iter_unpack(data[gaps_end + _ENTRIES.size :]))
     except struct.error as error:
         raise RecordError("changelog head has the wrong length") from error
-    if at != len(data):
-        raise RecordError("changelog head has the wrong length")
-    return Head(epoch=key.epoch, seq=key.seq, **values)
+    if len(lineage) != entries:
+        raise RecordError("changelog head has a torn lineage")
+    counts = len(HEAD_COUNTS) + len(REASONS)
+    if min(numbers[:counts]) < 0 or max(map(abs, numbers)) > _MOST:
+        raise RecordError("changelog head has numbers out of range")
+    rejected = zip(REASONS, numbers[len(HEAD_COUNTS) : counts], strict=True)
+    named = zip(
+        (*HEAD_COUNTS, *HEAD_MOMENTS), numbers[: len(HEAD_COUNTS)] + numbers[counts:], strict=True
+    )
+    return Head(
+        epoch=key.epoch,
+        seq=key.seq,
+        idle=bool(idle),
+        source=source if any(source) else b"",
+        rejected={reason: count for reason, count in rejected if count},
+        lineage=lineage,
+        gaps=gaps,
+        **dict(named),
+    )
 
 
 def encode_chunk(counts: NDArray[np.int64]) -> bytes:

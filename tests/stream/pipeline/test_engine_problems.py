@@ -154,7 +154,7 @@ def test_windows_that_added_partitions_hold_open_wait_for_nothing_else() -> None
     engine = make_engine()
     engine.assign([0])
     wait = Wait(1, 0, 0.0, "another worker owns it")
-    engine._waits.found = [wait]  # As if it had looked.
+    engine._waits.waits = [wait]  # As if it had looked.
     assert engine.waits == [wait]
     engine.assign([0, 2])
     assert engine.waits == ()

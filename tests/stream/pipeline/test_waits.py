@@ -38,7 +38,7 @@ class World:
         clock = Times(lambda: cluster.now_ms, lambda: cluster.now_ms, lambda: seconds)
         states = {p: part for p, part in cluster.parts.items() if p in owned and loaded}
         self.waits.update(cluster.replicas[:2], states, owned, clock=clock)
-        return list(self.waits.found)
+        return list(self.waits.waits)
 
     def pass_by(self, seconds: int, *, probed: bool = True, reports: bool = True) -> list[Wait]:
         """Let partition 0 go on; partition 1 is only probed."""
@@ -52,7 +52,7 @@ class World:
                 self.cluster.flush(p)
             self.cluster.publish()
             self.look()
-        return list(self.waits.found)
+        return list(self.waits.waits)
 
 
 def test_nothing_waits_while_windows_close() -> None:
@@ -125,7 +125,7 @@ def test_a_partition_that_has_closed_waits_for_the_broker_alone() -> None:
             world.cluster.clock(p)
         world.cluster.flush(0)
         world.look()
-    (wait,) = world.waits.found
+    (wait,) = world.waits.waits
     assert wait.partition == 1
     assert wait.reason == "it has closed them, but the broker has not stored that yet"
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from ldpstream.agents.state.encoding import (
-    HEAD_FIELDS,
+    HEAD_COUNTS,
+    HEAD_MOMENTS,
     Totals,
     chunk_sum,
     decode_chunk,
@@ -125,7 +126,8 @@ def test_values_of_another_version_are_refused_by_name(
 
 
 def test_every_field_of_a_head_is_stored():
-    assert {"epoch", "seq", *HEAD_FIELDS} == {field.name for field in fields(Head)}
+    others = ("epoch", "seq", "idle", "source", "rejected", "gaps", "lineage")
+    assert {*others, *HEAD_COUNTS, *HEAD_MOMENTS} == {field.name for field in fields(Head)}
 
 
 def test_the_reserved_bytes_of_a_head_are_zero_and_not_read():
