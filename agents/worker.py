@@ -23,7 +23,7 @@ from ldpstream.agents.broker.clients import tls_context
 from ldpstream.agents.broker.connections import wait_for_broker
 from ldpstream.agents.broker.patches.error_names import name_errors
 from ldpstream.agents.broker.patches.static_membership import DisplacedError
-from ldpstream.agents.broker.shards import Shards, telling_addresses
+from ldpstream.agents.broker.shards import Shards, publishing_addresses
 from ldpstream.agents.broker.topics import TopicError
 from ldpstream.agents.config import CollectionConfig, Config, Shard, WorkerConfig, client_options
 from ldpstream.agents.config.collection import nominal_warnings
@@ -246,8 +246,10 @@ async def work(
         await unless_stopped(wait_for_broker(config.kafka, pipeline.broker_watch), stop)
         async with AsyncExitStack() as stack:
             if shards is not None:
-                telling = telling_addresses(config, shards, stop, ready=lambda: pipeline.ready)
-                await unless_stopped(stack.enter_async_context(telling), stop)
+                publishing = publishing_addresses(
+                    config, shards, stop, ready=lambda: pipeline.ready
+                )
+                await unless_stopped(stack.enter_async_context(publishing), stop)
             if not config.collections:
                 log.warning("no collection falls to shard %s: it only forwards requests", shard)
                 announce(url)

@@ -135,14 +135,14 @@ def connection(bootstrap: str, options: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         ClientOptionError: like all functions here.
     """
-    known = settled(options)
+    checked_options = settled(options)
     if not are_brokers(bootstrap):
         raise ClientOptionError(f"kafka.bootstrap: {expected(BROKERS_EXPECTED, bootstrap)}")
     return {
         "bootstrap_servers": [host.strip() for host in bootstrap.split(",")],
-        "ssl_context": tls_context(known),
+        "ssl_context": tls_context(checked_options),
         "metadata_max_age_ms": METADATA_MS,
-        **_chosen(known, CONNECTION),
+        **_chosen(checked_options, CONNECTION),
     }
 
 

@@ -42,7 +42,7 @@ class Connections:
         """Open an administration client."""
         client = clients.admin(self._kafka.bootstrap, self._kafka.options)
         self._stack.push_async_callback(_close, client.close)
-        async with telling_of_waits(self._kafka.bootstrap, log.warning):
+        async with reporting_waits(self._kafka.bootstrap, log.warning):
             await client.start()
         return client
 
@@ -108,13 +108,13 @@ async def wait_for_broker(kafka: KafkaConfig, watch: BrokerWatch) -> None:
 
 
 @asynccontextmanager
-async def telling_of_waits(bootstrap: str, say: Callable[[str], None]) -> AsyncIterator[None]:
-    """Call `say` with one line if the block, which connects to `bootstrap`, takes long.
+async def reporting_waits(bootstrap: str, report: Callable[[str], None]) -> AsyncIterator[None]:
+    """Call `report` with one line if the block, which connects to `bootstrap`, takes long.
 
     A broker that drops packets costs most of a minute.
     """
     line = f"waiting for the broker at {bootstrap} to answer"
-    timer = asyncio.get_running_loop().call_later(QUIET_SECONDS, say, line)
+    timer = asyncio.get_running_loop().call_later(QUIET_SECONDS, report, line)
     try:
         yield
     finally:

@@ -21,14 +21,14 @@ def error_code(error: BaseException) -> int | None:
         return error.errno
     if not isinstance(error, KafkaError):
         return None
-    said = str(error)
-    return next((code for code, kind in kafka_errors.items() if repr(kind()) in said), None)
+    text = str(error)
+    return next((code for code, kind in kafka_errors.items() if repr(kind()) in text), None)
 
 
 def error_name(code: int) -> str:
     """Return an error's name, as brokers and their documentation write it."""
-    known = kafka_errors.get(code)
-    return ERROR_NAMES.get(code, f"error {code}") if known is None else known.message
+    kind = kafka_errors.get(code)
+    return ERROR_NAMES.get(code, f"error {code}") if kind is None else kind.message
 
 
 def name_topic(error: KafkaError, topic: str) -> None:

@@ -46,8 +46,8 @@ async def worker_groups(admin: AIOKafkaAdminClient, worker_id: str) -> list[str]
         listed = [str(group[0]) for group in await admin.list_consumer_groups()]
     except KafkaError:
         listed = []
-    found = {group for group in listed if is_group(group, worker_id)}
-    return [worker_id, *sorted(found - {worker_id})]
+    groups = {group for group in listed if is_group(group, worker_id)}
+    return [worker_id, *sorted(groups - {worker_id})]
 
 
 async def describe_group(admin: AIOKafkaAdminClient, group_id: str) -> GroupState:
@@ -92,8 +92,8 @@ async def count_members(
 
     With a `topic` only those that read it. A member whose topics are not known may read any.
     """
-    found = (await describe_group(admin, group_id)).members
-    return sum(topic is None or _may_read(metadata, topic) for metadata in found)
+    members = (await describe_group(admin, group_id)).members
+    return sum(topic is None or _may_read(metadata, topic) for metadata in members)
 
 
 def _may_read(metadata: bytes, topic: str) -> bool:
@@ -108,7 +108,9 @@ def _may_read(metadata: bytes, topic: str) -> bool:
 
 async def count_workers(admin: AIOKafkaAdminClient, worker_id: str) -> int:
     """Return how many workers with an id run, in all shards, 0 if the broker does not say."""
-    return sum([await count_members(admin, one) for one in await worker_groups(admin, worker_id)])
+    return sum(
+        [await count_members(admin, group) for group in await worker_groups(admin, worker_id)]
+    )
 
 
 def assign(
@@ -124,35 +126,35 @@ def assign(
     their totals, if they have equal numbers of all their topics.
     """
     sharing = _Sharing(subscribed)
-    known = {(topic, p) for topic, number in partitions.items() for p in range(number)}
+    free = {(topic, p) for topic, number in partitions.items() for p in range(number)}
     for member in sorted(subscribed):
-        for partition in sorted(set(owned.get(member, ())) & known):
+        for partition in sorted(set(owned.get(member, ())) & free):
             # After a pause, two members may both claim a partition.
             if partition[0] in subscribed[member]:
                 sharing.give(partition, member)
-                known.remove(partition)
-    for partition in sorted(known):
+                free.remove(partition)
+    for partition in sorted(free):
         least = sharing.least(partition[0])
         if least is not None:
             sharing.give(partition, least)
     while sharing.even_out():
         pass
-    return sharing.found
+    return sharing.partitions
 
 
 class _Sharing:
     """The partitions given to members so far."""
 
     def __init__(self, subscribed: Mapping[str, Collection[str]]) -> None:
-        self.found: dict[str, set[Partition]] = {member: set() for member in sorted(subscribed)}
+        self.partitions = {member: set[Partition]() for member in sorted(subscribed)}
         self._of_topic: Counter[tuple[str, str]] = Counter()
         self._members: dict[str, list[str]] = {}
-        for member in self.found:
+        for member in self.partitions:
             for topic in subscribed[member]:
                 self._members.setdefault(topic, []).append(member)
 
     def give(self, partition: Partition, member: str) -> None:
-        self.found[member].add(partition)
+        self.partitions[member].add(partition)
         self._of_topic[member, partition[0]] += 1
 
     def least(self, topic: str) -> str | None:
@@ -168,18 +170,18 @@ class _Sharing:
         moved = False
         for topic in sorted(self._members):
             for member in self._members[topic]:
-                for partition in sorted(p for p in self.found[member] if p[0] == topic):
+                for partition in sorted(p for p in self.partitions[member] if p[0] == topic):
                     least = self.least(topic)
                     if least is not None and self._has_too_many(member, least, topic):
-                        self.found[member].remove(partition)
+                        self.partitions[member].remove(partition)
                         self._of_topic[member, topic] -= 1
                         self.give(partition, least)
                         moved = True
         return moved
 
     def _load(self, member: str, topic: str) -> tuple[int, int]:
-        return self._of_topic[member, topic], len(self.found[member])
+        return self._of_topic[member, topic], len(self.partitions[member])
 
     def _has_too_many(self, member: str, other: str, topic: str) -> bool:
-        (own, total), (least, others) = self._load(member, topic), self._load(other, topic)
-        return own - least > 1 or (own - least == 1 and total - others > 1)
+        (number, total), (least, least_total) = self._load(member, topic), self._load(other, topic)
+        return number - least > 1 or (number - least == 1 and total - least_total > 1)

@@ -29,7 +29,7 @@ class BrokerWatch:
         self.answers_since = 0.0
         """When it answered again after a silence, on the monotonic clock."""
         self._last: int | None = None
-        self._heard = 0.0
+        self._answered_at = 0.0
         self._explained: float | None = None
 
     async def run(
@@ -63,7 +63,9 @@ class BrokerWatch:
 
     def due(self, stamp: int | None, now: float) -> bool:
         """Return whether nothing has been fetched for so long that the cause matters."""
-        return stamp is not None and stamp == self._last and now - self._heard > _SILENCE_SECONDS
+        return (
+            stamp is not None and stamp == self._last and now - self._answered_at > _SILENCE_SECONDS
+        )
 
     def update(self, stamp: int | None, bootstrap: str, now: float, *, problem: str = "") -> None:
         """Check the client's timestamp of the last answer; `now` is on the monotonic clock.
@@ -74,9 +76,9 @@ class BrokerWatch:
         self.overdue = stamp is not None and stamp == self._last
         if stamp is None:
             return
-        before, silent = self._heard, self.due(stamp, now)
+        before, silent = self._answered_at, self.due(stamp, now)
         if stamp != self._last:
-            self._last, self._heard = stamp, now
+            self._last, self._answered_at = stamp, now
         if not problem:
             self._explained = None
         elif self._explained is None:

@@ -39,10 +39,10 @@ class TopicIdentity:
         self._seconds = seconds
         self._client: AIOKafkaAdminClient | None = None
         self._ids: dict[str, UUID | None] = {}
-        self._checked: set[str] = set()
+        self._names: set[str] = set()
         self._lock = asyncio.Lock()
-        self._asked = 0.0
-        self._found: Mapping[str, TopicState] = {}
+        self._requested_at = 0.0
+        self._states: Mapping[str, TopicState] = {}
         self._failure: KafkaError | None = None
         self._missing_since: dict[str, float] = {}
 
@@ -61,10 +61,16 @@ class TopicIdentity:
             TopicError, KafkaError: as `declare_topics`.
         """
         factor = clients.replication_factor(kafka.options, brokers=count_brokers(client))
-        named = [getattr(one.topics, field) for one in collections for field in WORKER]
-        found = await declare_topics(client, collections, replication_factor=factor, only=named)
-        self._ids = {name: state.id for name, state in found.items()}
-        missing = [lacking for one in collections for lacking in missing_on_topics(one, found)]
+        named = [
+            getattr(collection.topics, field) for collection in collections for field in WORKER
+        ]
+        topics = await declare_topics(client, collections, replication_factor=factor, only=named)
+        self._ids = {name: state.id for name, state in topics.items()}
+        missing = [
+            lacking
+            for collection in collections
+            for lacking in missing_on_topics(collection, topics)
+        ]
         missing += await missing_on_group(client, group)
         if missing:
             raise not_permitted(kafka, missing)
@@ -72,12 +78,12 @@ class TopicIdentity:
 
     def partitions(self, topic: str) -> int:
         """Return how many partitions a topic had when last asked, 0 if never."""
-        return self._found[topic].partitions if topic in self._found else 0
+        return self._states[topic].partitions if topic in self._states else 0
 
     def topic_id(self, name: str) -> bytes:
         """Return the id that a topic had at the start; empty if the broker has none."""
-        found = self._ids.get(name)
-        return b"" if found is None else found.bytes
+        identity = self._ids.get(name)
+        return b"" if identity is None else identity.bytes
 
     async def check(self, names: Sequence[str], *, then: str) -> None:
         """Check that these are the same topics as at the start; `then` says what to do otherwise.
@@ -87,14 +93,14 @@ class TopicIdentity:
             KafkaError: if the broker does not answer, or currently does not know one of them.
         """
         # Not all topics: an answer lists every partition of every topic in the request.
-        self._checked.update(names)
-        found = await self._describe()
+        self._names.update(names)
+        topics = await self._describe()
         for name in names:
-            if name not in found:
+            if name not in topics:
                 if self._seconds() - self._missing_since[name] < MISSING_SECONDS:
                     raise UnknownTopicOrPartitionError(f"topic {name}")
                 raise SourceChangedError(f"topic {name} has been deleted")
-            if found[name].id != self._ids[name]:
+            if topics[name].id != self._ids[name]:
                 raise SourceChangedError(f"topic {name} was deleted and created again; {then}")
 
     async def _describe(self) -> Mapping[str, TopicState]:
@@ -102,10 +108,10 @@ class TopicIdentity:
         called = self._seconds()
         assert self._client is not None
         async with self._lock:
-            if self._asked <= called:
-                asking = self._seconds()
+            if self._requested_at <= called:
+                requested_at = self._seconds()
                 try:
-                    self._found, self._failure = await describe(self._client, self._checked), None
+                    self._states, self._failure = await describe(self._client, self._names), None
                 except KafkaError as error:
                     # A broker that did not answer may have been starting all that time.
                     self._missing_since.clear()
@@ -113,13 +119,13 @@ class TopicIdentity:
                 else:
                     self._note_missing()
                 # Only now: callers waiting behind a cancelled one must ask themselves.
-                self._asked = asking
+                self._requested_at = requested_at
             # A failure is shared too, since the last answer is older than the call.
             if self._failure is not None:
                 raise self._failure
-            return self._found
+            return self._states
 
     def _note_missing(self) -> None:
-        missing = self._checked - self._found.keys()
+        missing = self._names - self._states.keys()
         now = self._seconds()
         self._missing_since = {name: self._missing_since.get(name, now) for name in missing}

@@ -69,9 +69,9 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
     Raises:
         KafkaError: if the broker does not answer, or refuses (no permission, say).
     """
-    wanted = sorted(set(names))
-    response = await send_request(client, _MetadataRequest(wanted))
-    found = {}
+    requested = sorted(set(names))
+    response = await send_request(client, _MetadataRequest(requested))
+    topics = {}
     for topic in response.to_object()["topics"]:
         error = for_code(topic["error_code"])
         if error is UnknownTopicOrPartitionError:
@@ -79,13 +79,13 @@ async def describe(client: AIOKafkaAdminClient, names: Iterable[str]) -> Mapping
         if topic["error_code"]:
             raise error(f"topic {topic['topic']}")
         identity = topic.get("id") or _NO_ID
-        found[topic["topic"]] = TopicState(
+        topics[topic["topic"]] = TopicState(
             partitions=len(topic["partitions"] or ()),
-            leaderless=sum(_has_no_leader(one) for one in topic["partitions"] or ()),
+            leaderless=sum(_has_no_leader(partition) for partition in topic["partitions"] or ()),
             id=None if identity == _NO_ID else identity,
             permitted=_permitted(topic.get("authorized_operations", _NOT_TOLD)),
         )
-    return found
+    return topics
 
 
 async def why_unread(client: AIOKafkaAdminClient, topics: Iterable[str]) -> str:
@@ -93,12 +93,12 @@ async def why_unread(client: AIOKafkaAdminClient, topics: Iterable[str]) -> str:
     names = sorted(topics)
     try:
         async with asyncio.timeout(_PATIENCE_SECONDS):
-            found = await describe(client, names)
+            states = await describe(client, names)
     except (KafkaError, TimeoutError):
         return ""
-    if missing := [name for name in names if name not in found]:
+    if missing := [name for name in names if name not in states]:
         return f"the broker answers, but has no topic {', '.join(missing)}: was it deleted?"
-    if led := [name for name in names if found[name].leaderless]:
+    if led := [name for name in names if states[name].leaderless]:
         return (
             f"the broker answers, but partitions of {', '.join(led)} have no leader: are all "
             "brokers running?"

@@ -37,11 +37,11 @@ async def end_offsets(
     """
     consumer.assign(list(partitions))
     await consumer.seek_to_end(*partitions)
-    told = {partition: await consumer.position(partition) for partition in partitions}
+    answers = {partition: await consumer.position(partition) for partition in partitions}
     deadline = time.monotonic() + timeout_seconds
     while True:
         marks = {partition: consumer.highwater(partition) for partition in partitions}
-        ends = {p: max(mark, told[p]) for p, mark in marks.items() if mark is not None}
+        ends = {p: max(mark, answers[p]) for p, mark in marks.items() if mark is not None}
         if len(ends) == len(marks):
             return ends
         if time.monotonic() > deadline:
@@ -65,13 +65,13 @@ async def replayed(
             if pending:
                 await consumer.seek_to_beginning(*pending)
                 pending = []
-            found = await consumer.getmany(timeout_ms=_REPLAY_POLL_MS)
+            fetched = await consumer.getmany(timeout_ms=_REPLAY_POLL_MS)
         except OffsetOutOfRangeError as error:
             pending = list(error.args[0])
         except KafkaError as error:
             log_transient_error(error)
             await asyncio.sleep(_RETRY_SECONDS)
         else:
-            for records in found.values():
+            for records in fetched.values():
                 for record in records:
                     yield record

@@ -31,12 +31,12 @@ GATEWAY: Final[Needed] = {"source": {"write"}, "rounds": {"read"}}
 
 
 def missing_on_topics(
-    collection: CollectionConfig, found: Mapping[str, TopicState], *, needed: Needed = WORKER
+    collection: CollectionConfig, topics: Mapping[str, TopicState], *, needed: Needed = WORKER
 ) -> Iterator[str]:
     """Yield what is not permitted on those of a collection's topics that exist."""
     for field, operations in needed.items():
         name = getattr(collection.topics, field)
-        state = found.get(name)
+        state = topics.get(name)
         if state is not None and state.permitted is not None:
             for operation in sorted(operations - state.permitted):
                 yield f"topic {name}: expected permission to {operation}, got none"

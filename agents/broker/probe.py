@@ -51,14 +51,14 @@ async def why_not(bootstrap: str, options: Mapping[str, Any]) -> str | None:
         del settings[name]
     settings["request_timeout_ms"] = _PATIENCE_MS
     for host, port, _ in collect_hosts(hosts):
-        found = await _look(host, port, settings)
-        if isinstance(found, str):
-            return f"the broker at {host}:{port} does not let us in: {found}"
-        if found and (lost := await _unreachable(found - {(host, port)}, settings)):
+        answer = await _connect(host, port, settings)
+        if isinstance(answer, str):
+            return f"the broker at {host}:{port} does not let us in: {answer}"
+        if answer and (unreachable := await _unreachable(answer - {(host, port)}, settings)):
             return (
-                f"the broker at {host}:{port} answers, but sends clients on to {lost}, which "
-                "cannot be reached from here: set advertised.listeners of the broker to an address "
-                "that clients reach, or kafka.bootstrap to a listener that advertises one"
+                f"the broker at {host}:{port} answers, but sends clients on to {unreachable}, "
+                "which cannot be reached from here: set advertised.listeners of the broker to an "
+                "address that clients reach, or kafka.bootstrap to a listener that advertises one"
             )
     return None
 
@@ -68,30 +68,30 @@ _Address = tuple[str, int]
 
 async def _unreachable(addresses: Iterable[_Address], settings: Mapping[str, Any]) -> str:
     """Return those of the addresses that brokers advertise to which no connection can be made."""
-    lost = []
+    unreachable = []
     for host, port in sorted(addresses):
         connection = AIOKafkaConnection(host, port, **settings)
         try:
             await connection.connect()
         except (OSError, TimeoutError):
-            lost.append(f"{host}:{port}")
+            unreachable.append(f"{host}:{port}")
         except (EOFError, KafkaError):
             pass  # Something answers there.
         finally:
             await _close(connection)
-    return " and ".join(lost)
+    return " and ".join(unreachable)
 
 
-async def _look(
+async def _connect(
     host: str, port: int, settings: Mapping[str, Any]
 ) -> str | frozenset[_Address] | None:
     """Return why a broker refuses us, or the addresses that it sends clients on to."""
     connection = AIOKafkaConnection(host, port, **settings)
     try:
         await connection.connect()
-        return await _ask(connection, protocol(settings))
+        return await _advertised_addresses(connection, protocol(settings))
     except ssl.SSLCertVerificationError as error:
-        return _of_certificate(error, host)
+        return _explain_certificate(error, host)
     except _LOGIN:
         return (
             "it does not know this user with this password: look at kafka.sasl_plain_username "
@@ -103,21 +103,23 @@ async def _look(
         plain = "SSL" if "SSL" in protocol(settings) else "PLAINTEXT"
         return f'it asks for no login here: set kafka.security_protocol = "{plain}", without sasl_'
     except _BROKEN as error:
-        return await _of_break(host, port, protocol(settings), error)
+        return await _explain_break(host, port, protocol(settings), error)
     finally:
         await _close(connection)
 
 
-async def _ask(connection: AIOKafkaConnection, kind: str) -> str | frozenset[_Address] | None:
+async def _advertised_addresses(
+    connection: AIOKafkaConnection, kind: str
+) -> str | frozenset[_Address] | None:
     try:
         answer = await connection.send(MetadataRequest([]))
     except _BROKEN as error:
-        return _of_refusal(kind, error)
+        return _explain_refusal(kind, error)
     brokers = answer.to_object()["brokers"]
     return frozenset((str(broker["host"]), int(broker["port"])) for broker in brokers)
 
 
-def _of_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
+def _explain_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
     if error.verify_code in _OTHER_NAME:
         return (
             f"its certificate is not for the name {host}: set kafka.bootstrap to a name that the "
@@ -131,7 +133,7 @@ def _of_certificate(error: ssl.SSLCertVerificationError, host: str) -> str:
     )
 
 
-async def _of_break(host: str, port: int, kind: str, error: BaseException) -> str | None:
+async def _explain_break(host: str, port: int, kind: str, error: BaseException) -> str | None:
     """After a broken connection, check whether the listener is of the other kind."""
     if isinstance(error, ConnectionRefusedError):
         return None
@@ -152,7 +154,7 @@ async def _of_break(host: str, port: int, kind: str, error: BaseException) -> st
     return None
 
 
-def _of_refusal(kind: str, error: BaseException) -> str | None:
+def _explain_refusal(kind: str, error: BaseException) -> str | None:
     """Explain why an established connection was closed at the first request."""
     if _wants_certificate(error):
         return _OWN_CERTIFICATE

@@ -109,8 +109,8 @@ class LastingProducer:
         Raises:
             KafkaError: if it may not have arrived.
         """
-        async with self._living(topic) as producer:
-            async with _known(producer, topic, partition):
+        async with self._working_producer(topic) as producer:
+            async with _refreshing_metadata(producer, topic, partition):
                 sent = await producer.send(
                     topic,
                     value=value,
@@ -135,7 +135,10 @@ class LastingProducer:
         Raises:
             KafkaError: if any may not have arrived.
         """
-        async with self._living(topic) as producer, _known(producer, topic, None):
+        async with (
+            self._working_producer(topic) as producer,
+            _refreshing_metadata(producer, topic, None),
+        ):
             partitions = sorted(await producer.partitions_for(topic))
             target = partitions[partition % len(partitions)]
             records = ((None, value, headers) for value, headers in messages)
@@ -151,7 +154,10 @@ class LastingProducer:
         Raises:
             KafkaError: if any may not have arrived.
         """
-        async with self._living(topic) as producer, _known(producer, topic, partition):
+        async with (
+            self._working_producer(topic) as producer,
+            _refreshing_metadata(producer, topic, partition),
+        ):
             keyed = ((key, value, ()) for key, value in records)
             sent_ms = None if self._watch is None else self._watch.sent()
             self._acknowledged(sent_ms, await _send_batches(producer, topic, partition, keyed))
@@ -167,7 +173,10 @@ class LastingProducer:
         Raises:
             KafkaError: if it may not have arrived.
         """
-        async with self._living(topic) as producer, _known(producer, topic, partition):
+        async with (
+            self._working_producer(topic) as producer,
+            _refreshing_metadata(producer, topic, partition),
+        ):
             batch, now_ms = producer.create_batch(), time.time_ns() // 1_000_000
             for key, value in records:
                 if batch.append(timestamp=now_ms, key=key, value=value) is None:
@@ -186,7 +195,7 @@ class LastingProducer:
             self._watch.acknowledged(sent_ms, metadata.timestamp)
 
     @asynccontextmanager
-    async def _living(self, topic: str) -> AsyncIterator[AIOKafkaProducer]:
+    async def _working_producer(self, topic: str) -> AsyncIterator[AIOKafkaProducer]:
         """Yield a working producer; an error raised inside may cause its replacement.
 
         The error names the topic.
@@ -236,16 +245,18 @@ async def _send_batches(
     for key, value, headers in records:
         fields = {"key": key, "value": value, "headers": list(headers)}
         if batch.append(timestamp=now_ms, **fields) is None:
-            sent.append(_heard(await producer.send_batch(batch, topic, partition=partition)))
+            sent.append(
+                _retrieving_error(await producer.send_batch(batch, topic, partition=partition))
+            )
             batch = producer.create_batch()
             batch.append(timestamp=now_ms, **fields)
             await asyncio.sleep(0)
-    sent.append(_heard(await producer.send_batch(batch, topic, partition=partition)))
+    sent.append(_retrieving_error(await producer.send_batch(batch, topic, partition=partition)))
     metadata: list[RecordMetadata] = await asyncio.gather(*sent)
     return metadata[-1]
 
 
-def _heard(sent: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
+def _retrieving_error(sent: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
     """Return a batch's future, which may fail without anybody waiting for it.
 
     If a batch cannot be sent, nobody waits for those before it, and asyncio would log an error.
@@ -255,7 +266,7 @@ def _heard(sent: "asyncio.Future[Any]") -> "asyncio.Future[Any]":
 
 
 @asynccontextmanager
-async def _known(
+async def _refreshing_metadata(
     producer: AIOKafkaProducer, topic: str, partition: int | None
 ) -> AsyncIterator[None]:
     """Refresh the metadata of an unknown partition: it may have been added since.

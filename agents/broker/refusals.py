@@ -148,10 +148,10 @@ async def explain(error: TopicError | KafkaError, kafka: KafkaConfig) -> str:
     Raises:
         ClientOptionError: if the settings are impossible.
     """
-    found = None
+    reason = None
     if isinstance(error, _UNREACHED):
-        found = await why_not(kafka.bootstrap, kafka.options)
-    return found or describe_error(error, kafka)
+        reason = await why_not(kafka.bootstrap, kafka.options)
+    return reason or describe_error(error, kafka)
 
 
 def describe_error(error: Exception, kafka: KafkaConfig) -> str:
@@ -163,11 +163,11 @@ def describe_error(error: Exception, kafka: KafkaConfig) -> str:
             f"no broker answers at {kafka.bootstrap}: is it running, and are kafka.bootstrap or "
             "LDPSTREAM_KAFKA_BOOTSTRAP right?"
         )
-    code, said = error_code(error), _one_line(error)
+    code, text = error_code(error), _one_line(error)
     sentence = _SENTENCES.get(code, "failed: {error}")
     if isinstance(error, AuthenticationFailedError):
         sentence = _NO_LOGIN
-    named = sentence.format(error=said, name=said if code is None else error_name(code))
+    named = sentence.format(error=text, name=text if code is None else error_name(code))
     return f"the broker at {kafka.bootstrap} {named}"
 
 
@@ -217,7 +217,7 @@ class Complaints:
             return
         cause = describe_refused_write(error)
         problem = f"{what} cannot be written and is tried again: {cause}"
-        if cause not in (known for _, known in self._of.values()):
+        if cause not in (reported for _, reported in self._of.values()):
             log.warning("%s%s", self._prefix, problem)
         self._of[key] = problem, cause
 

@@ -26,14 +26,14 @@ async def read_rounds(
     partition = TopicPartition(topic, 0)
     ends = await end_offsets(reader, [partition])
     await reader.seek_to_beginning(partition)
-    found: dict[int, CollectionSpec] = {}
+    rounds: dict[int, CollectionSpec] = {}
     while await reader.position(partition) < ends[partition]:
         for records in (await reader.getmany(timeout_ms=_POLL_MS)).values():
             for record in records:
-                one = _parse(spec, record.value or b"")
-                if one is not None and (asked := words_of(one).round) is not None:
-                    found.setdefault(asked.start_ms, one)
-    return found
+                parsed = _parse(spec, record.value or b"")
+                if parsed is not None and (question := words_of(parsed).round) is not None:
+                    rounds.setdefault(question.start_ms, parsed)
+    return rounds
 
 
 def _parse(spec: CollectionSpec, value: bytes) -> CollectionSpec | None:
@@ -44,12 +44,12 @@ def _parse(spec: CollectionSpec, value: bytes) -> CollectionSpec | None:
 
 
 async def publish_round(
-    producer: AIOKafkaProducer, topic: str, spec: CollectionSpec, asked: Round
+    producer: AIOKafkaProducer, topic: str, spec: CollectionSpec, question: Round
 ) -> None:
     """Publish a round, and return when the broker has it.
 
     Raises:
         KafkaError: where it may not have arrived; it may be published again.
     """
-    document = json.dumps(round_document(spec, asked)).encode()
+    document = json.dumps(round_document(spec, question)).encode()
     await producer.send_and_wait(topic, document, partition=0)

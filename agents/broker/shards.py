@@ -45,7 +45,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class _Known:
+class _Worker:
     shard: Shard
     missed: int = 0
 
@@ -61,7 +61,7 @@ class Elsewhere:
     @property
     def accepted(self) -> "tuple[Elsewhere, ...]":
         """The same, under the specs that it accepts."""
-        return tuple(Elsewhere(one, self.shard, self.ready) for one in self.config.accept)
+        return tuple(Elsewhere(config, self.shard, self.ready) for config in self.config.accept)
 
     @property
     def problem(self) -> str:
@@ -77,14 +77,14 @@ class Shards:
     while the broker is away no worker is forgotten.
     """
 
-    own: Shard
+    shard: Shard
     address: str
     collections: Mapping[str, CollectionConfig]
-    _known: dict[str, _Known] = field(default_factory=dict)
+    _workers: dict[str, _Worker] = field(default_factory=dict)
 
     def record(self) -> tuple[bytes, bytes]:
         """Return the key and value by which this worker publishes its shard and address."""
-        return self.address.encode(), json.dumps({"shard": str(self.own)}).encode()
+        return self.address.encode(), json.dumps({"shard": str(self.shard)}).encode()
 
     def read(self, key: bytes | None, value: bytes | None) -> None:
         """Read a record of the topic; ignore what is not an address."""
@@ -92,17 +92,17 @@ class Shards:
         if address == self.address:
             self._age()
         elif value is None:
-            self._known.pop(address, None)
+            self._workers.pop(address, None)
         elif (shard := _read_shard(value)) is None or not self._may_learn_tokens(address):
             log.warning("ignored a worker's address that is invalid or not HTTPS")
         else:
-            self._known[address] = _Known(shard)
+            self._workers[address] = _Worker(shard)
 
     def _age(self) -> None:
-        for address, one in list(self._known.items()):
-            one.missed += 1
-            if one.missed >= MISSED_RENEWALS:
-                del self._known[address]
+        for address, worker in list(self._workers.items()):
+            worker.missed += 1
+            if worker.missed >= MISSED_RENEWALS:
+                del self._workers[address]
 
     def _may_learn_tokens(self, address: str) -> bool:
         """Return whether readers' tokens may be sent there: it is as secure as this worker."""
@@ -110,20 +110,20 @@ class Shards:
 
     def elsewhere(self, name: str) -> bool:
         """Return whether a configured collection is of another shard."""
-        return name in self.collections and not self.own.holds(name)
+        return name in self.collections and not self.shard.holds(name)
 
     def addresses(self, name: str) -> list[str]:
         """Return the addresses of workers that run a collection, in an order of this worker's own.
 
         So each worker sticks to one of them, and different workers to different ones.
         """
-        found = [address for address, one in self._known.items() if one.shard.holds(name)]
-        return sorted(found, key=self._rank)
+        running = [address for address, worker in self._workers.items() if worker.shard.holds(name)]
+        return sorted(running, key=self._rank)
 
     def remote_collections(self) -> dict[str, Elsewhere]:
         """Return all collections of other shards."""
         return {
-            name: Elsewhere(config, self.own.of(name), bool(self.addresses(name)))
+            name: Elsewhere(config, self.shard.of(name), bool(self.addresses(name)))
             for name, config in self.collections.items()
             if self.elsewhere(name)
         }
@@ -140,7 +140,7 @@ def _read_shard(value: bytes) -> Shard | None:
 
 
 @asynccontextmanager
-async def telling_addresses(
+async def publishing_addresses(
     config: Config, shards: Shards, stop: asyncio.Event, *, ready: Callable[[], bool]
 ) -> AsyncIterator[None]:
     """Publish and read addresses during a block.
@@ -162,27 +162,29 @@ async def telling_addresses(
             raise not_permitted(config.kafka, missing)
         await connections.producer(producer)
         consumer = await connections.reader(committed_only=True, wait_ms=_WAIT_MS)
-        hearing = asyncio.create_task(_hear(consumer, topic, shards))
-        telling = asyncio.create_task(_tell(partial(producer.send, topic, 0), shards, stop, ready))
+        reading = asyncio.create_task(_read_addresses(consumer, topic, shards))
+        publishing = asyncio.create_task(
+            _publish_address(partial(producer.send, topic, 0), shards, stop, ready)
+        )
         try:
             yield
         finally:
-            hearing.cancel()
+            reading.cancel()
             if not stop.is_set():
                 # Something else ends the worker.
                 stop.set()
-            await asyncio.wait((telling,), timeout=_LEAVE_SECONDS)
-            telling.cancel()
+            await asyncio.wait((publishing,), timeout=_LEAVE_SECONDS)
+            publishing.cancel()
     finally:
         await connections.close()
 
 
-async def _hear(consumer: AIOKafkaConsumer, topic: str, shards: Shards) -> None:
+async def _read_addresses(consumer: AIOKafkaConsumer, topic: str, shards: Shards) -> None:
     async for record in replayed(consumer, [topic]):
         shards.read(record.key, record.value)
 
 
-async def _tell(
+async def _publish_address(
     send: Callable[[bytes, bytes | None], Awaitable[None]],
     shards: Shards,
     stop: asyncio.Event,
@@ -193,10 +195,10 @@ async def _tell(
             return
     key, value = shards.record()
     while True:
-        await _sent(send(key, value))
+        await _send_or_log(send(key, value))
         if await _within(RENEW_SECONDS, stop):
             # From now on requests go elsewhere.
-            await _sent(send(key, None))
+            await _send_or_log(send(key, None))
             return
 
 
@@ -208,7 +210,7 @@ async def _within(seconds: float, stop: asyncio.Event) -> bool:
     return stop.is_set()
 
 
-async def _sent(sending: Awaitable[None]) -> None:
+async def _send_or_log(sending: Awaitable[None]) -> None:
     try:
         await sending
     except KafkaError as error:
@@ -224,21 +226,21 @@ async def declare_addresses(
         TopicError: if the broker refuses to create it.
         KafkaError: if the broker does not answer.
     """
-    found = await describe(client, [topic])
-    if topic not in found:
+    states = await describe(client, [topic])
+    if topic not in states:
         new = NewTopic(topic, 1, replication_factor, topic_configs=_CONFIGS)
         await create_topics(client, [new])
         for delay_seconds in DELAYS_SECONDS:
             await asyncio.sleep(delay_seconds)
-            found = await describe(client, [topic])
-            if topic in found:
+            states = await describe(client, [topic])
+            if topic in states:
                 break
         else:
             raise TopicError(f"topic {topic} was created, but the broker does not show it")
-    return missing_on_addresses(topic, found[topic].permitted)
+    return missing_on_addresses(topic, states[topic].permitted)
 
 
 def missing_on_addresses(topic: str, permitted: frozenset[str] | None) -> list[str]:
     """Return what is not permitted on the topic; empty if the broker does not say."""
     lacking = sorted(_NEEDED - permitted) if permitted is not None else ()
-    return [f"topic {topic}: expected permission to {one}, got none" for one in lacking]
+    return [f"topic {topic}: expected permission to {operation}, got none" for operation in lacking]

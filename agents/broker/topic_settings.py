@@ -53,9 +53,9 @@ async def wrong_settings(
     """
     fields = {name: field for field in _FIELDS if (name := getattr(collection.topics, field))}
     topics = [name for name in fields if name in existing]
-    found = await _described(client, ConfigResourceType.TOPIC, topics, _LOOKED_AT)
+    by_topic = await _described(client, ConfigResourceType.TOPIC, topics, _LOOKED_AT)
     problems, needed = [], max(batch_bytes, _RECORD_BYTES)
-    for topic, settings in found.items():
+    for topic, settings in by_topic.items():
         field, policy = fields[topic], settings.get("cleanup.policy", "")
         if field in _COMPACTED and "compact" in policy:
             problems.append(
@@ -100,11 +100,11 @@ async def dates_arrivals(client: AIOKafkaAdminClient, source: str) -> bool:
 
 
 async def _other_than(
-    client: AIOKafkaAdminClient, topic: str, name: str, wanted: str
+    client: AIOKafkaAdminClient, topic: str, name: str, expected: str
 ) -> str | None:
     """Return `NAME=VALUE` if the broker shows another value of a topic's setting, or None."""
-    found = (await _settings(client, [topic], name)).get(topic, wanted)
-    return None if found == wanted else f"{name}={found}"
+    value = (await _settings(client, [topic], name)).get(topic, expected)
+    return None if value == expected else f"{name}={value}"
 
 
 async def broker_settings(client: AIOKafkaAdminClient, names: Sequence[str]) -> dict[str, str]:
@@ -121,8 +121,8 @@ async def _settings(
     client: AIOKafkaAdminClient, topics: Sequence[str], name: str
 ) -> dict[str, str]:
     """Return a setting by topic, for those topics for which the broker shows it."""
-    found = await _described(client, ConfigResourceType.TOPIC, topics, [name])
-    return {topic: settings[name] for topic, settings in found.items() if name in settings}
+    by_topic = await _described(client, ConfigResourceType.TOPIC, topics, [name])
+    return {topic: settings[name] for topic, settings in by_topic.items() if name in settings}
 
 
 async def _described(
@@ -132,14 +132,14 @@ async def _described(
     names: Sequence[str],
 ) -> dict[str, dict[str, str]]:
     """Return settings by resource, for those for which the broker shows them."""
-    wanted = dict.fromkeys(names)
-    asked = [ConfigResource(kind, resource, configs=wanted) for resource in resources]
+    settings = dict.fromkeys(names)
+    requests = [ConfigResource(kind, resource, configs=settings) for resource in resources]
     try:
-        responses: list[Any] = await client.describe_configs(asked)
+        responses: list[Any] = await client.describe_configs(requests)
     except KafkaError:
         return {}
     return {
-        resource: {entry[0]: str(entry[1]) for entry in entries if entry[0] in wanted}
+        resource: {entry[0]: str(entry[1]) for entry in entries if entry[0] in settings}
         for response in responses
         for code, _, _, resource, entries in response.resources
         if not code

@@ -59,39 +59,45 @@ async def declare_topics(
             more than its source or is not compacted, or if the broker refuses to create a topic.
         KafkaError: if the broker does not answer.
     """
-    names = frozenset(only or (name for one in collections for name in one.topics.names()))
-    found = await describe(client, names)
-    await _check_found(client, found, collections)
+    names = frozenset(
+        only or (name for collection in collections for name in collection.topics.names())
+    )
+    states = await describe(client, names)
+    await _check_found(client, states, collections)
     missing = [
         topic
-        for one in collections
-        for topic in _wanted(one, replication_factor)
-        if topic.name in names and topic.name not in found
+        for collection in collections
+        for topic in _new_topics(collection, replication_factor)
+        if topic.name in names and topic.name not in states
     ]
     if not missing:
-        return found
+        return states
     await create_topics(client, missing)
-    found = await _await_topics(client, names, collections)
+    states = await _await_topics(client, names, collections)
     # Another client, such as a sending device, may have created some of them meanwhile.
-    await _check_found(client, found, collections)
-    return found
+    await _check_found(client, states, collections)
+    return states
 
 
 async def _check_found(
     client: AIOKafkaAdminClient,
-    found: Mapping[str, TopicState],
+    states: Mapping[str, TopicState],
     collections: Sequence[CollectionConfig],
 ) -> None:
-    for one in collections:
-        if one.topics.source in found:
-            _check_source(found[one.topics.source].partitions, one)
-        if one.topics.changelog in found:
-            _check_fewer(found[one.topics.changelog].partitions, one)
-    changelogs = [one.topics.changelog for one in collections if one.topics.changelog in found]
+    for collection in collections:
+        if collection.topics.source in states:
+            _check_source(states[collection.topics.source].partitions, collection)
+        if collection.topics.changelog in states:
+            _check_fewer(states[collection.topics.changelog].partitions, collection)
+    changelogs = [
+        collection.topics.changelog
+        for collection in collections
+        if collection.topics.changelog in states
+    ]
     await _check_compacted(client, changelogs)
-    for one in collections:
-        if one.topics.changelog in found:
-            await _grow(client, found[one.topics.changelog].partitions, one)
+    for collection in collections:
+        if collection.topics.changelog in states:
+            await _grow(client, states[collection.topics.changelog].partitions, collection)
 
 
 async def check_topics(
@@ -106,14 +112,14 @@ async def check_topics(
         KafkaError: if the broker does not answer.
     """
     topics = collection.topics
-    found = await describe(client, topics.names())
-    if topics.source in found:
-        _check_source(found[topics.source].partitions, collection)
-    changelog = found.get(topics.changelog)
+    states = await describe(client, topics.names())
+    if topics.source in states:
+        _check_source(states[topics.source].partitions, collection)
+    changelog = states.get(topics.changelog)
     if changelog is not None:
         _check_fewer(changelog.partitions, collection)
         await _check_compacted(client, [topics.changelog])
-    return found, tuple(name for name in topics.names() if name not in found)
+    return states, tuple(name for name in topics.names() if name not in states)
 
 
 async def refused_topics(
@@ -130,30 +136,30 @@ async def refused_topics(
     Raises:
         KafkaError: if the broker does not answer.
     """
-    wanted = [new for new in _wanted(collection, replication_factor) if new.name in missing]
-    if not wanted:
+    new_topics = [new for new in _new_topics(collection, replication_factor) if new.name in missing]
+    if not new_topics:
         return []
-    return sorted(_refusals(await client.create_topics(wanted, validate_only=True)))
+    return sorted(_refusals(await client.create_topics(new_topics, validate_only=True)))
 
 
-def _wanted(collection: CollectionConfig, replication_factor: int) -> list[NewTopic]:
+def _new_topics(collection: CollectionConfig, replication_factor: int) -> list[NewTopic]:
     topics = collection.topics
-    kept = {"retention.ms": str(collection.retention_ms)}
+    reports = {"retention.ms": str(collection.retention_ms)}
     # Documents are kept as long as the state they come from.
     documents = {"retention.ms": str(collection.window.retention_ms)}
-    wanted = [
-        (topics.source, collection.partitions, kept | _UNCOMPRESSED),
-        (topics.late, collection.partitions, kept),
-        (topics.rejected, collection.partitions, kept),
+    settings = [
+        (topics.source, collection.partitions, reports | _UNCOMPRESSED),
+        (topics.late, collection.partitions, reports),
+        (topics.rejected, collection.partitions, reports),
         (topics.estimates, 1, documents),
         (topics.control, 1, {"retention.ms": str(collection.window.retention_ms)}),
         (topics.changelog, collection.partitions, _CHANGELOG),
     ]
     if topics.rounds is not None:
-        wanted.append((topics.rounds, 1, {"retention.ms": "-1"}))
+        settings.append((topics.rounds, 1, {"retention.ms": "-1"}))
     return [
         NewTopic(name, partitions, replication_factor, topic_configs=configs)
-        for name, partitions, configs in wanted
+        for name, partitions, configs in settings
     ]
 
 
@@ -190,17 +196,20 @@ async def _await_topics(
     client: AIOKafkaAdminClient, names: Collection[str], collections: Sequence[CollectionConfig]
 ) -> Mapping[str, TopicState]:
     """Return the topics once all exist, with the sources' partitions if they arrive in time."""
-    found: Mapping[str, TopicState] = {}
+    states: Mapping[str, TopicState] = {}
     for delay_seconds in DELAYS_SECONDS:
         await asyncio.sleep(delay_seconds)
-        found = await describe(client, names)
-        sources = ((found.get(one.topics.source), one.partitions) for one in collections)
-        whole = all(state is None or state.partitions == wanted for state, wanted in sources)
-        if len(found) == len(names) and whole:
-            return found
-    missing = sorted(set(names) - found.keys())
+        states = await describe(client, names)
+        sources = (
+            (states.get(collection.topics.source), collection.partitions)
+            for collection in collections
+        )
+        whole = all(state is None or state.partitions == expected for state, expected in sources)
+        if len(states) == len(names) and whole:
+            return states
+    missing = sorted(set(names) - states.keys())
     if not missing:
-        return found
+        return states
     raise TopicError(f"topic {missing[0]} was created, but the broker does not show it")
 
 
@@ -220,20 +229,20 @@ def lacking_partitions(partitions: int, collection: CollectionConfig) -> str | N
 
 
 def _check_source(partitions: int, collection: CollectionConfig) -> None:
-    wanted = collection.partitions
-    if partitions == wanted:
+    expected = collection.partitions
+    if partitions == expected:
         return
     topic, key = collection.topics.source, f"collection.{collection.name}.partitions"
     another = "" if collection.spec.one_report is None else " (another spec)"
     what_to_do = f"set {key} = {partitions}{another}"
-    if partitions < wanted:
+    if partitions < expected:
         # A broker with auto.create.topics.enable makes a topic for whoever sends to it first.
         what_to_do += (
             f", or add partitions: kafka-topics.sh --bootstrap-server BROKER --alter --topic "
-            f"{topic} --partitions {wanted}"
+            f"{topic} --partitions {expected}"
         )
-    there = "1 partition" if partitions == 1 else f"{partitions} partitions"
-    raise TopicError(f"topic {topic} has {there}, but {key} is {wanted}: {what_to_do}")
+    number = "1 partition" if partitions == 1 else f"{partitions} partitions"
+    raise TopicError(f"topic {topic} has {number}, but {key} is {expected}: {what_to_do}")
 
 
 def _check_fewer(partitions: int, collection: CollectionConfig) -> None:

@@ -43,9 +43,9 @@ def span(name: Name, collection: str, **counts: int) -> Iterator[None]:
         attributes=attributes,
         record_exception=False,
         set_status_on_exception=False,
-    ) as one:
+    ) as current:
         try:
             yield
         except BaseException as error:
-            one.set_status(trace.Status(trace.StatusCode.ERROR, type(error).__name__))
+            current.set_status(trace.Status(trace.StatusCode.ERROR, type(error).__name__))
             raise

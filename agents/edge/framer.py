@@ -65,18 +65,18 @@ class Framer:
         if np.shape(times_ms) != np.shape(reports)[:1]:
             raise ValueError("expected one time for each report")
         cut = self._cut_times(times_ms[: self._max_reports - self.count])
-        taken, together = len(cut), self._cut.union(cut)
-        if self._has_room(taken, len(together)):
+        number, together = len(cut), self._cut.union(cut)
+        if self._has_room(number, len(together)):
             self._cut = together
         else:
-            taken = self._add_one_by_one(cut)
-        if taken:
-            self._reports.append(reports[:taken])
-            self._times.append(times_ms[:taken])
+            number = self._add_one_by_one(cut)
+        if number:
+            self._reports.append(reports[:number])
+            self._times.append(times_ms[:number])
             if tokens is not None:
-                self._tokens.append(tokens[:taken])
-            self.count += taken
-        return taken
+                self._tokens.append(tokens[:number])
+            self.count += number
+        return number
 
     def _cut_times(self, times_ms: Times) -> list[int]:
         cut: list[int] = (times_ms - times_ms % self._spec.precision_ms).tolist()
@@ -84,10 +84,10 @@ class Framer:
 
     def _add_one_by_one(self, cut: list[int]) -> int:
         """Add times while there is room; return how many."""
-        for taken, cut_ms in enumerate(cut):
+        for number, cut_ms in enumerate(cut):
             new = cut_ms not in self._cut
-            if not self._has_room(taken + 1, len(self._cut) + new):
-                return taken
+            if not self._has_room(number + 1, len(self._cut) + new):
+                return number
             self._cut.add(cut_ms)
         return len(cut)
 

@@ -73,9 +73,9 @@ class Gateway:
             raise ValueError("expected one time for each report")
         frames: set[asyncio.Future[None]] = set()
         while len(reports):
-            taken = await self._take(reports, times_ms, tokens, frames)
-            reports, times_ms = reports[taken:], times_ms[taken:]
-            tokens = None if tokens is None else tokens[taken:]
+            number = await self._take(reports, times_ms, tokens, frames)
+            reports, times_ms = reports[number:], times_ms[number:]
+            tokens = None if tokens is None else tokens[number:]
         if frames:
             # Wait for all, so that an error leaves no other in flight; `wait`, since a frame is
             # shared, and cancelling this call must not cancel it.
@@ -94,14 +94,14 @@ class Gateway:
         async with self._room:
             await self._room.wait_for(lambda: self._waiting < self._max_waiting)
             most = self._max_waiting - self._waiting
-            kept = None if tokens is None else tokens[:most]
-            taken = self._framer.add(reports[:most], times_ms[:most], kept)
-            self._waiting += taken
-        if taken:
+            first_tokens = None if tokens is None else tokens[:most]
+            number = self._framer.add(reports[:most], times_ms[:most], first_tokens)
+            self._waiting += number
+        if number:
             frames.add(self._opened())
-        if not taken or self._framer.full:
+        if not number or self._framer.full:
             self.flush()
-        return taken
+        return number
 
     def put(
         self, reports: Reports, *, times_ms: NDArray[np.int64], tokens: Tokens | None = None

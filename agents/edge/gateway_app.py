@@ -100,7 +100,7 @@ class GatewayMetrics(ProcessMetrics):
             buckets=_BUCKETS,
             registry=self.registry,
         )
-        self.queue, self.queue_bytes, self.remembered, self.connections = (
+        self.queue, self.queue_bytes, self.stored_keys, self.connections = (
             Gauge(f"ldpstream_gateway_{name}", text, registry=self.registry)
             for name, text in (
                 ("queue_uploads", "Uploads waiting for the broker"),
@@ -146,13 +146,13 @@ class GatewayServices:
     """Whether uploads are refused because the process is about to end."""
 
 
-SERVED: Final = web.AppKey("served", GatewayServices)
+SERVICES: Final = web.AppKey("services", GatewayServices)
 
 
-def build_gateway(served: GatewayServices) -> web.Application:
+def build_gateway(services: GatewayServices) -> web.Application:
     """Build the application; it may be mounted under a prefix of another one."""
     app = web.Application(middlewares=[_cors, _problems])
-    app[SERVED] = served
+    app[SERVICES] = services
     app.on_response_prepare.append(_add_headers)
     app.router.add_post(_UPLOADS, _upload)
     app.router.add_route("OPTIONS", _UPLOADS, _preflight)
@@ -164,7 +164,7 @@ def build_gateway(served: GatewayServices) -> web.Application:
 
 
 async def _upload(request: web.Request) -> web.Response:
-    served = request.app[SERVED]
+    services = request.app[SERVICES]
     name = _collection(request).name
     began, result = time.perf_counter(), "unavailable"
     try:
@@ -175,19 +175,19 @@ async def _upload(request: web.Request) -> web.Response:
         result = error.result
         raise
     finally:
-        served.metrics.answered(name, result, seconds=time.perf_counter() - began)
+        services.metrics.answered(name, result, seconds=time.perf_counter() - began)
     return _json({"accepted": answer.reports})
 
 
 async def _accept(request: web.Request, name: str) -> Accepted:
-    served = request.app[SERVED]
-    if served.closing:
+    services = request.app[SERVICES]
+    if services.closing:
         raise UploadRefusedError(503, "unavailable", "this gateway is shutting down")
-    if not served.upload_access.allows(request):
+    if not services.upload_access.allows(request):
         detail = "expected the header Authorization: Bearer, and the right token"
         raise UploadRefusedError(401, "unauthorized", detail)
     types = request.headers.getall("Content-Type", [])
-    if [one.strip().lower() for one in types] != [MEDIA_TYPE]:
+    if [media_type.strip().lower() for media_type in types] != [MEDIA_TYPE]:
         raise UploadRefusedError(415, "media_type", f"expected Content-Type: {MEDIA_TYPE}")
     if "Content-Encoding" in request.headers:
         raise UploadRefusedError(415, "media_type", "expected no Content-Encoding")
@@ -196,16 +196,16 @@ async def _accept(request: web.Request, name: str) -> Accepted:
         detail = "expected one Idempotency-Key of 32 hexadecimal digits, lower case"
         raise UploadRefusedError(400, "key", detail)
     key = bytes.fromhex(keys[0])
-    body = await _body(request, served)
+    body = await _body(request, services)
     with _not_reading(request.transport):
-        return await served.uploads.submit(name, key, body)
+        return await services.uploads.submit(name, key, body)
 
 
-async def _body(request: web.Request, served: GatewayServices) -> bytes:
+async def _body(request: web.Request, services: GatewayServices) -> bytes:
     try:
-        return await served.uploads.bodies.read(request, limit_bytes=served.upload_bytes)
+        return await services.uploads.bodies.read(request, limit_bytes=services.upload_bytes)
     except TooLargeError as error:
-        detail = f"expected at most {served.upload_bytes} bytes"
+        detail = f"expected at most {services.upload_bytes} bytes"
         raise UploadRefusedError(413, "too_large", detail) from error
     except NoRoomError as error:
         raise UploadRefusedError(429, "full", FULL) from error
@@ -234,7 +234,7 @@ async def _preflight(request: web.Request) -> web.Response:
     if _allowed(request) is None:
         raise UploadRefusedError(403, "origin", "expected an origin among gateway.origins")
     headers = "Content-Type, Idempotency-Key"
-    if request.app[SERVED].upload_access.token is not None:
+    if request.app[SERVICES].upload_access.token is not None:
         headers += ", Authorization"
     return web.Response(
         status=204,
@@ -247,7 +247,7 @@ async def _preflight(request: web.Request) -> web.Response:
 
 
 async def _spec(request: web.Request) -> web.Response:
-    collection, rounds = _collection(request), request.app[SERVED].rounds
+    collection, rounds = _collection(request), request.app[SERVICES].rounds
     document = collection.spec.device_document()
     if rounds is not None:
         try:
@@ -263,9 +263,9 @@ async def _health(_: web.Request) -> web.Response:
 
 
 async def _readiness(request: web.Request) -> web.Response:
-    served = request.app[SERVED]
-    reasons = ["this gateway is shutting down"] if served.closing else served.problems
-    access = served.metrics_access
+    services = request.app[SERVICES]
+    reasons = ["this gateway is shutting down"] if services.closing else services.problems
+    access = services.metrics_access
     # Probes need only the status; the reasons name topics.
     explain = access is not None and access.allows(request)
     answer = {"ready": not reasons, "reasons": [*reasons] if explain else []}
@@ -273,29 +273,29 @@ async def _readiness(request: web.Request) -> web.Response:
 
 
 async def _metrics(request: web.Request) -> web.Response:
-    served = request.app[SERVED]
-    if served.metrics_access is None:
+    services = request.app[SERVICES]
+    if services.metrics_access is None:
         detail = "expected worker.token or worker.open_to_everybody in the configuration"
         raise UploadRefusedError(403, "metrics", detail)
-    served.metrics_access.check(request)
-    metrics, uploads = served.metrics, served.uploads
+    services.metrics_access.check(request)
+    metrics, uploads = services.metrics, services.uploads
     metrics.queue.set(uploads.waiting)
     metrics.queue_bytes.set(uploads.waiting_bytes)
-    metrics.remembered.set(uploads.stored_keys)
-    metrics.connections.set(served.connections())
+    metrics.stored_keys.set(uploads.stored_keys)
+    metrics.connections.set(services.connections())
     return answer_metrics(request, metrics)
 
 
 def _collection(request: web.Request) -> CollectionConfig:
-    found = request.app[SERVED].collections.get(request.match_info["name"])
-    if found is None:
+    collection = request.app[SERVICES].collections.get(request.match_info["name"])
+    if collection is None:
         raise UploadRefusedError(404, "collection", "expected the name of a collection")
-    return found
+    return collection
 
 
 def _allowed(request: web.Request) -> str | None:
     """Return the value of Access-Control-Allow-Origin for this origin; None for no header."""
-    origins, origin = request.app[SERVED].origins, request.headers.get("Origin")
+    origins, origin = request.app[SERVICES].origins, request.headers.get("Origin")
     if origin is None:
         return None
     if ANY_ORIGIN in origins:
@@ -316,7 +316,7 @@ async def _cors(request: web.Request, handler: Handler) -> web.StreamResponse:
 @web.middleware
 async def _problems(request: web.Request, handler: Handler) -> web.StreamResponse:
     try:
-        request.app[SERVED].upload_access.check_name(request)
+        request.app[SERVICES].upload_access.check_name(request)
         return await handler(request)
     except UploadRefusedError as error:
         return _problem(error.status, error.detail)
@@ -334,7 +334,7 @@ async def _problems(request: web.Request, handler: Handler) -> web.StreamRespons
 async def _add_headers(request: web.Request, response: web.StreamResponse) -> None:
     for name, value in _HEADERS.items():
         response.headers.setdefault(name, value)
-    if ANY_ORIGIN not in request.app[SERVED].origins:
+    if ANY_ORIGIN not in request.app[SERVICES].origins:
         response.headers.setdefault("Vary", "Origin")
 
 

@@ -71,29 +71,31 @@ def check_gateway(config: Config) -> GatewayAccess:
         HttpUnavailableError: naming the key, for an invalid token or file, and for an impossible
             `shuffle`.
     """
-    own, worker = config.gateway, config.worker
-    if own.shuffle > 1:
+    gateway, worker = config.gateway, config.worker
+    if gateway.shuffle > 1:
         _check_shuffle(config)
     tls = None
-    if own.certificate is not None and own.key is not None:
-        tls = server_tls(own.certificate, own.key, table="gateway")
+    if gateway.certificate is not None and gateway.key is not None:
+        tls = server_tls(gateway.certificate, gateway.key, table="gateway")
     access = Access(
-        local=is_loopback(own.http.rpartition(":")[0]), trusted_proxies=own.trusted_proxies
+        local=is_loopback(gateway.http.rpartition(":")[0]), trusted_proxies=gateway.trusted_proxies
     )
     metrics: Access | None = None
     if worker.token is not None:
         metrics = _with_token(access, "worker.token", worker.token)
     elif worker.open_to_everybody or access.local:
         metrics = access
-    uploads = access if own.token is None else _with_token(access, "gateway.token", own.token)
+    uploads = (
+        access if gateway.token is None else _with_token(access, "gateway.token", gateway.token)
+    )
     return GatewayAccess(tls=tls, uploads=uploads, metrics=metrics)
 
 
 def _check_shuffle(config: Config) -> None:
     """Refuse collections whose reports cannot be shuffled, or whose batches exceed a frame."""
     shuffle = config.gateway.shuffle
-    for name, one in config.collections.items():
-        for spec in (each.spec for each in (one, *one.accept)):
+    for name, collection in config.collections.items():
+        for spec in (each.spec for each in (collection, *collection.accept)):
             if spec.one_report is not None:
                 raise HttpUnavailableError(
                     f"gateway.shuffle: expected 0, got {shuffle}: reports of {name} contain their "
@@ -121,23 +123,23 @@ def _fitting(config: Config) -> dict[str, CollectionConfig]:
         HttpUnavailableError: if there is none.
     """
     limit = config.gateway.upload_bytes
-    found, smallest = {}, []
-    for name, one in config.collections.items():
-        sizes = [_HEAD_BYTES + c.spec.report_bytes for c in (one, *one.accept)]
+    collections, smallest = {}, []
+    for name, collection in config.collections.items():
+        sizes = [_HEAD_BYTES + c.spec.report_bytes for c in (collection, *collection.accept)]
         if max(sizes) <= limit:
-            found[name] = one
+            collections[name] = collection
         else:
             smallest.append(max(sizes))
             log.warning(
                 "%s is not served: a frame of one report has %d bytes, more than "
                 "gateway.upload_bytes = %d", name, max(sizes), limit,
             )  # fmt: skip
-    if not found:
+    if not collections:
         raise HttpUnavailableError(
             f"gateway.upload_bytes: expected at least {min(smallest)}, the size of a frame of one "
             f"report, got {limit}"
         )
-    return found
+    return collections
 
 
 async def serve_gateway(
@@ -151,34 +153,36 @@ async def serve_gateway(
         UploadKeysError: if the file of keys cannot be used.
         KafkaError: if the broker does not answer, or refuses.
     """
-    checked, own = check_gateway(config), config.gateway
+    access, gateway = check_gateway(config), config.gateway
     collections = _fitting(config)
     connections = Connections(config.kafka)
     metrics = GatewayMetrics(list(collections))
     async with AsyncExitStack() as stack:
-        remembered = stack.enter_context(
-            UploadKeys(config.worker.data / FILE, most=own.remembered, keep_ms=own.remember_ms)
+        upload_keys = stack.enter_context(
+            UploadKeys(
+                config.worker.data / FILE, most=gateway.remembered, keep_ms=gateway.remember_ms
+            )
         )
         stack.push_async_callback(connections.close)
-        opening = _open(stack, connections, config, collections, remembered, metrics)
+        opening = _open(stack, connections, config, collections, upload_keys, metrics)
         topics, uploads = await unless_stopped(opening, stop)
-        served = GatewayServices(
+        services = GatewayServices(
             collections=collections,
             uploads=uploads,
             metrics=metrics,
-            origins=own.origins,
-            upload_bytes=own.upload_bytes,
-            upload_access=checked.uploads,
-            metrics_access=checked.metrics,
+            origins=gateway.origins,
+            upload_bytes=gateway.upload_bytes,
+            upload_access=access.uploads,
+            metrics_access=access.metrics,
             rounds=NewestRounds(config.kafka),
             problems=topics.problems,
         )
-        async with taking_uploads(served, own, tls=checked.tls) as url:
+        async with taking_uploads(services, gateway, tls=access.tls) as url:
             announce(url)
             with suppress(StoppedError):
                 await unless_stopped(topics.watch(), stop)
             # Tell new uploads to retry while accepted ones are finished.
-            served.closing = True
+            services.closing = True
             await uploads.drain()
 
 
@@ -187,7 +191,7 @@ async def _open(
     connections: Connections,
     config: Config,
     collections: Mapping[str, CollectionConfig],
-    remembered: UploadKeys,
+    upload_keys: UploadKeys,
     metrics: GatewayMetrics,
 ) -> tuple[SourceTopics, Uploads]:
     """Connect, check the topics, and return them with the sender of uploads."""
@@ -205,9 +209,9 @@ async def _open(
     uploads = Uploads(
         collections,
         sender,
-        remembered,
+        upload_keys,
         config=config.gateway,
-        reach=topics.there.__contains__,
+        reach=topics.writable.__contains__,
         accepted=metrics.accepted,
     )
     return topics, await stack.enter_async_context(uploads)
@@ -215,7 +219,7 @@ async def _open(
 
 @asynccontextmanager
 async def taking_uploads(
-    served: GatewayServices, config: GatewayConfig, *, tls: ssl.SSLContext | None
+    services: GatewayServices, config: GatewayConfig, *, tls: ssl.SSLContext | None
 ) -> AsyncIterator[str]:
     """Serve the gateway's application during a block, which gets the URL.
 
@@ -228,12 +232,12 @@ async def taking_uploads(
         trusted_proxies=config.trusted_proxies,
     )
     async with listen(
-        build_gateway(served),
+        build_gateway(services),
         address=config.http,
         bounds=bounds,
         tls=tls,
         setting="`http` in [gateway]",
         auto_decompress=False,
     ) as (url, limiter):
-        served.connections = limiter.count
+        services.connections = limiter.count
         yield url

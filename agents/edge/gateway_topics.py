@@ -26,9 +26,9 @@ log = logging.getLogger(__name__)
 class SourceTopics:
     """The existing source topics: writing to a missing one could make the broker create it.
 
-    `there` are the topics that exist with as many partitions as devices use, `refused` what is not
-    permitted on them, and `problems` everything that is wrong, one sentence each; all as of the
-    last answer.
+    As of the last answer, `writable` are the topics that exist with as many partitions as devices
+    use, `refused` is what is not permitted on them, and `problems` everything that is wrong, one
+    sentence each.
     """
 
     def __init__(
@@ -36,9 +36,9 @@ class SourceTopics:
     ) -> None:
         self._admin = admin
         self._by_topic: Mapping[str, CollectionConfig] = {
-            one.topics.source: one for one in collections
+            collection.topics.source: collection for collection in collections
         }
-        self.there: set[str] = set()
+        self.writable: set[str] = set()
         self.problems: list[str] = []
         self.refused: list[str] = []
 
@@ -48,20 +48,20 @@ class SourceTopics:
         Raises:
             KafkaError: if it does not answer, or refuses.
         """
-        found = await describe(self._admin, self._by_topic)
+        states = await describe(self._admin, self._by_topic)
         lacking = {
             name: problem
-            for name, state in found.items()
+            for name, state in states.items()
             if (problem := lacking_partitions(state.partitions, self._by_topic[name]))
         }
-        self.there.clear()
-        self.there.update(found.keys() - lacking.keys())
+        self.writable.clear()
+        self.writable.update(states.keys() - lacking.keys())
         self.refused = [
             missing
-            for one in self._by_topic.values()
-            for missing in missing_on_topics(one, found, needed=GATEWAY)
+            for collection in self._by_topic.values()
+            for missing in missing_on_topics(collection, states, needed=GATEWAY)
         ]
-        absent = [name for name in self._by_topic if name not in found]
+        absent = [name for name in self._by_topic if name not in states]
         self.problems[:] = [
             *self.refused,
             *lacking.values(),
@@ -98,15 +98,15 @@ class NewestRounds:
         if collection.topics.rounds is None:
             return {}
         async with self._alone:
-            read_at, found = self._read.get(collection.name, (-_FRESH_SECONDS, {}))
+            read_at, document = self._read.get(collection.name, (-_FRESH_SECONDS, {}))
             if time.monotonic() - read_at >= _FRESH_SECONDS:
-                self._read[collection.name] = time.monotonic(), found
-                found = await self._newest(collection)
-                self._read[collection.name] = time.monotonic(), found
-            return found
+                self._read[collection.name] = time.monotonic(), document
+                document = await self._newest(collection)
+                self._read[collection.name] = time.monotonic(), document
+            return document
 
     async def _newest(self, collection: CollectionConfig) -> dict[str, Json]:
         spec, kafka = collection.spec, self._kafka
         newest = await Sender(spec, kafka.bootstrap, options=kafka.options).round()
-        asked = None if newest is None else words_of(newest.spec).round
-        return {} if asked is None else {"round": round_document(spec, asked)}
+        question = None if newest is None else words_of(newest.spec).round
+        return {} if question is None else {"round": round_document(spec, question)}

@@ -83,8 +83,8 @@ class Sender:
         """
         config = load_config(path)
         if name not in config.collections:
-            known = ", ".join(config.collections)
-            problem = f"expected one of the collections {known}"
+            names = ", ".join(config.collections)
+            problem = f"expected one of the collections {names}"
             raise ConfigError(f"collection.{name}", problem, file=str(path))
         spec = config.collections[name].spec
         return cls(spec, config.kafka.bootstrap, options=config.kafka.options)

@@ -31,9 +31,9 @@ class _Batch:
     uploads: list[asyncio.Future[None]] = field(default_factory=list)
 
     def take(self, number: int) -> tuple[Reports, list[asyncio.Future[None]]]:
-        taken = np.concatenate(self.reports[:number]), self.uploads[:number]
+        batch = np.concatenate(self.reports[:number]), self.uploads[:number]
         del self.reports[:number], self.uploads[:number]
-        return taken
+        return batch
 
 
 class Shuffler:

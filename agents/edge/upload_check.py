@@ -88,8 +88,8 @@ def check_upload(collections: Sequence[CollectionConfig], body: bytes) -> ValidU
 def _of_fingerprint(
     collections: Sequence[CollectionConfig], fingerprint: bytes
 ) -> CollectionConfig:
-    for one in collections:
-        if one.spec.fingerprint == fingerprint:
-            return one
-    expected = " or ".join(one.spec.fingerprint.hex() for one in collections)
+    for collection in collections:
+        if collection.spec.fingerprint == fingerprint:
+            return collection
+    expected = " or ".join(collection.spec.fingerprint.hex() for collection in collections)
     raise UploadRefusedError(409, "fingerprint", f"expected the fingerprint {expected}")

@@ -99,7 +99,7 @@ class UploadKeys:
             sqlite3.Error: if it cannot be written; then none is stored.
         """
         minute = now_ms // _MINUTE_MS
-        rows = [(one.key, one.digest, one.reports, minute) for one in uploads]
+        rows = [(upload.key, upload.digest, upload.reports, minute) for upload in uploads]
         with self._writer as writer:
             before = writer.total_changes
             writer.executemany("INSERT OR IGNORE INTO uploads VALUES (?, ?, ?, ?)", rows)
@@ -123,13 +123,13 @@ def _open(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, check_same_thread=False)
     try:
         with closing(connection.execute("PRAGMA user_version")) as version:
-            (found,) = version.fetchone()
-        if found == 0:
+            (file_format,) = version.fetchone()
+        if file_format == 0:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_FORMAT}; COMMIT;")
-        elif found != _FORMAT:
+        elif file_format != _FORMAT:
             raise sqlite3.DatabaseError(  # noqa: TRY301 (the handler closes the file)
-                f"expected a file of format {_FORMAT}, got {found}"
+                f"expected a file of format {_FORMAT}, got {file_format}"
             )
         connection.execute("PRAGMA synchronous = FULL")
         # Overwrite dropped rows, instead of only marking them as free.

@@ -60,24 +60,26 @@ class Uploads:
         self,
         collections: Mapping[str, CollectionConfig],
         sender: Sender,
-        remembered: UploadKeys,
+        keys: UploadKeys,
         *,
         config: GatewayConfig,
         reach: Callable[[str], bool] = lambda _: True,
         accepted: Callable[[str, int], None] = lambda _name, _reports: None,
     ) -> None:
         self._collections: dict[str, Sequence[CollectionConfig]] = {
-            name: (one, *one.accept) for name, one in collections.items()
+            name: (collection, *collection.accept) for name, collection in collections.items()
         }
-        self._remembered = remembered
+        self._keys = keys
         self._config = config
         self._reach = reach
         self._accepted = accepted
-        self._lanes = {
-            (one.spec.fingerprint, partition): _lane(one, sender.sharing(one.spec), config)
+        self._batchers = {
+            (collection.spec.fingerprint, partition): _make_batcher(
+                collection, sender.sharing(collection.spec), config
+            )
             for several in self._collections.values()
-            for one in several
-            for partition in _partitions(one.spec)
+            for collection in several
+            for partition in _partitions(collection.spec)
         }
         self._running: dict[bytes, _Running] = {}
         self._bytes = 0
@@ -92,8 +94,8 @@ class Uploads:
 
     async def __aexit__(self, *_: object) -> None:
         await self.drain()
-        for one in list(self._running.values()):
-            one.task.cancel()
+        for upload in list(self._running.values()):
+            upload.task.cancel()
         if self._writing is not None:
             await asyncio.wait([self._writing])
         self._disk.shutdown()
@@ -111,13 +113,13 @@ class Uploads:
     @property
     def stored_keys(self) -> int:
         """The number of stored keys."""
-        return self._remembered.count
+        return self._keys.count
 
     async def drain(self) -> None:
         """Wait for uploads in flight, but not for a broker that stays away."""
-        for lane in self._lanes.values():
-            lane.flush()
-        if tasks := [one.task for one in self._running.values()]:
+        for batcher in self._batchers.values():
+            batcher.flush()
+        if tasks := [upload.task for upload in self._running.values()]:
             await asyncio.wait(tasks, timeout=self._config.patience_ms / 1000)
 
     async def submit(self, collection: str, key: bytes, body: bytes) -> Accepted:
@@ -128,10 +130,10 @@ class Uploads:
                 repeat the same bytes with the same key, which waits for the outcome.
         """
         digest = hashlib.blake2b(body, digest_size=_DIGEST_BYTES).digest()
-        known = self._find(key)
-        if known is not None:
-            _check_digest(known.digest, digest)
-            return Accepted(known.reports, again=True)
+        accepted = self._find(key)
+        if accepted is not None:
+            _check_digest(accepted.digest, digest)
+            return Accepted(accepted.reports, again=True)
         running = self._running.get(key)
         again = running is not None
         if running is None:
@@ -149,7 +151,7 @@ class Uploads:
 
     def _find(self, key: bytes) -> Upload | None:
         try:
-            return self._remembered.find(key)
+            return self._keys.find(key)
         except sqlite3.Error as error:
             log.error("keys of uploads cannot be read: %s", error)  # noqa: TRY400 (a traceback says no more)
             detail = "the gateway cannot look up accepted uploads: repeat later"
@@ -168,15 +170,15 @@ class Uploads:
             raise UploadRefusedError(429, "full", FULL)
         if len(body) > self.room_bytes():
             raise UploadRefusedError(429, "full", FULL)
-        checked = check_upload(self._collections[collection], body)
-        if not self._reach(checked.config.topics.source):
+        valid = check_upload(self._collections[collection], body)
+        if not self._reach(valid.config.topics.source):
             raise UploadRefusedError(
                 503, "unavailable", "the collection's topic does not exist as configured"
             )
-        lane = self._lanes[checked.config.spec.fingerprint, checked.partition]
-        frame = lane.put(checked.reports, times_ms=checked.times_ms, tokens=checked.tokens)
-        upload = Upload(key, digest, len(checked.times_ms))
-        task = asyncio.create_task(self._accept(upload, checked.config.name, frame, len(body)))
+        batcher = self._batchers[valid.config.spec.fingerprint, valid.partition]
+        frame = batcher.put(valid.reports, times_ms=valid.times_ms, tokens=valid.tokens)
+        upload = Upload(key, digest, len(valid.times_ms))
+        task = asyncio.create_task(self._accept(upload, valid.config.name, frame, len(body)))
         task.add_done_callback(_retrieve)
         self._bytes += len(body)
         running = self._running[key] = _Running(digest, task)
@@ -208,22 +210,22 @@ class Uploads:
         while self._unwritten:
             batch, self._unwritten = self._unwritten, []
             uploads = [upload for upload, _ in batch]
-            add = functools.partial(self._remembered.add, uploads, now_ms=now_ms())
+            add = functools.partial(self._keys.add, uploads, now_ms=now_ms())
             try:
                 await loop.run_in_executor(self._disk, add)
                 self._failing = False
             except sqlite3.Error as error:
                 # The broker has them, so they are accepted anyway.
                 if not self._failing:
-                    said = "keys of uploads cannot be stored, repeats may count twice: %s"
-                    log.error(said, error)  # noqa: TRY400 (a traceback says no more)
+                    message = "keys of uploads cannot be stored, repeats may count twice: %s"
+                    log.error(message, error)  # noqa: TRY400 (a traceback says no more)
                 self._failing = True
             for _, written in batch:
                 if not written.done():
                     written.set_result(None)
 
 
-def _lane(
+def _make_batcher(
     collection: CollectionConfig, sender: Sender, config: GatewayConfig
 ) -> Gateway | Shuffler:
     if config.shuffle > 1:
@@ -248,6 +250,6 @@ def _retrieve(task: "asyncio.Task[int]") -> None:
         task.exception()
 
 
-def _check_digest(known: bytes, given: bytes) -> None:
-    if known != given:
+def _check_digest(stored: bytes, digest: bytes) -> None:
+    if stored != digest:
         raise UploadRefusedError(409, "key", "expected the same bytes as before with this key")

@@ -62,8 +62,8 @@ def forwarded_for(request: web.Request, proxies: Sequence[Network]) -> str | Non
     that. So the client is the last address that is not a trusted proxy.
     """
     named = ",".join(request.headers.getall(FORWARDED_FOR, [])).split(",")
-    for one in reversed(named):
-        address = _parse(_without_port(one.strip()))
+    for entry in reversed(named):
+        address = _parse(_without_port(entry.strip()))
         if address is None:
             return None
         if not any(address in network for network in proxies):

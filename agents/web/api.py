@@ -80,9 +80,9 @@ async def metrics(request: web.Request) -> web.Response:
 
 async def collections(request: web.Request) -> web.Response:
     """Answer all collections, in the order of the configuration."""
-    found: dict[str, Described] = {**request.app[PIPELINE].collections, **_others(request)}
-    names = request.app[SHARDS].collections if SHARDS in request.app else found
-    listed = [await _described(request, found[name]) for name in names]
+    described: dict[str, Described] = {**request.app[PIPELINE].collections, **_others(request)}
+    names = request.app[SHARDS].collections if SHARDS in request.app else described
+    listed = [await _described(request, described[name]) for name in names]
     return _json(CollectionList(collections=listed))
 
 
@@ -117,21 +117,21 @@ async def window_list(request: web.Request) -> web.Response:
 
     Pages go forward from the oldest window, or backward from the newest.
     """
-    served = readable_collection(request)
+    target = readable_collection(request)
     form = requested_format(request)
     page = _read_page(request.query)
     from_ms, to_ms = read_time(request.query, "from"), read_time(request.query, "to")
     chosen = [
         info
-        for info in kept_windows(served)
+        for info in kept_windows(target)
         if _within(info, from_ms, to_ms)
         and (page.after_ms is None or info.start_ms > page.after_ms)
     ]
     shown = chosen[: page.number] if page.forward else chosen[-page.number :]
     answer = WindowList(
-        collection=served.config.name,
-        size=served.config.window.identity.label,
-        windows=[describe.describe_window(served.context.window, info) for info in shown],
+        collection=target.config.name,
+        size=target.config.window.identity.label,
+        windows=[describe.describe_window(target.context.window, info) for info in shown],
         more=len(chosen) > len(shown),
     )
     headers = {"Vary": "Accept"}
@@ -156,10 +156,10 @@ def _read_page(query: MultiMapping[str]) -> _Page:
     Raises:
         AnswerError: 400, for an invalid number, or contradicting parameters.
     """
-    given = [name for name in ("last", "all", "limit", "after") if name in query]
+    names = [name for name in ("last", "all", "limit", "after") if name in query]
     forward = "limit" in query or "after" in query
     if forward and ("last" in query or "all" in query):
-        raise AnswerError(400, f"{given[0]}: expected last or all, or limit and after, not both")
+        raise AnswerError(400, f"{names[0]}: expected last or all, or limit and after, not both")
     after_ms = read_time(query, "after")
     if forward:
         return _Page(_read_number(query, "limit"), True, after_ms)
@@ -198,22 +198,22 @@ def _within(info: WindowInfo, from_ms: int | None, to_ms: int | None) -> bool:
 
 def _link(request: web.Request, relation: str, moved: tuple[str, int]) -> str:
     """Return a link relative to the request, so that it holds wherever the app is mounted."""
-    kept = [(name, text) for name, text in request.query.items() if name != moved[0]]
-    return f'<?{urlencode([*kept, (moved[0], str(moved[1]))])}>; rel="{relation}"'
+    parameters = [(name, text) for name, text in request.query.items() if name != moved[0]]
+    return f'<?{urlencode([*parameters, (moved[0], str(moved[1]))])}>; rel="{relation}"'
 
 
 def _window_rows(answer: WindowList) -> Iterator[list[Cell]]:
-    for one in answer.windows:
-        ends = one.window.start, one.window.end
-        yield [*ends, one.n, one.late, one.final, one.published, answer.size]
+    for state in answer.windows:
+        ends = state.window.start, state.window.end
+        yield [*ends, state.n, state.late, state.final, state.published, answer.size]
 
 
 async def stored_final(request: web.Request) -> web.Response:
     """Answer the final document of a window, as it was stored and published."""
-    served = readable_collection(request)
+    target = readable_collection(request)
     form = requested_format(request)
-    start_ms, replica = read_time(request.match_info, "start"), served.replicas[0]
-    number = None if start_ms is None else served.context.window.starting(start_ms)
+    start_ms, replica = read_time(request.match_info, "start"), target.replicas[0]
+    number = None if start_ms is None else target.context.window.starting(start_ms)
     name = Name("final", number or 0)
     if number is None or name not in replica.cells:
         raise AnswerError(404, "start: expected the start of a final window that is still kept")
@@ -226,12 +226,12 @@ async def stored_final(request: web.Request) -> web.Response:
     return tagged(request, EncodedAnswer(tag, body), form)
 
 
-async def _described(request: web.Request, served: Described) -> Collection:
+async def _described(request: web.Request, target: Described) -> Collection:
     """Return a collection; what its policy means takes seconds the first time if it is large."""
-    if "privacy" not in vars(served.config):
+    if "privacy" not in vars(target.config):
         async with request.app[DESCRIBING]:
-            await asyncio.to_thread(getattr, served.config, "privacy")
-    return describe.describe_collection(served)
+            await asyncio.to_thread(getattr, target.config, "privacy")
+    return describe.describe_collection(target)
 
 
 def _others(request: web.Request) -> Mapping[str, Elsewhere]:

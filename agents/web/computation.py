@@ -52,8 +52,8 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
     once, and not counted.
     """
     if spec.attributes:
-        asked = [options.attribute] if options.attribute else list(spec.attributes)
-        each = [answer_bytes(spec.attributes[name], options.about(name)) for name in asked]
+        attributes = [options.attribute] if options.attribute else list(spec.attributes)
+        each = [answer_bytes(spec.attributes[name], options.about(name)) for name in attributes]
         return 8 * spec.mechanism.statistic_size + sum(each)
     mechanism, size = spec.mechanism, spec.domain.estimated.size
     statistic, values = 8 * mechanism.statistic_size, 8 * mechanism.size
@@ -68,9 +68,9 @@ def answer_bytes(spec: CollectionSpec, options: EstimateOptions) -> int:
         steps.append(max(decoded + values, (4 if options.project == "none" else 7) * values))
     queries = len(options.ranges) + len(options.linear)
     if queries:
-        kept = values * (queries + (options.project != "none"))
+        results = values * (queries + (options.project != "none"))
         # A linear query decodes its squares as well.
-        steps.append(decoded + 4 * statistic + (11 if options.linear else 6) * values + kept)
+        steps.append(decoded + 4 * statistic + (11 if options.linear else 6) * values + results)
     if options.areas:
         steps.append(decoded + 4 * statistic + _AREA_BYTES * size)
     listed = size if options.top is None else min(options.top, size)
@@ -167,15 +167,19 @@ class ComputeQueues:
             queue.waiting -= 1
         if not cheap and self._ending is not None:
             self._ending.cancel()
-        apart = None if cheap else partial(self._process.body, limit_seconds=limit_seconds)
+        compute_elsewhere = (
+            None if cheap else partial(self._process.body, limit_seconds=limit_seconds)
+        )
         loop = asyncio.get_running_loop()
         running: asyncio.Future[EncodedAnswer] | None = None
 
         async def compute(
-            config: CollectionConfig, make: MakeJob, known: frozenset[str]
+            config: CollectionConfig, make: MakeJob, known_tags: frozenset[str]
         ) -> EncodedAnswer:
             nonlocal running
-            running = loop.run_in_executor(None, answered, config, make, known, apart)
+            running = loop.run_in_executor(
+                None, answered, config, make, known_tags, compute_elsewhere
+            )
             return await asyncio.shield(running)
 
         def release(done: "asyncio.Future[EncodedAnswer] | None") -> None:
@@ -208,18 +212,20 @@ QUEUES: Final = web.AppKey("queues", ComputeQueues)
 def answered(
     config: CollectionConfig,
     make: MakeJob,
-    known: frozenset[str],
-    apart: Callable[[Work, CollectionConfig], bytes] | None,
+    known_tags: frozenset[str],
+    compute_elsewhere: Callable[[Work, CollectionConfig], bytes] | None,
 ) -> EncodedAnswer:
     """Return the answer to a job, without its body if its tag, or a star, is known.
 
-    The body is computed here, or by `apart`.
+    The body is computed here, or by `compute_elsewhere`.
     """
     job = make()
     tag = job.tag(config)
-    if known & {tag, "*"}:
+    if known_tags & {tag, "*"}:
         return EncodedAnswer(tag, None)
-    return EncodedAnswer(tag, job.body(config) if apart is None else apart(job, config))
+    return EncodedAnswer(
+        tag, job.body(config) if compute_elsewhere is None else compute_elsewhere(job, config)
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,7 +245,7 @@ class Job:
         It covers only what the answer shows: of anything else, readers could confirm a guess.
         """
         totals = self.totals
-        parts = (
+        settings = (
             (__version__, np.__version__, scipy_version, self.form),
             (config.name, config.spec.fingerprint, self.final),
             (config.minimum, config.minimum_block, config.spread, config.central),
@@ -247,13 +253,13 @@ class Job:
             (totals.n, totals.late, totals.rejected, totals.lost),
             self.options,
         )
-        digest = hashlib.blake2b(repr(parts).encode(), digest_size=16)
-        for one in (totals, *totals.attributes):
-            span = one.start_ms, one.end_ms, one.withheld, one.n, one.among, one.late
-            digest.update(repr((span, one.lost, one.waiting)).encode())
-            if one.n >= config.minimum and not one.withheld:
-                digest.update(one.statistic.data)
-                digest.update(b"" if one.merged is None else one.merged.data)
+        digest = hashlib.blake2b(repr(settings).encode(), digest_size=16)
+        for sums in (totals, *totals.attributes):
+            span = sums.start_ms, sums.end_ms, sums.withheld, sums.n, sums.among, sums.late
+            digest.update(repr((span, sums.lost, sums.waiting)).encode())
+            if sums.n >= config.minimum and not sums.withheld:
+                digest.update(sums.statistic.data)
+                digest.update(b"" if sums.merged is None else sums.merged.data)
         return digest.hexdigest()
 
     def body(self, config: CollectionConfig) -> bytes:

@@ -100,10 +100,10 @@ class Connection:
     """Bytes of answers that the reader has not taken, and when they last became fewer."""
 
 
-def end_transport(transport: asyncio.Transport, said: bytes = BUSY) -> None:
+def end_transport(transport: asyncio.Transport, message: bytes = BUSY) -> None:
     """End a connection at once, and say why if its buffers allow it."""
-    if said and not transport.get_write_buffer_size():
-        transport.write(said)
+    if message and not transport.get_write_buffer_size():
+        transport.write(message)
     transport.abort()
 
 
@@ -159,11 +159,11 @@ class ConnectionLimiter:
         """End the longest idle connection of the largest peer, if there is any."""
         self._make_place(self._largest())
 
-    def end(self, connection: Connection, said: bytes = b"") -> None:
+    def end(self, connection: Connection, message: bytes = b"") -> None:
         """End a connection at once: a peer that does not read could delay an orderly end."""
         self.forget(connection)
         if connection.transport is not None:
-            end_transport(connection.transport, said)
+            end_transport(connection.transport, message)
         elif connection.opening is not None:
             connection.opening.cancel()
 
@@ -192,15 +192,15 @@ class ConnectionLimiter:
         if not connection.heard:
             connection.heard = True
             connection.deadline = loop_time() + HEADER_SECONDS
-        seen = connection.tail + data
-        if END_OF_HEADERS in seen:
+        arrived = connection.tail + data
+        if END_OF_HEADERS in arrived:
             connection.header_bytes = -1
             if connection in connection.peer.yielding:
                 # Now it waits for the server, so it moves to the end of the order.
                 del connection.peer.yielding[connection]
                 connection.peer.yielding[connection] = None
             return
-        connection.tail = seen[1 - len(END_OF_HEADERS) :]
+        connection.tail = arrived[1 - len(END_OF_HEADERS) :]
         connection.header_bytes += len(data)
         if connection.header_bytes > HEADER_BYTES:
             # Not at once: these may be bytes of a body sent before the last answer.
@@ -241,10 +241,16 @@ class ConnectionLimiter:
         while True:
             await asyncio.sleep(_TICK_SECONDS)
             now = loop_time()
-            for connection in [one for one in self._open if self._is_over(one, now)]:
-                receiving = connection.phase is Phase.RECEIVING
-                self.end(connection, BUSY if receiving else b"")
-            unread = {one: unread_bytes(one) for one in self._open if one.unread is not None}
+            for connection in [
+                candidate for candidate in self._open if self._is_over(candidate, now)
+            ]:
+                cut_short = connection.phase is Phase.RECEIVING
+                self.end(connection, BUSY if cut_short else b"")
+            unread = {
+                candidate: unread_bytes(candidate)
+                for candidate in self._open
+                if candidate.unread is not None
+            }
             excess = sum(unread.values()) - _UNREAD_BYTES
             for connection, size in unread.items():
                 if excess > 0:
@@ -255,9 +261,9 @@ class ConnectionLimiter:
         if connection.unread is None:
             return connection.deadline <= now
         size, since = connection.unread
-        left = unread_bytes(connection)
-        if left < size:
-            connection.unread = (left, now)
+        rest = unread_bytes(connection)
+        if rest < size:
+            connection.unread = (rest, now)
             return False
         return now - since > STUCK_SECONDS
 
@@ -322,8 +328,8 @@ class ConnectionLimiter:
     def _peer(self, host: str) -> Peer:
         trusted = is_trusted(host, self._bounds.trusted_proxies)
         name = peer_name(host)
-        known = self._peers.get(name)
-        return Peer(name, trusted) if known is None else known
+        peer = self._peers.get(name)
+        return Peer(name, trusted) if peer is None else peer
 
     def _largest(self) -> Peer | None:
         """Return the peer that gives way; trusted proxies act for many clients, and come last."""

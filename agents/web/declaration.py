@@ -60,13 +60,13 @@ class Operation:
     @property
     def refusals(self) -> frozenset[int]:
         """All statuses that answer with a `Problem`."""
-        found = {400, 421, *self.errors}
+        statuses = {400, 421, *self.errors}
         if not self.public:
-            found |= {401, 403}
+            statuses |= {401, 403}
         if "{name}" in self.path:
             # 503: no worker of the collection's shard answers.
-            found |= {404, 503}
-        return frozenset(found)
+            statuses |= {404, 503}
+        return frozenset(statuses)
 
 
 FORMAT: Final = Parameter(
@@ -111,7 +111,10 @@ EVENTS: Final = (
 ESTIMATE: Final = (
     Parameter("start", f"First moment of a span of whole panes: {TIME_FORM}; with end"),
     Parameter("end", "First moment after the span; without start and end, the newest window"),
-    *(Parameter(one.word, one.description, one.text.schema, bool(one.each)) for one in SETTINGS),
+    *(
+        Parameter(setting.word, setting.description, setting.text.schema, bool(setting.each))
+        for setting in SETTINGS
+    ),
     FORMAT,
     FINGERPRINT,
 )

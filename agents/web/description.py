@@ -44,9 +44,9 @@ from ldpstream.mechanisms.domains.parse import (
 from ldpstream.mechanisms.exact.entropy import WORD
 
 
-def describe_collection(served: Described) -> Collection:
+def describe_collection(collection: Described) -> Collection:
     """Return a collection as configured."""
-    config = served.config
+    config = collection.config
     return Collection(
         name=config.name,
         fingerprint=config.spec.fingerprint.hex(),
@@ -62,15 +62,15 @@ def describe_collection(served: Described) -> Collection:
         likelihood=supports_likelihood(config.spec),
         **{name: _configured(getattr(config.options, name)) for name in KEYS},
         attributes=_attributes(config),
-        accepted=[_accepted(one) for one in served.accepted],
-        ready=_is_ready(served),
+        accepted=[_accepted(accepted) for accepted in collection.accepted],
+        ready=_is_ready(collection),
     )
 
 
-def _is_ready(served: Described) -> bool:
+def _is_ready(collection: Described) -> bool:
     """Return whether a collection can be queried; no if working that out fails."""
     with isolate_errors(lambda _: None):
-        return served.ready
+        return collection.ready
     return False
 
 
@@ -83,14 +83,14 @@ def _attributes(config: CollectionConfig) -> list[Attribute]:
     return [
         Attribute(
             name=name,
-            mechanism=one.mechanism.id,
+            mechanism=attribute.mechanism.id,
             probability=probability / WORD,
-            values=one.domain.estimated.size,
-            domain=_domain(one.domain.estimated),
-            likelihood=supports_likelihood(one),
+            values=attribute.domain.estimated.size,
+            domain=_domain(attribute.domain.estimated),
+            likelihood=supports_likelihood(attribute),
             **{key: _configured(getattr(config.options.about(name), key)) for key in published},
         )
-        for (name, one), probability in pairs
+        for (name, attribute), probability in pairs
     ]
 
 
@@ -98,18 +98,18 @@ def _configured(option: Any) -> Any:
     """Return an option as shown in a collection: queries by their names."""
     if not isinstance(option, tuple):
         return option
-    return [one.name if isinstance(one, Range | Linear) else one for one in option]
+    return [query.name if isinstance(query, Range | Linear) else query for query in option]
 
 
-def _accepted(served: Described) -> AcceptedSpec:
-    config = served.config
+def _accepted(collection: Described) -> AcceptedSpec:
+    config = collection.config
     return AcceptedSpec(
         fingerprint=config.spec.fingerprint.hex(),
         mechanism=config.spec.mechanism.id,
         values=config.spec.domain.estimated.size,
         precision_ms=config.spec.precision_ms,
         window=_windows(config.window),
-        ready=_is_ready(served),
+        ready=_is_ready(collection),
     )
 
 
@@ -152,14 +152,14 @@ def _kind(domain: Domain) -> str:
     return "sizes" if isinstance(domain, Lattice) else "values"
 
 
-def _privacy(said: PrivacyStatement) -> Privacy:
+def _privacy(statement: PrivacyStatement) -> Privacy:
     return Privacy(
-        epsilon=said.epsilon,
-        protected=list(said.protected),
-        unprotected=said.unprotected,
-        disclosed=list(said.disclosed),
-        spent=[LossOverTime(**vars(one)) for one in said.spent],
-        limit=said.limit,
+        epsilon=statement.epsilon,
+        protected=list(statement.protected),
+        unprotected=statement.unprotected,
+        disclosed=list(statement.disclosed),
+        spent=[LossOverTime(**vars(loss)) for loss in statement.spent],
+        limit=statement.limit,
     )
 
 
@@ -175,65 +175,67 @@ def describe_window(window: WindowSpec, info: WindowInfo) -> WindowState:
     )
 
 
-def describe_status(served: WorkerCollection) -> CollectionStatus:
+def describe_status(collection: WorkerCollection) -> CollectionStatus:
     """Return a collection's progress, from the winning heads of all partitions."""
-    partitions = [_partition(served, replica) for replica in served.replicas]
+    partitions = [_partition(collection, replica) for replica in collection.replicas]
     return CollectionStatus(
-        collection=served.config.name,
-        fingerprint=served.config.spec.fingerprint.hex(),
-        ready=served.ready,
-        stopped=served.stopped,
-        problems=[*served.problems, *served.notices],
-        open_windows=open_windows(served.context, served.replicas),
-        counted=sum(one.counted for one in partitions),
-        late=sum(one.late for one in partitions),
-        rejected=sum(sum(one.rejected.values()) for one in partitions),
-        lost_offsets=sum(one.lost_offsets for one in partitions),
-        size=served.config.window.identity.label,
-        other_sizes=sorted({one.label for r in served.replicas for one in r.other_windows}),
+        collection=collection.config.name,
+        fingerprint=collection.config.spec.fingerprint.hex(),
+        ready=collection.ready,
+        stopped=collection.stopped,
+        problems=[*collection.problems, *collection.notices],
+        open_windows=open_windows(collection.context, collection.replicas),
+        counted=sum(partition.counted for partition in partitions),
+        late=sum(partition.late for partition in partitions),
+        rejected=sum(sum(partition.rejected.values()) for partition in partitions),
+        lost_offsets=sum(partition.lost_offsets for partition in partitions),
+        size=collection.config.window.identity.label,
+        other_sizes=sorted(
+            {windows.label for r in collection.replicas for windows in r.other_windows}
+        ),
         partitions=partitions,
     )
 
 
 def describe_readiness(
-    pipeline: WorkerPipeline, others: Mapping[str, Elsewhere] = MappingProxyType({})
+    pipeline: WorkerPipeline, elsewhere: Mapping[str, Elsewhere] = MappingProxyType({})
 ) -> Readiness:
     """Return whether every collection can be queried, and what is missing or waited for.
 
     A worker whose windows wait counts and answers: it is ready, and a restart would not help.
-    Missing `others`, collections of other shards, are listed but do not make this worker unready:
-    it must not be restarted because another one is down.
+    Collections of other shards, `elsewhere`, are listed if missing, but do not make this worker
+    unready: it must not be restarted because another one is down.
     """
     watch = pipeline.broker_watch
     reasons = [watch.problem] if watch.silent else []
-    for name, served in pipeline.collections.items():
-        for title, one in _states(name, served):
-            reasons += _reasons(title, one)
+    for name, collection in pipeline.collections.items():
+        for title, state in _states(name, collection):
+            reasons += _reasons(title, state)
     waits = [
         f"{title}: {wait}"
-        for name, served in pipeline.collections.items()
-        for title, one in _states(name, served)
-        for wait in (*one.notices, *one.waits)
+        for name, collection in pipeline.collections.items()
+        for title, state in _states(name, collection)
+        for wait in (*state.notices, *state.waits)
     ]
-    missing = [other.problem for other in others.values() if not other.ready]
+    missing = [other.problem for other in elsewhere.values() if not other.ready]
     return Readiness(ready=not reasons, reasons=reasons + missing, waits=waits)
 
 
-def _states(name: str, served: WorkerCollection) -> Iterator[tuple[str, WorkerCollection]]:
+def _states(name: str, collection: WorkerCollection) -> Iterator[tuple[str, WorkerCollection]]:
     """Yield a collection and the specs that it accepts, each with its name in messages."""
-    yield name, served
-    for one in served.accepted:
-        yield f"{name} ({one.config.spec.fingerprint.hex()})", one
+    yield name, collection
+    for accepted in collection.accepted:
+        yield f"{name} ({accepted.config.spec.fingerprint.hex()})", accepted
 
 
-def _reasons(name: str, served: WorkerCollection) -> list[str]:
+def _reasons(name: str, collection: WorkerCollection) -> list[str]:
     """Return why a collection is not ready; an error in working that out is its own reason."""
     reasons: list[str] = []
     with isolate_errors(lambda why: reasons.append(f"{name}: {why}")):
-        said = f"{name} has stopped" if served.stopped else name
-        reasons += [f"{said}: {problem}" for problem in served.problems]
-        if not served.ready and not served.problems:
-            reasons.append(f"{name}: {_unread(served.replicas)}")
+        subject = f"{name} has stopped" if collection.stopped else name
+        reasons += [f"{subject}: {problem}" for problem in collection.problems]
+        if not collection.ready and not collection.problems:
+            reasons.append(f"{name}: {_unread(collection.replicas)}")
     return reasons
 
 
@@ -249,12 +251,15 @@ def _time(clock_ms: int) -> str:
     return format_time(min(max(clock_ms, EARLIEST_MS), LATEST_MS))
 
 
-def _partition(served: WorkerCollection, replica: Replica) -> PartitionStatus:
+def _partition(collection: WorkerCollection, replica: Replica) -> PartitionStatus:
     head = replica.head
-    owned = replica.partition in served.owned
+    owned = replica.partition in collection.owned
     # Only the owner follows a partition's end offset.
-    end = served.end_offsets.get(replica.partition) if owned else None
-    wait = next((one for one in served.waits if one.partition == replica.partition), None)
+    end = collection.end_offsets.get(replica.partition) if owned else None
+    wait = next(
+        (candidate for candidate in collection.waits if candidate.partition == replica.partition),
+        None,
+    )
     return PartitionStatus(
         partition=replica.partition,
         owned=owned,

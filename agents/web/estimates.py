@@ -72,21 +72,21 @@ windows or `ldpstream reset` put another final at the same URL. Revalidation is 
 
 async def estimate(request: web.Request) -> web.Response:
     """Answer the estimate document of a span of whole panes, by default the newest window."""
-    served = readable_collection(request)
-    options = _address_options(request.query, served.config)
-    return await _answer(request, served, request.query, options)
+    collection = readable_collection(request)
+    options = _address_options(request.query, collection.config)
+    return await _answer(request, collection, request.query, options)
 
 
 async def estimate_posted(request: web.Request) -> web.Response:
     """Answer the same for a request in a JSON body."""
-    served = readable_collection(request)
+    collection = readable_collection(request)
     if request.content_type != "application/json":
         raise AnswerError(415, "Content-Type: expected application/json")
-    asked = read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES))
-    options = _body_options(asked, served.config)
-    times = {"start": asked.start, "end": asked.end}
-    given = {name: str(time) for name, time in times.items() if time is not None}
-    return await _answer(request, served, given, options)
+    body = read_body(await request.app[BODIES].read(request, limit_bytes=BODY_BYTES))
+    options = _body_options(body, collection.config)
+    times = {"start": body.start, "end": body.end}
+    span = {name: str(time) for name, time in times.items() if time is not None}
+    return await _answer(request, collection, span, options)
 
 
 def _address_options(query: MultiMapping[str], config: CollectionConfig) -> EstimateOptions:
@@ -95,13 +95,13 @@ def _address_options(query: MultiMapping[str], config: CollectionConfig) -> Esti
     Raises:
         AnswerError: 400, naming the parameter and what was expected.
     """
-    asked = {word: query.getall(word) for word in query}
-    for word, texts in asked.items():
+    words = {word: query.getall(word) for word in query}
+    for word, texts in words.items():
         if len(texts) > QUERIES_LIMIT:
             what = f"at most {QUERIES_LIMIT} of them, got {len(texts)}"
             raise AnswerError(400, f"{word}: expected {what}")
     try:
-        options = read_options(config.options, config.spec, asked)
+        options = read_options(config.options, config.spec, words)
         about = config.attributes.get(options.attribute or "", config)
         _check_size(options, about.options, about.spec.domain.estimated)
     except QueryError as error:
@@ -121,18 +121,18 @@ def read_body(raw: bytes) -> EstimateRequest:
         raise AnswerError(400, request_problem(error, REQUEST_KEYS)) from error
 
 
-def _body_options(asked: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
+def _body_options(body: EstimateRequest, config: CollectionConfig) -> EstimateOptions:
     """Return the collection's options, replaced where a body asks for something else.
 
     Raises:
         AnswerError: 400, naming the key and what was expected.
     """
-    about = config.attributes.get(asked.attribute or "", config)
+    about = config.attributes.get(body.attribute or "", config)
     domain = about.spec.domain.estimated
     try:
         # Weights by label expand to the whole domain: check their number before that.
-        _check_work(len(asked.ranges or ()), len(asked.linear or ()), about.options, domain)
-        options = request_options(config.options, config.spec, asked)
+        _check_work(len(body.ranges or ()), len(body.linear or ()), about.options, domain)
+        options = request_options(config.options, config.spec, body)
         _check_size(options, about.options, domain)
     except QueryError as error:
         raise AnswerError(400, f"{WORDS[error.name].name}: expected {error.expected}") from error
@@ -158,13 +158,13 @@ def _check_size(options: EstimateOptions, published: EstimateOptions, domain: Do
     _check_work(len(options.ranges), len(options.linear), published, domain)
     if options.method not in FALLBACK:
         return
-    asked = _by_likelihood(options, size)
+    queries = _by_likelihood(options, size)
     most = max(LIKELIHOOD_LIMIT // (100 + size), _by_likelihood(published, size))
-    if asked > most:
+    if queries > most:
         raise QueryError(
             "method",
             f"padded or another, or at most {most} values, ranges and quantiles together with "
-            f"{options.method} over {size} values, got {asked}",
+            f"{options.method} over {size} values, got {queries}",
         )
 
 
@@ -197,12 +197,12 @@ def _by_likelihood(options: EstimateOptions, size: int) -> int:
 
 async def _answer(
     request: web.Request,
-    served: WorkerCollection,
+    collection: WorkerCollection,
     times: Mapping[str, str],
     options: EstimateOptions,
 ) -> web.Response:
     start_ms, end_ms = read_time(times, "start"), read_time(times, "end")
-    config, form = served.config, requested_format(request)
+    config, form = collection.config, requested_format(request)
     # 2. Wait for a turn.
     queues = request.app[QUEUES]
     published_bytes = await queues.published_bytes(config)
@@ -211,25 +211,25 @@ async def _answer(
     async with queues.turn(cost_bytes, published_bytes) as compute:
         # 3. Take the span from the state.
         if start_ms is None and end_ms is None:
-            known = kept_windows(served)
-            if not known:
+            kept = kept_windows(collection)
+            if not kept:
                 raise AnswerError(404, f"{config.name}: no window has reports yet")
-            start_ms, end_ms = known[-1].start_ms, known[-1].end_ms
-        span = check_span(served, start_ms, end_ms)
-        final = is_final(served, span[1])
+            start_ms, end_ms = kept[-1].start_ms, kept[-1].end_ms
+        span = check_span(collection, start_ms, end_ms)
+        final = is_final(collection, span[1])
         try:
-            taken = snapshot_of(served.context, served.replicas, *span, final=final)
+            snapshot = snapshot_of(collection.context, collection.replicas, *span, final=final)
         except BehindError as error:
-            raise _being_read(served) from error
+            raise _being_read(collection) from error
 
         def make() -> Job:
             return Job(
-                totals=add_up(served.context, taken),
+                totals=add_up(collection.context, snapshot),
                 window=span,
                 final=final,
                 options=options,
                 form=form,
-                partial=served.partial,
+                partial=collection.partial,
             )
 
         # 4. and 5. Add up, compute the tag, and build the document unless the reader has it.
@@ -240,22 +240,22 @@ async def _answer(
     return tagged(request, answer, form)
 
 
-def kept_windows(served: WorkerCollection) -> list[WindowInfo]:
+def kept_windows(collection: WorkerCollection) -> list[WindowInfo]:
     """Return the windows with reports of which no part has expired, in order.
 
     Raises:
         AnswerError: 503, where a replica is behind another one.
     """
-    kept_ms = served.context.window.start(first_kept(served.context, served.replicas))
+    kept_ms = collection.context.window.start(first_kept(collection.context, collection.replicas))
     try:
-        found = windows(served.context, served.replicas)
+        listed = windows(collection.context, collection.replicas)
     except BehindError as error:
-        raise _being_read(served) from error
-    return [info for info in found if info.start_ms >= kept_ms]
+        raise _being_read(collection) from error
+    return [info for info in listed if info.start_ms >= kept_ms]
 
 
 def check_span(
-    served: WorkerCollection, start_ms: int | None, end_ms: int | None
+    collection: WorkerCollection, start_ms: int | None, end_ms: int | None
 ) -> tuple[int, int]:
     """Return the span if it consists of whole panes that have not expired.
 
@@ -266,7 +266,7 @@ def check_span(
     if start_ms is None or end_ms is None:
         missing = "start" if start_ms is None else "end"
         raise AnswerError(400, f"{missing}: expected start and end, or neither")
-    window = served.context.window
+    window = collection.context.window
     for name, time_ms in (("start", start_ms), ("end", end_ms)):
         if not window.earliest_ms <= time_ms <= window.latest_ms:
             raise AnswerError(400, f"{name}: expected a time within the years 1 to 9999")
@@ -281,7 +281,7 @@ def check_span(
         raise AnswerError(
             400, f"end: expected a time after start, got {window.format_time(end_ms)}"
         )
-    kept_ms = window.start(first_kept(served.context, served.replicas))
+    kept_ms = window.start(first_kept(collection.context, collection.replicas))
     if start_ms < kept_ms:
         raise AnswerError(
             410,
@@ -291,33 +291,33 @@ def check_span(
     return start_ms, end_ms
 
 
-def is_final(served: WorkerCollection, end_ms: int) -> bool:
+def is_final(collection: WorkerCollection, end_ms: int) -> bool:
     """Return whether all windows up to the edge of a pane are final."""
-    head, window = served.replicas[0].head, served.context.window
+    head, window = collection.replicas[0].head, collection.context.window
     return head is not None and window.pane(end_ms) <= window.closing(head.final)
 
 
-def _being_read(served: WorkerCollection) -> AnswerError:
+def _being_read(collection: WorkerCollection) -> AnswerError:
     """Return the error for a state whose partitions have not been read equally far."""
-    return AnswerError(503, f"{served.config.name}: its state is being read; try again")
+    return AnswerError(503, f"{collection.config.name}: its state is being read; try again")
 
 
 def known_tags(request: web.Request) -> frozenset[str]:
     """Return the tags that the reader has, from If-None-Match; a star stands for any."""
     if request.method == "POST":
         return frozenset()
-    return frozenset([one.value for one in request.if_none_match or ()])
+    return frozenset([tag.value for tag in request.if_none_match or ()])
 
 
 def tagged(request: web.Request, answer: EncodedAnswer, form: Format) -> web.Response:
     """Return the response with an answer and its tag: 304 without a body if the reader has it."""
-    known = answer.body is None
+    unchanged = answer.body is None
     response = web.Response(
-        status=304 if known else 200,
+        status=304 if unchanged else 200,
         body=answer.body,
         headers={"Cache-Control": _CHECK_AGAIN, "Vary": "Accept"},
     )
-    if not known:
+    if not unchanged:
         response.content_type = CONTENT_TYPES[form]
         response.charset = "utf-8" if form == "csv" else None
     if request.method != "POST":

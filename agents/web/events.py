@@ -59,8 +59,8 @@ class Provisional:
 class Feed:
     """The changes of one collection; looks for them only while somebody reads."""
 
-    def __init__(self, served: WorkerCollection, queues: ComputeQueues) -> None:
-        self.served = served
+    def __init__(self, collection: WorkerCollection, queues: ComputeQueues) -> None:
+        self.collection = collection
         self.changed = asyncio.Event()
         self._queues = queues
         self._provisional: dict[int, Provisional] = {}
@@ -73,28 +73,31 @@ class Feed:
     @property
     def broken(self) -> bool:
         """Whether the state cannot be read (any longer), so that events would mislead."""
-        replicas = self.served.replicas
+        replicas = self.collection.replicas
         return self._failed or any(t.head is None or t.broken is not None for t in replicas)
 
     @property
     def final(self) -> int:
         """The number of the first window that is not final."""
-        head = self.served.replicas[0].head
+        head = self.collection.replicas[0].head
         return NEVER if head is None else head.final
 
     def finals(self, after: int) -> list[int]:
         """Return the windows above `after` that have a stored final, in order."""
-        return stored_finals(self.served.context, self.served.replicas[0], after)
+        return stored_finals(self.collection.context, self.collection.replicas[0], after)
 
     def content(self, window: int) -> bytes | None:
         """Return a stored final; None once it has expired."""
-        replica, name = self.served.replicas[0], Name("final", window)
+        replica, name = self.collection.replicas[0], Name("final", window)
         return decode_final(replica.value(name)) if name in replica.cells else None
 
     def provisional(self, after: int) -> list[Provisional]:
         """Return the documents of open windows made after a turn, in order."""
-        found = (one for one in self._provisional.values() if one.turn > after)
-        return sorted((one for one in found if one.window >= self.final), key=lambda one: one.turn)
+        newer = (document for document in self._provisional.values() if document.turn > after)
+        return sorted(
+            (document for document in newer if document.window >= self.final),
+            key=lambda document: document.turn,
+        )
 
     def wake(self) -> None:
         """Wake all readers of the stream."""
@@ -105,7 +108,7 @@ class Feed:
         """Look for changes until cancelled."""
         while True:
             try:
-                await self._look()
+                await self._check()
             except (AnswerError, BehindError):
                 # Too many requests are waiting, or the state is being read: try again next tick.
                 self._heads = []
@@ -116,8 +119,8 @@ class Feed:
                 self.wake()
             await asyncio.sleep(_TICK_SECONDS)
 
-    async def _look(self) -> None:
-        heads = [replica.head for replica in self.served.replicas]
+    async def _check(self) -> None:
+        heads = [replica.head for replica in self.collection.replicas]
         if self.broken:
             return
         # Commit records are replaced, never changed: comparing identities shows whether any is new.
@@ -130,40 +133,42 @@ class Feed:
             await self._build()
             self._heads = heads
             if self._turn > made:
-                self._due = time.monotonic() + self.served.config.publish_every_seconds
+                self._due = time.monotonic() + self.collection.config.publish_every_seconds
         self.wake()
 
     async def _build(self) -> None:
-        served = self.served
-        if served.config.publish_every_ms is None:
+        collection = self.collection
+        if collection.config.publish_every_ms is None:
             return
-        found = [w for w in windows(served.context, served.replicas) if not w.final and w.n]
-        newest = {w.number: w for w in found}
+        candidates = [
+            w for w in windows(collection.context, collection.replicas) if not w.final and w.n
+        ]
+        newest = {w.number: w for w in candidates}
         newest = dict(list(newest.items())[-PROVISIONAL_WINDOWS:])
         for gone in self._provisional.keys() - newest.keys():
             del self._provisional[gone], self._made_of[gone]
         for number, window in newest.items():
-            seen = told_of(served.context, served.replicas, window)
-            if self._made_of.get(number) != seen:
+            progress = told_of(collection.context, collection.replicas, window)
+            if self._made_of.get(number) != progress:
                 span = window.start_ms, window.end_ms
                 try:
-                    taken = answer(served.context, served.replicas, *span, final=False)
+                    snapshot = answer(collection.context, collection.replicas, *span, final=False)
                 except BehindError:
                     continue
-                document = await self._document(window, taken)
+                document = await self._document(window, snapshot)
                 self._turn += 1
                 self._provisional[number] = Provisional(self._turn, number, document)
-                self._made_of[number] = seen
+                self._made_of[number] = progress
 
-    async def _document(self, window: WindowInfo, taken: Snapshot) -> bytes:
-        served = self.served
+    async def _document(self, window: WindowInfo, snapshot: Snapshot) -> bytes:
+        collection = self.collection
         span = window.start_ms, window.end_ms
 
         def make() -> bytes:
-            totals = add_up(served.context, taken)
-            return build_document(served.config, totals, window=span, final=False).to_json()
+            totals = add_up(collection.context, snapshot)
+            return build_document(collection.config, totals, window=span, final=False).to_json()
 
-        cost_bytes = await self._queues.published_bytes(served.config)
+        cost_bytes = await self._queues.published_bytes(collection.config)
         async with self._queues.turn(cost_bytes, cost_bytes):
             return await asyncio.to_thread(make)
 
@@ -180,7 +185,7 @@ class Feeds:
         """The number of readers by fingerprint of the spec; missing where it is 0."""
 
     @contextmanager
-    def reading(self, served: WorkerCollection) -> Iterator[Feed]:
+    def reading(self, collection: WorkerCollection) -> Iterator[Feed]:
         """Give a collection's feed during a block.
 
         Raises:
@@ -188,9 +193,9 @@ class Feeds:
         """
         if self.closed or sum(self.readers.values()) >= READERS_LIMIT:
             raise TooManyReadersError(f"expected at most {READERS_LIMIT} readers of events")
-        name = served.config.spec.fingerprint.hex()
+        name = collection.config.spec.fingerprint.hex()
         if name not in self.readers:
-            feed = Feed(served, self._queues)
+            feed = Feed(collection, self._queues)
             self._feeds[name] = feed
             self._tasks[name] = asyncio.create_task(feed.run())
         self.readers[name] = self.readers.get(name, 0) + 1
@@ -214,12 +219,12 @@ FEEDS: Final = web.AppKey("feeds", Feeds)
 
 async def events(request: web.Request) -> web.StreamResponse:
     """Answer the changes of a collection's windows, from now on or after a final."""
-    served = readable_collection(request)
+    collection = readable_collection(request)
     after_ms = _read_after(request)
     feeds = request.app[FEEDS]
     try:
-        streaming = request.app[METRICS].http_streams.labels(served.config.name)
-        with feeds.reading(served) as feed, streaming.track_inprogress():
+        streaming = request.app[METRICS].http_streams.labels(collection.config.name)
+        with feeds.reading(collection) as feed, streaming.track_inprogress():
             return await _stream(request, feeds, feed, after_ms)
     except TooManyReadersError as error:
         raise AnswerError(503, str(error)) from error
@@ -227,11 +232,11 @@ async def events(request: web.Request) -> web.StreamResponse:
 
 def _read_after(request: web.Request) -> int | None:
     """Return the start of the last window whose final the reader has, epoch ms; None if unknown."""
-    given = request.headers.get(_ID)
-    if not given:
+    event_id = request.headers.get(_ID)
+    if not event_id:
         return read_time(request.query, "after")
     try:
-        after_ms = read_whole(given)
+        after_ms = read_whole(event_id)
     except ValueError:
         raise AnswerError(400, f"{_ID}: expected the id of an event, epoch milliseconds") from None
     if not EARLIEST_MS <= after_ms <= LATEST_MS:
@@ -262,7 +267,7 @@ async def _follow(
     response: web.StreamResponse, feeds: Feeds, feed: Feed, after_ms: int | None
 ) -> None:
     """Write until the worker stops, the state breaks, or the reader leaves or is too slow."""
-    spec = feed.served.context.window
+    spec = feed.collection.context.window
     last = feed.final - 1 if after_ms is None and feed.final != NEVER else NEVER
     if after_ms is not None:
         last = spec.pane(after_ms) // spec.hop_panes
@@ -277,10 +282,10 @@ async def _follow(
             last = window
             if feeds.closed:
                 return
-        for one in feed.provisional(turn):
-            if one.window >= feed.final:
-                await _write(response, _event("provisional", one.document, None))
-            turn = one.turn
+        for document in feed.provisional(turn):
+            if document.window >= feed.final:
+                await _write(response, _event("provisional", document.document, None))
+            turn = document.turn
         try:
             await asyncio.wait_for(changed.wait(), HEARTBEAT_SECONDS)
         except TimeoutError:

@@ -64,7 +64,7 @@ class Forwarding:
         """
         if FORWARDED in request.headers:
             raise AnswerError(
-                421, f"{name}: forwarded to shard {self._shards.own}, which does not run it"
+                421, f"{name}: forwarded to shard {self._shards.shard}, which does not run it"
             )
         body = None
         if request.body_exists:
@@ -73,28 +73,30 @@ class Forwarding:
         addresses = () if self.session.closed else self._shards.addresses(name)
         for address in addresses:
             try:
-                asked = await self._ask(request, address, body)
+                response = await self._ask(request, address, body)
             except (aiohttp.ClientError, TimeoutError):
                 continue
-            async with asked:
+            async with response:
                 # 421: that worker has changed its shard meanwhile.
-                if asked.status != 421:
-                    return await _pass_on(request, asked)
+                if response.status != 421:
+                    return await _pass_on(request, response)
         raise AnswerError(503, self._shards.remote_collections()[name].problem)
 
     async def _ask(
         self, request: web.Request, address: str, body: bytes | None
     ) -> aiohttp.ClientResponse:
         headers = {key: request.headers[key] for key in _PASSED if key in request.headers}
-        headers[FORWARDED] = str(self._shards.own)
+        headers[FORWARDED] = str(self._shards.shard)
         before = request.headers.getall(FORWARDED_FOR, [])
         headers[FORWARDED_FOR] = ", ".join([*before, request.remote or "unknown"])
         # Only the address decides who is asked, whatever the request's target looks like.
-        asked = request.rel_url
-        url = URL(address).with_path(asked.raw_path, encoded=True)
+        target = request.rel_url
+        url = URL(address).with_path(target.raw_path, encoded=True)
         return await self.session.request(
             request.method,
-            URL(f"{url}?{asked.raw_query_string}", encoded=True) if asked.raw_query_string else url,
+            URL(f"{url}?{target.raw_query_string}", encoded=True)
+            if target.raw_query_string
+            else url,
             data=body,
             headers=headers,
             allow_redirects=False,
@@ -136,14 +138,14 @@ async def _end_answers(app: web.Application) -> None:
     await app[FORWARDING].session.close()
 
 
-async def _pass_on(request: web.Request, asked: aiohttp.ClientResponse) -> web.StreamResponse:
-    response = web.StreamResponse(status=asked.status, reason=asked.reason)
-    for key, value in asked.headers.items():
+async def _pass_on(request: web.Request, answer: aiohttp.ClientResponse) -> web.StreamResponse:
+    response = web.StreamResponse(status=answer.status, reason=answer.reason)
+    for key, value in answer.headers.items():
         if key.lower() not in _OF_THE_CONNECTION:
             response.headers.add(key, value)
     try:
         await response.prepare(request)
-        async for piece in asked.content.iter_any():
+        async for piece in answer.content.iter_any():
             await response.write(piece)
     except (aiohttp.ClientError, TimeoutError, ConnectionResetError):
         # One side ended it early: the reader must not take the answer for complete.

@@ -44,7 +44,7 @@ _READ_BYTES: Final = 16 << 10
 _NO_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 _PAUSE_SECONDS: Final = 0.1
 _BACKLOG: Final = 1024
-_HELD_BYTES: Final = 64 << 10
+_READ_BUFFER_BYTES: Final = 64 << 10
 """aiohttp's read buffer: it holds at most twice as much of a body, and one read more."""
 _OTHER_FILES: Final = 256
 """Files that the process itself needs: Kafka's connections, the store's files."""
@@ -202,7 +202,7 @@ async def listen(
     """
     limiter = ConnectionLimiter(_within_files(bounds))
     app.middlewares.insert(0, limiter.watching())
-    app.on_response_prepare.append(_say_no_server)
+    app.on_response_prepare.append(_remove_server_header)
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -212,7 +212,7 @@ async def listen(
         # The limiter ends idle connections earlier.
         keepalive_timeout=PROXY_IDLE_SECONDS + HEADER_SECONDS,
         lingering_time=END_SECONDS,
-        read_bufsize=_HELD_BYTES,
+        read_bufsize=_READ_BUFFER_BYTES,
         auto_decompress=auto_decompress,
     )
     await runner.setup()
@@ -231,37 +231,37 @@ async def listen(
             ) from error
         sweeping = asyncio.create_task(limiter.sweep())
         try:
-            for one in sockets:
-                entrance.open(one)
-            taken = sockets[0].getsockname()[1]
-            yield f"{'http' if tls is None else 'https'}://{host}:{taken}", limiter
+            for listener in sockets:
+                entrance.open(listener)
+            bound_port = sockets[0].getsockname()[1]
+            yield f"{'http' if tls is None else 'https'}://{host}:{bound_port}", limiter
         finally:
             sweeping.cancel()
-            for one in sockets:
-                entrance.close(one)
+            for listener in sockets:
+                entrance.close(listener)
     finally:
         await runner.cleanup()
 
 
 async def _bind(host: str, port: int) -> list[socket.socket]:
     """Return listening sockets for every address of a host."""
-    found = await asyncio.get_running_loop().getaddrinfo(
+    addresses = await asyncio.get_running_loop().getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )
     sockets: list[socket.socket] = []
     try:
-        for family, _, _, _, address in dict.fromkeys(found):
-            one = socket.socket(family, socket.SOCK_STREAM)
-            sockets.append(one)
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        for family, _, _, _, address in dict.fromkeys(addresses):
+            listener = socket.socket(family, socket.SOCK_STREAM)
+            sockets.append(listener)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
-                one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-            one.bind(address)
-            one.listen(_BACKLOG)
-            one.setblocking(False)
+                listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            listener.bind(address)
+            listener.listen(_BACKLOG)
+            listener.setblocking(False)
     except OSError:
-        for one in sockets:
-            one.close()
+        for listener in sockets:
+            listener.close()
         raise
     return sockets
 
@@ -288,7 +288,7 @@ class _Unreadable(web.BaseRequest):
     """aiohttp's answer to bytes that are not HTTP."""
 
     async def _prepare_hook(self, response: web.StreamResponse) -> None:
-        await _say_no_server(self, response)
+        await _remove_server_header(self, response)
 
 
 def _make_request(
@@ -305,7 +305,7 @@ def _make_request(
     return make(message, payload, protocol, writer, task)
 
 
-async def _say_no_server(_: web.BaseRequest, response: web.StreamResponse) -> None:
+async def _remove_server_header(_: web.BaseRequest, response: web.StreamResponse) -> None:
     """Leave out aiohttp's and Python's versions."""
     response.headers.pop("Server", None)
 
@@ -325,6 +325,6 @@ class _Quiet(logging.Filter):
 def server_log() -> logging.Logger:
     """Return the server's log: its own failures, without anything about clients."""
     log = logging.getLogger(_NAME)
-    if not any(isinstance(one, _Quiet) for one in log.filters):
+    if not any(isinstance(known_filter, _Quiet) for known_filter in log.filters):
         log.addFilter(_Quiet())
     return log

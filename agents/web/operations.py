@@ -174,9 +174,17 @@ def describe_api() -> Mapping[str, Any]:
     All applications of a process have the same one: making it takes longer than any other step of
     building an application.
     """
-    models = {one.answer.__name__: one.answer for one in OPERATIONS if one.answer is not None}
+    models = {
+        operation.answer.__name__: operation.answer
+        for operation in OPERATIONS
+        if operation.answer is not None
+    }
     models[Problem.__name__] = Problem
-    models |= {one.body.__name__: one.body for one in OPERATIONS if one.body is not None}
+    models |= {
+        operation.body.__name__: operation.body
+        for operation in OPERATIONS
+        if operation.body is not None
+    }
     # "validation": readers must accept that withheld documents leave fields out.
     _, schemas = models_json_schema(
         [(model, "validation") for model in models.values()], ref_template=_REFERENCE
@@ -235,10 +243,10 @@ def _parameters(operation: Operation) -> list[dict[str, Any]]:
         (name, "path", _PATH_PARAMETERS[name], {"type": "string"})
         for name in _IN_PATH.findall(operation.path)
     ]
-    for one in operation.parameters:
-        repeated = {"type": "array", "items": one.schema}
-        schema = repeated if one.repeated else one.schema
-        placed.append((one.name, "query", one.description, schema))
+    for parameter in operation.parameters:
+        repeated = {"type": "array", "items": parameter.schema}
+        schema = repeated if parameter.repeated else parameter.schema
+        placed.append((parameter.name, "query", parameter.description, schema))
     return [
         {
             "name": name,

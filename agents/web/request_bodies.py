@@ -55,7 +55,7 @@ class Bodies:
         self._room_bytes = room_bytes
         self._of_peer: defaultdict[str, dict[_Arrival, None]] = defaultdict(dict)
         """Bodies of which some bytes have arrived, in that order."""
-        self._held_bytes: Counter[str] = Counter()
+        self._peer_bytes: Counter[str] = Counter()
         self.arriving_bytes = 0
 
     async def read(self, request: web.Request, *, limit_bytes: int) -> bytes:
@@ -76,7 +76,7 @@ class Bodies:
             while chunk := await request.content.read(_CHUNK_BYTES):
                 if arrival.size + len(chunk) > limit_bytes:
                     raise TooLargeError
-                self._hold(arrival, chunk)
+                self._keep(arrival, chunk)
             return b"".join(arrival.pieces)
         except (web.RequestPayloadError, ConnectionError) as error:
             # The reader keeps this exception: with its traceback they would form a cycle, which
@@ -84,42 +84,42 @@ class Bodies:
             error.__traceback__ = None
             raise BrokenOffError from None
         finally:
-            self._let_go(arrival)
+            self._release(arrival)
 
-    def _hold(self, arrival: _Arrival, chunk: bytes) -> None:
+    def _keep(self, arrival: _Arrival, chunk: bytes) -> None:
         while self.arriving_bytes + len(chunk) > self._room_bytes():
             yielding = self._yielding(arrival)
             if yielding is None:
                 raise NoRoomError
-            self._let_go(yielding)
+            self._release(yielding)
             if yielding.request.transport is not None:
                 end_transport(yielding.request.transport)
         if arrival.gone:
             # It gave way to another body while these bytes were arriving.
             raise BrokenOffError
         arrival.add(chunk)
-        self._held_bytes[arrival.peer] += len(chunk)
+        self._peer_bytes[arrival.peer] += len(chunk)
         self._of_peer[arrival.peer].setdefault(arrival)
         self.arriving_bytes += len(chunk)
 
     def _yielding(self, but: _Arrival) -> _Arrival | None:
         """Return the oldest incomplete body of the peer that holds the most."""
-        for peer, _ in self._held_bytes.most_common():
-            for one in self._of_peer[peer]:
-                if one is not but:
-                    return one
+        for peer, _ in self._peer_bytes.most_common():
+            for arrival in self._of_peer[peer]:
+                if arrival is not but:
+                    return arrival
         return None
 
-    def _let_go(self, arrival: _Arrival) -> None:
+    def _release(self, arrival: _Arrival) -> None:
         if arrival.gone:
             return
         arrival.gone = True
         peer = arrival.peer
         self.arriving_bytes -= arrival.size
-        self._held_bytes[peer] -= arrival.size
+        self._peer_bytes[peer] -= arrival.size
         self._of_peer[peer].pop(arrival, None)
         if not self._of_peer[peer]:
-            del self._of_peer[peer], self._held_bytes[peer]
+            del self._of_peer[peer], self._peer_bytes[peer]
         # Free the memory now: the request lives until its task notices.
         arrival.pieces.clear()
 

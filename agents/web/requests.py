@@ -110,8 +110,8 @@ class Access:
         """Return whether a request has the token, in constant time."""
         if self.token is None:
             return True
-        scheme, _, given = request.headers.get("Authorization", "").partition(" ")
-        shown = given.strip().encode("utf-8", "surrogateescape")
+        scheme, _, credentials = request.headers.get("Authorization", "").partition(" ")
+        shown = credentials.strip().encode("utf-8", "surrogateescape")
         return hmac.compare_digest(shown, self.token) and scheme.lower() == "bearer"
 
     def check(self, request: web.Request) -> None:
@@ -138,8 +138,8 @@ class Access:
         """
         if not self.local or self.token is not None:
             return
-        own = is_own_name(request.headers.get("Host", ""))
-        if own or is_trusted(request.remote or "", self.trusted_proxies):
+        has_local_name = is_own_name(request.headers.get("Host", ""))
+        if has_local_name or is_trusted(request.remote or "", self.trusted_proxies):
             return
         raise AnswerError(
             421,
@@ -214,21 +214,23 @@ def named_collection(request: web.Request) -> WorkerCollection:
     Raises:
         AnswerError: 404, where it does not exist; 400, where it has no such spec.
     """
-    known = request.app[PIPELINE].collections
+    collections = request.app[PIPELINE].collections
     name = request.match_info["name"]
-    if name not in known:
-        names = request.app[SHARDS].collections if SHARDS in request.app else known
+    if name not in collections:
+        names = request.app[SHARDS].collections if SHARDS in request.app else collections
         raise AnswerError(404, f"no such collection; expected one of {', '.join(names)}")
-    served = known[name]
-    asked = request.query.get(FINGERPRINT.name)
-    if asked is None:
-        return served
-    specs = {one.config.spec.fingerprint.hex(): one for one in (served, *served.accepted)}
-    if asked not in specs:
+    collection = collections[name]
+    fingerprint = request.query.get(FINGERPRINT.name)
+    if fingerprint is None:
+        return collection
+    specs = {
+        state.config.spec.fingerprint.hex(): state for state in (collection, *collection.accepted)
+    }
+    if fingerprint not in specs:
         raise AnswerError(
-            400, f"fingerprint: expected one of {', '.join(specs)}, got {asked[:40]!r}"
+            400, f"fingerprint: expected one of {', '.join(specs)}, got {fingerprint[:40]!r}"
         )
-    return specs[asked]
+    return specs[fingerprint]
 
 
 def readable_collection(request: web.Request) -> WorkerCollection:
@@ -237,24 +239,26 @@ def readable_collection(request: web.Request) -> WorkerCollection:
     Raises:
         AnswerError: 404, where it does not exist; 503, where its state cannot be read.
     """
-    served = named_collection(request)
-    if any(replica.head is None for replica in served.replicas) or not served.replicas:
-        raise AnswerError(503, f"{served.config.name}: its state is still being read; see /readyz")
-    for replica in served.replicas:
+    collection = named_collection(request)
+    if any(replica.head is None for replica in collection.replicas) or not collection.replicas:
+        raise AnswerError(
+            503, f"{collection.config.name}: its state is still being read; see /readyz"
+        )
+    for replica in collection.replicas:
         if replica.broken is not None:
             raise AnswerError(
-                503, f"{served.config.name}: its state cannot be used: {replica.broken}"
+                503, f"{collection.config.name}: its state cannot be used: {replica.broken}"
             )
-    return served
+    return collection
 
 
-def read_time(given: Mapping[str, str], name: str) -> int | None:
+def read_time(texts: Mapping[str, str], name: str) -> int | None:
     """Return a time in epoch milliseconds, None where it is not given.
 
     Raises:
         AnswerError: 400, for an invalid time.
     """
-    text = given.get(name)
+    text = texts.get(name)
     if text is None:
         return None
     try:
@@ -273,11 +277,13 @@ def requested_format(request: web.Request) -> Format:
     if text is None:
         # CSV if it is named and preferred to JSON; a wildcard means JSON.
         liked = {"text/csv": 0.0, "application/json": 0.0}
-        for part in request.headers.get("Accept", "").split(","):
-            kind, *parameters = (piece.strip().lower() for piece in part.split(";"))
+        for entry in request.headers.get("Accept", "").split(","):
+            kind, *parameters = (piece.strip().lower() for piece in entry.split(";"))
             if kind in liked:
-                given = (_quality(one) for one in parameters if one.startswith("q="))
-                liked[kind] = max(given, default=1.0)
+                qualities = (
+                    _quality(parameter) for parameter in parameters if parameter.startswith("q=")
+                )
+                liked[kind] = max(qualities, default=1.0)
         return "csv" if liked["text/csv"] > liked["application/json"] else "json"
     if text == "json":
         return "json"

@@ -33,7 +33,7 @@ class Work(Protocol):
         """Return the answer."""
 
 
-_Asked: TypeAlias = tuple[int, CollectionConfig | None, Work]
+_Request: TypeAlias = tuple[int, CollectionConfig | None, Work]
 """A collection's number, the collection itself the first time, and what is asked about it."""
 
 
@@ -55,7 +55,7 @@ class AnswerProcess:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
-        self._told: dict[int, CollectionConfig] = {}
+        self._sent_configs: dict[int, CollectionConfig] = {}
 
     def body(
         self, job: Work, config: CollectionConfig, *, limit_seconds: float | None = None
@@ -71,17 +71,19 @@ class AnswerProcess:
             process = self._process = self._process or _start()
         except OSError as error:
             raise AbortedError(f"its process could not be started: {error.strerror}") from error
-        asked, answers = process.stdin, process.stdout
-        assert asked is not None
+        requests, answers = process.stdin, process.stdout
+        assert requests is not None
         assert answers is not None
-        new = None if id(config) in self._told else config
-        self._told[id(config)] = config
+        new = None if id(config) in self._sent_configs else config
+        self._sent_configs[id(config)] = config
         try:
             # Pickled straight into the pipe: a large collection's tables are not held twice.
-            pickle.dump((id(config), new, job), asked, protocol=5)
-            asked.flush()
-            left = None if limit_seconds is None else begun + limit_seconds - time.monotonic()
-            if not wait([answers.fileno()], left):
+            pickle.dump((id(config), new, job), requests, protocol=5)
+            requests.flush()
+            rest_seconds = (
+                None if limit_seconds is None else begun + limit_seconds - time.monotonic()
+            )
+            if not wait([answers.fileno()], rest_seconds):
                 self.end()
                 raise AbortedError(f"it takes longer than {limit_seconds:g} s", by_limit=True)
             answer: bytes = pickle.load(answers)  # noqa: S301  (our own process)
@@ -96,7 +98,7 @@ class AnswerProcess:
     def end(self) -> None:
         """End the process, if there is one; a waiting `body` raises AbortedError."""
         process, self._process = self._process, None
-        self._told.clear()
+        self._sent_configs.clear()
         if process is not None:
             process.kill()
             # Wait first: closing a pipe with unread data would raise BrokenPipeError.
@@ -122,22 +124,22 @@ def _aborted(code: int | None) -> AbortedError:
     """Return the error for a process that ended with a code, negative for a signal."""
     if code is None or code >= 0:
         return AbortedError(f"its process ended with code {code}")
-    said = f"its process was ended by signal {-code}, {signal.strsignal(-code)}"
-    return AbortedError(said, by_limit=-code == signal.SIGKILL)
+    reason = f"its process was ended by signal {-code}, {signal.strsignal(-code)}"
+    return AbortedError(reason, by_limit=-code == signal.SIGKILL)
 
 
-def serve(asked: BinaryIO, answers: BinaryIO) -> None:
+def serve(requests: BinaryIO, answers: BinaryIO) -> None:
     """Answer until the other side closes the pipe."""
-    known: dict[int, CollectionConfig] = {}
+    configs: dict[int, CollectionConfig] = {}
     while True:
         try:
-            one: _Asked = pickle.load(asked)  # noqa: S301  (from the worker alone)
+            request: _Request = pickle.load(requests)  # noqa: S301  (from the worker alone)
         except EOFError:
             return
-        number, config, job = one
+        number, config, job = request
         if config is not None:
-            known[number] = config
-        pickle.dump(job.body(known[number]), answers, protocol=5)
+            configs[number] = config
+        pickle.dump(job.body(configs[number]), answers, protocol=5)
         answers.flush()
 
 

@@ -216,7 +216,7 @@ async def gateway_topics(lab: Lab) -> tuple[list[str], set[str]]:
     try:
         topics = SourceTopics(admin, list(config.collections.values()))
         await topics.refresh()
-        return topics.problems, topics.there
+        return topics.problems, topics.writable
     finally:
         await admin.close()
 

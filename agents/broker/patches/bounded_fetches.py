@@ -117,10 +117,10 @@ class Fetches(OrderedDict[TopicPartition, Any]):
     def keep(self, response: Any) -> None:
         """Keep the bytes of an answer, which aiokafka parses before any other is returned to it."""
         self.data = {
-            TopicPartition(topic, one[0]): one[-1]
+            TopicPartition(topic, fields[0]): fields[-1]
             for topic, partitions in response.topics
-            for one in partitions
-            if one[-1]
+            for fields in partitions
+            if fields[-1]
         }
 
     def begin_poll(self) -> None:
@@ -139,7 +139,7 @@ class Fetches(OrderedDict[TopicPartition, Any]):
         max_records: int | None = None,
     ) -> list[Any]:
         """Like `FetchResult.getall`, but within the budget; the rest comes with the next poll."""
-        unpacker, found = self.unpacker, list[Any]()
+        unpacker, taken_records = self.unpacker, list[Any]()
         if not result.check_assignment(partition) or not result.has_more():
             return []
         if unpacker.spent_bytes >= POLL_BYTES:
@@ -147,9 +147,9 @@ class Fetches(OrderedDict[TopicPartition, Any]):
         finished = False
         try:
             for record in records:
-                found.append(record)
+                taken_records.append(record)
                 unpacker.spent_bytes += _RECORD_BYTES
-                if len(found) == max_records or unpacker.spent_bytes >= POLL_BYTES:
+                if len(taken_records) == max_records or unpacker.spent_bytes >= POLL_BYTES:
                     self._stopped.append(partition)
                     break
             else:
@@ -160,14 +160,14 @@ class Fetches(OrderedDict[TopicPartition, Any]):
         result._update_position()  # noqa: SLF001 (as it does itself)
         if finished:
             result._partition_records = None  # noqa: SLF001 (as it does itself)
-        return found
+        return taken_records
 
     def passed(self, partition: TopicPartition, start: int, stop: int, failure: Exception) -> None:
         """Log once for each partition that its offsets `[start, stop)` cannot be read."""
-        said = logging.DEBUG if partition in self._warned else logging.WARNING
+        level = logging.DEBUG if partition in self._warned else logging.WARNING
         self._warned.add(partition)
         log.log(
-            said,
+            level,
             "topic %s[%d], offsets %d to %d: a batch that cannot be read counts as one message "
             "without content (%r); further ones are not logged",
             *(*partition, start, stop - 1, failure),

@@ -48,7 +48,7 @@ async def _send(
     # Without an answer it is unknown what the broker remembers: the next fetch begins a session.
     session = sessions.pop(node_id, None) or FetchSession()
     response = await send(node_id, _SessionRequest(request, session), **options)
-    if response.API_VERSION >= _FIRST_VERSION and session.hear(response):
+    if response.API_VERSION >= _FIRST_VERSION and session.record_answer(response):
         sessions[node_id] = session
         if not response.throttle_time_ms:
             _note_unchanged(subscriptions, session)
@@ -73,28 +73,34 @@ class FetchSession:
     def __init__(self) -> None:
         self._id = self._epoch = 0
         # The last request about each partition.
-        self._asked: dict[_Partition, tuple[int, ...]] = {}
+        self._requested: dict[_Partition, tuple[int, ...]] = {}
         # The last known high watermark and last stable offset.
         self._ends: dict[_Partition, tuple[int, int]] = {}
         # The partitions in its last answer.
         self._named: set[_Partition] = set()
 
-    def ask(self, request: Any) -> None:
+    def reduce(self, request: Any) -> None:
         """Reduce a fetch of all partitions to what the broker does not know."""
-        wanted = {
-            (topic, one[0]): one for topic, partitions in request.topics for one in partitions
+        fields_by_place = {
+            (topic, fields[0]): fields
+            for topic, partitions in request.topics
+            for fields in partitions
         }
         request.session_id, request.session_epoch = self._id, self._epoch
         if self._epoch:
-            new = {place: one for place, one in wanted.items() if self._asked.get(place) != one}
-            gone = {place: place[1] for place in self._asked if place not in wanted}
+            new = {
+                place: fields
+                for place, fields in fields_by_place.items()
+                if self._requested.get(place) != fields
+            }
+            gone = {place: place[1] for place in self._requested if place not in fields_by_place}
             request.topics = _by_topic(new)
             request.forgotten_topics_data = _by_topic(gone)
             for place in gone:
                 self._ends.pop(place, None)
-        self._asked = wanted
+        self._requested = fields_by_place
 
-    def hear(self, response: Any) -> bool:
+    def record_answer(self, response: Any) -> bool:
         """Note an answer; return whether the session continues."""
         if response.error_code or not response.session_id:
             return False
@@ -112,9 +118,9 @@ class FetchSession:
 
         Each with the position asked for, the high watermark and the last stable offset.
         """
-        for place, one in self._asked.items():
+        for place, fields in self._requested.items():
             if place not in self._named and place in self._ends:
-                yield place, one[_OFFSET], *self._ends[place]
+                yield place, fields[_OFFSET], *self._ends[place]
 
 
 class _SessionRequest(Request[FetchRequestStruct]):
@@ -127,12 +133,12 @@ class _SessionRequest(Request[FetchRequestStruct]):
     def build(self, request_struct_class: type[FetchRequestStruct]) -> FetchRequestStruct:
         built = self._whole.build(request_struct_class)
         if request_struct_class.API_VERSION >= _FIRST_VERSION:
-            self._session.ask(built)
+            self._session.reduce(built)
         return built
 
 
-def _by_topic(found: Mapping[_Partition, Any]) -> list[tuple[str, list[Any]]]:
+def _by_topic(by_place: Mapping[_Partition, Any]) -> list[tuple[str, list[Any]]]:
     topics = defaultdict[str, list[Any]](list)
-    for (topic, _), one in found.items():
-        topics[topic].append(one)
+    for (topic, _), fields in by_place.items():
+        topics[topic].append(fields)
     return [*topics.items()]

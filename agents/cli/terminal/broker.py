@@ -18,7 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 
 from ldpstream.agents.broker import clients
-from ldpstream.agents.broker.connections import telling_of_waits
+from ldpstream.agents.broker.connections import reporting_waits
 from ldpstream.agents.broker.metadata import count_brokers, describe
 from ldpstream.agents.broker.offsets import end_offsets
 from ldpstream.agents.broker.patches.error_names import name_errors
@@ -140,7 +140,7 @@ async def close_panes(
 @asynccontextmanager
 async def _started(start: _Call, stop: _Call, kafka: KafkaConfig) -> AsyncIterator[None]:
     try:
-        async with telling_of_waits(kafka.bootstrap, partial(click.echo, err=True)):
+        async with reporting_waits(kafka.bootstrap, partial(click.echo, err=True)):
             await start()
         yield
     finally:

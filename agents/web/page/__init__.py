@@ -31,7 +31,9 @@ class Asset:
     body: bytes
 
 
-_METHODS: Final = "\n".join(f'<option value="{one}">{one}</option>' for one in get_args(Method))
+_METHODS: Final = "\n".join(
+    f'<option value="{method}">{method}</option>' for method in get_args(Method)
+)
 
 
 _STYLES: Final = (
@@ -53,10 +55,10 @@ def load_assets() -> dict[str, Asset]:
 
     Styles are one file, `page.css`: nine requests would delay the first paint.
     """
-    found = _walk(files("ldpstream.agents.web.page"), "")
+    files_by_name = _walk(files("ldpstream.agents.web.page"), "")
     assets = {
         name: Asset(name, content_type, file.read_bytes())
-        for name, file in found
+        for name, file in files_by_name
         for ending, content_type in _TYPES.items()
         if name.endswith(ending)
     }
@@ -68,7 +70,7 @@ def load_assets() -> dict[str, Asset]:
 
 
 def _walk(folder: Traversable, prefix: str) -> Iterator[tuple[str, Traversable]]:
-    for entry in sorted(folder.iterdir(), key=lambda one: one.name):
+    for entry in sorted(folder.iterdir(), key=lambda file: file.name):
         if entry.is_dir():
             yield from _walk(entry, f"{prefix}{entry.name}/")
         else:

@@ -54,7 +54,7 @@ async def two(whole: Pipeline) -> AsyncIterator[Two]:
     known[0].read(*known[1].record())
     known[1].read(*known[0].record())
     servers = [
-        TestServer(build_http(part(whole, one.own), access=access, shards=one), port=port)
+        TestServer(build_http(part(whole, one.shard), access=access, shards=one), port=port)
         for one, port in zip(known, ports, strict=True)
     ]
     async with (
@@ -188,7 +188,7 @@ async def test_a_request_is_forwarded_with_its_token_and_few_other_headers(whole
         shards.read(str(server.make_url("")).rstrip("/").encode(), b'{"shard": "2/2"}')
         access = Access(token=TOKEN.encode())
         metrics = Metrics()
-        app = build_http(part(whole, shards.own), metrics=metrics, access=access, shards=shards)
+        app = build_http(part(whole, shards.shard), metrics=metrics, access=access, shards=shards)
         async with TestClient(TestServer(app)) as client:
             # Refused requests are not forwarded.
             assert (await client.get(CITY_PATH)).status == 401

@@ -183,7 +183,7 @@ async def test_an_address_is_announced_once_ready_and_deleted_on_leaving(
         if len(sent) == 3:
             stop.set()
 
-    telling = asyncio.create_task(addresses._tell(send, shards(), stop, ready.is_set))
+    telling = asyncio.create_task(addresses._publish_address(send, shards(), stop, ready.is_set))
     await asyncio.sleep(0.01)
     ready.set()
     await telling
